@@ -62,7 +62,8 @@ type Client interface {
 	Status(ctx context.Context, values ...proto.Message) ([]Status, error)
 }
 
-// A Change is a part of a transaction of Commit; Put and Delete make one.
+// A Change is a part of a transaction of Commit; Put and Delete make one. The zero Change
+// has no effect.
 type Change struct {
 	values []proto.Message
 	remove bool
@@ -187,7 +188,9 @@ func declared(r *models.Registry, changes []Change, add func(key string, m proto
 	return nil
 }
 
-// await reads statuses until all keys are applied, or one never will be.
+// await reads statuses until all keys are applied, or one never will be. A status that
+// means REMOVED or NONEXISTENT is not final: the transaction that declares the value may
+// not have begun.
 func await(ctx context.Context, keys []string, statuses iter.Seq2[Status, error]) error {
 	open := map[string]Status{}
 	for _, key := range keys {

@@ -66,7 +66,8 @@ func decode(c Committer, log *slog.Logger, e kvdbsync.Event) (out decoded) {
 	return out
 }
 
-// refusePanic returns the error of a value whose decoder panicked, and logs the stack.
+// refusePanic returns the error of a value whose decoder panicked, and logs the stack. The
+// message of the error has no stack, because operators see it as the reason of INVALID.
 func refusePanic(log *slog.Logger, key string, err error) decoded {
 	if bug, ok := errors.AsType[*guard.Panic](err); ok {
 		log.Error("decoding a value panicked", "key", key, "panic", bug.Value, "stack", bug.Stack)

@@ -108,10 +108,12 @@ func (g *Connection) interceptTasks() func([]*executor.Task, func() []error) boo
 
 func (g *Connection) reason(err error) string { return g.name + ": " + err.Error() }
 
-// Lost reports that the connection is lost, and the reason. It never blocks.
+// Lost reports that the connection is lost, and the reason. It never blocks. A further
+// call replaces the reason, which PENDING values show.
 func (g *Connection) Lost(why error) { g.s.inbox.Connection(g, inbox.Change{Lost: why}) }
 
-// Ready reports that the connection is established. It never blocks.
+// Ready reports that the connection is established. It never blocks. The values of the
+// connection are read back before any verb of it is called.
 func (g *Connection) Ready() { g.s.inbox.Connection(g, inbox.Change{Ready: true}) }
 
 // handleLosses handles lost connections while a run is in progress. Running verbs end by
@@ -122,7 +124,8 @@ func (s *Scheduler) handleLosses() {
 	}
 }
 
-// disconnect marks the connection as lost. Its values are no longer retried.
+// disconnect marks the connection as lost. Its values are no longer retried. Their retries
+// end, because the values are read back and reconciled as soon as the connection is ready.
 func (s *Scheduler) disconnect(g *Connection, why error) {
 	s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
 	g.ready.Store(false)

@@ -29,7 +29,8 @@ func (s *Scheduler) markVanished(key string) {
 }
 
 // delayContested delays the creation of contested values. A value that vanished together
-// with its dependency does not count: it waits for the dependency anyway.
+// with its dependency does not count: it waits for the dependency anyway. Without the
+// delay, two programs that disagree about an item would change it as fast as they can.
 func (s *Scheduler) delayContested(r *run) {
 	keys := s.vanished
 	s.vanished = nil

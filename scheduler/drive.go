@@ -101,7 +101,9 @@ func (s *Scheduler) endExecution(ctx context.Context, r *run) {
 	s.complete(r)
 }
 
-// park lets other runs begin while r waits.
+// park lets other runs begin while r waits. Its running operations are detached from the
+// graph's view of the next run, which must neither wait for them nor begin others of the
+// same keys.
 func (s *Scheduler) park(r *run) {
 	for _, t := range r.tasks {
 		if !t.Ended && !t.Op.Node.Hung() {
@@ -154,7 +156,8 @@ func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 	return true
 }
 
-// settle waits until no run is parked.
+// settle waits until no run is parked. Transactions that must run alone call it first. It
+// ends, because each parked run ends when its verbs have returned or were abandoned.
 func (s *Scheduler) settle(ctx context.Context) {
 	for len(s.parked) > 0 {
 		if r := s.readyRun(ctx); r != nil {
@@ -228,7 +231,9 @@ func (p *patienceTimer) exhausted(progress uint64) bool {
 }
 
 // ownerOf returns the run to which an operation of n belongs, if r found that it can run:
-// the newest run that declares or retries the value, else r.
+// the newest run that declares or retries the value, else r. So the record of a
+// transaction has the operations of its values, even if the end of another transaction
+// made them possible.
 func (s *Scheduler) ownerOf(r *run, n *graph.Node) *run {
 	if len(s.parked) == 0 {
 		return r

@@ -31,7 +31,8 @@ func (x *Index[M]) By(of func(M) []string) (names func(term string) []string) {
 	return x.x.By(func(m any) []string { return of(meta[M](m)) })
 }
 
-// An IndexChange is new metadata of a value, or the end of the value.
+// An IndexChange is new metadata of a value, or the end of the value. Meta is the newest
+// metadata; it is the zero value if the value is gone.
 type IndexChange[M any] struct {
 	Name string
 	Meta M

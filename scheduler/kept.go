@@ -36,7 +36,9 @@ func (r *Record) kept() *Record {
 	return &k
 }
 
-// keptOperations returns ops itself if nothing in them must be replaced.
+// keptOperations returns ops itself if nothing in them must be replaced. Most operations
+// have no error and a short key, so most records share their operations with the caller of
+// Commit.
 func keptOperations(ops []Operation) []Operation {
 	if !slices.ContainsFunc(ops, func(o Operation) bool {
 		return o.OldErr != nil || o.NewErr != nil || len(o.Waits) > 0 || len(o.Key) > mostKeyText

@@ -74,7 +74,8 @@ func (s *Scheduler) releaseLines(r *run) {
 	}
 }
 
-// deliver gives finished tasks to their runs.
+// deliver gives finished tasks to their runs. The owner of a task may be a parked run:
+// then the loop resumes it.
 func (s *Scheduler) deliver(tasks []*executor.Task) {
 	for _, t := range tasks {
 		lineOf(kind.OfOp(t.Op)).verbs--

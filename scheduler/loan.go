@@ -24,7 +24,9 @@ const loanTime = 20 * time.Millisecond
 // errInterrupted means that the loan was called in.
 var errInterrupted = errors.New("interrupted")
 
-// borrow waits until Run's goroutine is idle, and takes the graph.
+// borrow waits until Run's goroutine is idle, and takes the graph. Only one plan is made
+// at a time, because there is one graph. The borrower returns it with giveBack in any
+// case.
 func (s *Scheduler) borrow(ctx context.Context) (*loan, error) {
 	l := &loan{returned: make(chan struct{}), ctx: ctx}
 	select {
@@ -61,7 +63,9 @@ func (l *loan) pace() {
 	}
 }
 
-// until calls do. It returns the reason of an interruption, or nil.
+// until calls do. It returns the reason of an interruption, or nil. The panic only leaves
+// the functions of the graph, which have no other way to stop early. The caller rolls the
+// graph back afterwards.
 func (l *loan) until(do func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -86,7 +90,9 @@ func (r *run) mayGoOn() <-chan struct{} {
 	return ready
 }
 
-// next waits for work, and lends the graph meanwhile. It returns nil when ctx ends.
+// next waits for work, and lends the graph meanwhile. It returns nil when ctx ends. Work
+// that comes while the graph is lent calls the loan in first, so no other goroutine uses
+// the graph while the work runs.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
 	var lent *loan
 	defer func() { lent.callIn() }()

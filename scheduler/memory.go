@@ -41,7 +41,9 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
 }
 
-// ours reports whether a retrieved item is ours.
+// ours reports whether a retrieved item is ours. The rules are those of
+// Found.OwnerUnknown. A mistake here would delete a value of somebody else, or leave one
+// of ours for ever.
 func (s *Scheduler) ours(d *descriptor, it *kind.Found) bool {
 	switch {
 	case d.Passive() || it.Foreign:
@@ -75,7 +77,8 @@ func (s *Scheduler) rememberBefore(tasks []*executor.Task) {
 	})
 }
 
-// rememberCompleted saves the outcome of completed runs. Their callers go first.
+// rememberCompleted saves the outcome of completed runs. Their callers go first. It yields
+// the processor first, so that the caller of Commit goes on while the memory is written.
 func (s *Scheduler) rememberCompleted() {
 	if len(s.completed) > 0 {
 		runtime.Gosched()

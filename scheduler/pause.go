@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Sync waits until all transactions that were submitted before have ended, and all requests
-// and notifications that the scheduler handled in between.
+// Sync waits until all transactions that were submitted before have ended, and all
+// requests and notifications that the scheduler handled in between. Tests and tools use it
+// to wait for the effects of Submit, Observe and Refresh.
 func (s *Scheduler) Sync(ctx context.Context) error {
 	ended := make(chan struct{})
 	if err := s.ask(ctx, func(context.Context) { s.whenEnded(func() { close(ended) }) }); err != nil {
@@ -21,7 +22,8 @@ func (s *Scheduler) Sync(ctx context.Context) error {
 	}
 }
 
-// whenEnded calls do when the runs that are parked now have ended.
+// whenEnded calls do when the runs that are parked now have ended. Runs that begin later
+// do not count, so do is called even if the scheduler is never idle.
 func (s *Scheduler) whenEnded(do func()) {
 	left := len(s.parked)
 	if left == 0 {

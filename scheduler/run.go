@@ -236,7 +236,8 @@ func (s *Scheduler) complete(r *run) {
 const maxLoggedFailures = 10
 
 // report logs the failures of a transaction without a waiting caller. It does not repeat
-// an error that a retry got again.
+// an error that a retry got again. A caller of Commit gets the failures in the error and
+// decides itself what to log.
 func (s *Scheduler) report(r *run) {
 	if r.rec.Type == Northbound {
 		return
@@ -286,8 +287,10 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 // write.
 const mostTogether = 256
 
-// launch saves the next operations in the memory and begins them. It returns false if there
-// are none. An operation that another run declares or retries belongs to that one.
+// launch saves the next operations in the memory and begins them. It returns false if
+// there are none. An operation that another run declares or retries belongs to that one.
+// Saving many operations together matters: the memory writes once for all of them, and
+// none of them begins before it is saved.
 func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 	together := s.together[:0]
 	for len(together) < mostTogether && ctx.Err() == nil && !r.broken() {
@@ -367,7 +370,8 @@ func (r *run) markEnded(t *executor.Task) {
 	}
 }
 
-// done processes and records the result of an operation.
+// done processes and records the result of an operation. The result of an abandoned verb
+// is unknown, so its value keeps its claims and dependencies until the verb returns.
 func (s *Scheduler) done(r *run, t *executor.Task) {
 	n := t.Op.Node
 	r.running--
@@ -416,7 +420,8 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 // mark identifies r in a Status; it is not 0.
 func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
-// note records the new state of a node without an operation.
+// note records the new state of a node without an operation. A node that is being deleted
+// by another run is left to that run.
 func (s *Scheduler) note(r *run, n *graph.Node) {
 	if n.Detached() && n.Desired() == nil {
 		return // it is being deleted; its status changes with the result

@@ -99,7 +99,9 @@ func refusedIn(err error) proto.Message {
 }
 
 // Validate checks values and their derived values like Value. It also checks that no two
-// of them claim one resource. It accesses no system. The error joins a KeyError for each wrong value.
+// of them claim one resource. It accesses no system. The error joins a KeyError for each
+// wrong value. It is for tools that check a configuration before it is declared. A
+// transaction needs it not: Commit refuses the same mistakes.
 func (s *Scheduler) Validate(values ...KeyValue) error {
 	var errs []error
 	all := graph.New()
@@ -127,7 +129,8 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 	return errors.Join(errs...)
 }
 
-// faults returns the mistakes of v and its derived values.
+// faults returns the mistakes of v and its derived values. An invalid base is no reason to
+// hide the mistakes of its parts: whoever corrects a document wants to see all of them.
 func faults(v *graph.Value, base string) (out []error) {
 	if v.Err != nil {
 		out = append(out, KeyError{Key: v.Key, Base: base, Err: v.Err})

@@ -6,8 +6,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
-// A Watch yields the present content, and then its changes. If its reader is slow, it yields
-// the newest item of each key and misses none. One goroutine reads it; Close ends it.
+// A Watch yields the present content, and then its changes. If its reader is slow, it
+// yields the newest item of each key and misses none. One goroutine reads it; Close ends
+// it. A Watch that is not closed keeps one item per changed key in memory.
 type Watch[T any] struct {
 	next  func(context.Context) ([]T, error)
 	take  func() []T

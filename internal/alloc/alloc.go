@@ -1,6 +1,10 @@
 // Package alloc reads references to allocated addresses, and replaces them by the
 // addresses. A value may have one in place of an address: "alloc:<network>",
 // "alloc:<network>/<interface>", "alloc:<network>/GW", "alloc:<network>/<interface>/GW".
+//
+// A value with a reference depends on the allocation, so it is PENDING until the address
+// is known, and is updated when the address changes. The package only reads text; package
+// netalloc has the descriptors.
 package alloc
 
 import "strings"
@@ -10,7 +14,8 @@ const (
 	gateway = "GW"
 )
 
-// A Ref refers to the address of an interface in a network.
+// A Ref refers to the address of an interface in a network. The zero Ref refers to
+// nothing.
 type Ref struct {
 	Network   string
 	Interface string // empty: the interface of the value with the reference

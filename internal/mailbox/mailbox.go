@@ -1,4 +1,7 @@
-// Package mailbox hands the newest item of each key to a reader that may be slow.
+// Package mailbox hands the newest item of each key to a reader that may be slow. It is
+// the bounded alternative to a channel where only the last state of each key matters: a
+// full channel would either block the writer or lose the newest item, which is the only
+// one that counts.
 package mailbox
 
 import (

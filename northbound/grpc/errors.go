@@ -52,7 +52,8 @@ func (s *service) failure(err error) error {
 }
 
 // failedValues returns a ligato.kvscheduler.ValueStatus for each value that failed. Its
-// details are the paths of invalid fields.
+// details are the paths of invalid fields. The present state is shown where it says more
+// than the error: a failed value is often RETRYING by now.
 func (s *service) failedValues(e *scheduler.TxnError) (out []proto.Message) {
 	for _, k := range e.Failed {
 		v := &kvscheduler.ValueStatus{
@@ -87,7 +88,8 @@ func pendingValues(e *wait.Error) (out []proto.Message) {
 	return out
 }
 
-// failureOf returns a status with as many details as fit.
+// failureOf returns a status with as many details as fit. A detail that does not fit is
+// left out with all later ones; the text still names the first values.
 func failureOf(code codes.Code, text string, details []proto.Message) error {
 	st := status.New(code, printable.Cut(text, maxText))
 	room := maxDetails

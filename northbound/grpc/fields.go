@@ -91,7 +91,8 @@ func (b *builder) add(v proto.Message) {
 	}
 }
 
-// newBuilder returns a builder of a Config with all groups: clients read them without a check.
+// newBuilder returns a builder of a Config with all groups: clients read them without a
+// check. A group without values is an empty message, not nil.
 func newBuilder() *builder {
 	b := &builder{&configurator.Config{}}
 	groups := b.config.ProtoReflect().Descriptor().Fields()

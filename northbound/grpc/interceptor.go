@@ -35,7 +35,8 @@ func (i interceptor) stream(srv any, stream rpc.ServerStream, info *rpc.StreamSe
 	return i.call(stream.Context(), info.FullMethod, func() error { return handle(srv, stream) })
 }
 
-// call runs a handler.
+// call runs a handler. A panic of a handler ends only its own call: the log has the stack,
+// and the client gets the code Internal.
 func (i interceptor) call(ctx context.Context, method string, do func() error) error {
 	begun := time.Now()
 	err := guard.Run(do)

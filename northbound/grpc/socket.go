@@ -61,6 +61,8 @@ const longestPacket = 256 << 10
 // maxWrite is how much is sent as one packet: it must fit into the buffer of the socket.
 const maxWrite = 32 << 10
 
+// The buffer has room for the longest packet, so no Read of the stream loses a part of
+// one.
 func newPacketConn(c net.Conn) net.Conn {
 	return &packetConn{c, bufio.NewReaderSize(c, longestPacket)}
 }

@@ -40,7 +40,7 @@ type Value struct {
 	Desired, Actual proto.Message // normalized; nil: none. They are shared: nobody may change them
 }
 
-// A Kind says how a value differs.
+// A Kind says how a value differs. The names are those of metrics and of the HTTP API.
 type Kind uint8
 
 const (
@@ -49,7 +49,8 @@ const (
 	Unexpected             // the system has it, and it is ours, and it is not configured
 )
 
-// Kinds returns all kinds, in ascending order.
+// Kinds returns all kinds, in ascending order. Metrics use it to report a kind without
+// values as 0.
 func Kinds() []Kind { return []Kind{Missing, Differs, Unexpected} }
 
 func (k Kind) String() string { return [...]string{"missing", "differs", "unexpected"}[k] }

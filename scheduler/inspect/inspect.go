@@ -3,6 +3,9 @@
 // that only declares values does not need it.
 //
 // No transaction waits for any function of this package.
+//
+// A Dump calls Retrieve while transactions run. So it may show a value that is being
+// changed, and its result is never used to decide anything.
 package inspect
 
 import (

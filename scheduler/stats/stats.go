@@ -3,6 +3,9 @@
 //	fmt.Println(stats.Of(s).Operations[scheduler.Create])
 //
 // Reading is cheap and no transaction waits for it.
+//
+// The counters never decrease while the process lives, so a reader that polls can compute
+// rates. Only the numbers of values, waiting calls and ready connections go up and down.
 package stats
 
 import (

@@ -3,6 +3,10 @@
 //	err := wait.For(ctx, s, "mount/home", "volume/v1")
 //
 // It reads the statuses that the scheduler publishes; no transaction waits for it.
+//
+// Waiting costs the scheduler nothing: it reads the same snapshots and changes as any
+// other reader. A verb of a descriptor must not wait, because the loop would wait for the
+// verb.
 package wait
 
 import (

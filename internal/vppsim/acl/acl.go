@@ -1,6 +1,9 @@
 // Package acl simulates VPP's plugin for access lists. It checks requests as the real one
 // does, and refuses to delete an IP list that an interface has. A MACIP list leaves its
 // interfaces when it is deleted, and an interface takes its lists with it.
+//
+// Numbers of lists are the only identity that VPP knows, and it reuses them. So tests find
+// out whether a descriptor relies on a number that now means another list.
 package acl
 
 import (
@@ -53,6 +56,7 @@ func (l *lists[R]) set(number uint32, tag string, rules []R) (uint32, core.Errno
 	return number, core.OK
 }
 
+// remove releases a number. The next new list gets it.
 func (l *lists[R]) remove(number uint32) {
 	delete(l.all, number)
 	l.free = append(l.free, number)
@@ -70,6 +74,7 @@ func (l *lists[R]) each(number uint32, yield func(number uint32, one list[R])) {
 // vectors are the IP lists of an interface.
 type vectors struct{ in, out []uint32 }
 
+// A plugin has the lists of one VPP, and the lists of each interface.
 type plugin struct {
 	vpp       *core.VPP
 	ip        lists[acl_types.ACLRule]
@@ -130,6 +135,8 @@ func valid(p ip_types.Prefix) bool {
 	return p.Address.Af <= ip_types.ADDRESS_IP6 && network.IsValid() && network == network.Masked()
 }
 
+// delete refuses a list that an interface has, and says in which direction, as the real
+// plugin does. The incoming direction is reported first.
 func (p *plugin) delete(q *acl.ACLDel, _ *acl.ACLDelReply) core.Errno {
 	if !p.ip.has(q.ACLIndex) {
 		return api.NO_SUCH_ENTRY
@@ -174,10 +181,12 @@ func (p *plugin) apply(i *core.Interface, q *acl.ACLInterfaceSetACLList, _ *acl.
 	return core.OK
 }
 
+// twice reports whether a number occurs twice.
 func twice(numbers []uint32) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(numbers)))) < len(numbers)
 }
 
+// dump lists the rules of one list, or of all for ~0.
 func (p *plugin) dump(q *acl.ACLDump, yield func(acl.ACLDetails)) {
 	p.ip.each(q.ACLIndex, func(n uint32, one list[acl_types.ACLRule]) {
 		yield(acl.ACLDetails{ACLIndex: n, Tag: one.tag, R: one.rules})
@@ -194,11 +203,14 @@ func (p *plugin) dumpApplied(q *acl.ACLInterfaceListDump, yield func(acl.ACLInte
 	}
 }
 
+// addReplaceMACIP makes a MACIP list, or replaces its rules. The real plugin checks
+// nothing of them.
 func (p *plugin) addReplaceMACIP(q *acl.MacipACLAddReplace, r *acl.MacipACLAddReplaceReply) (errno core.Errno) {
 	r.ACLIndex, errno = p.macip.set(q.ACLIndex, q.Tag, q.R)
 	return errno
 }
 
+// deleteMACIP deletes a list and takes it from all interfaces.
 func (p *plugin) deleteMACIP(q *acl.MacipACLDel, _ *acl.MacipACLDelReply) core.Errno {
 	if !p.macip.has(q.ACLIndex) {
 		return api.NO_SUCH_ENTRY
@@ -220,6 +232,7 @@ func (p *plugin) applyMACIP(i *core.Interface, q *acl.MacipACLInterfaceAddDel, _
 	return core.OK
 }
 
+// dumpMACIP lists the rules of one MACIP list, or of all for ~0.
 func (p *plugin) dumpMACIP(q *acl.MacipACLDump, yield func(acl.MacipACLDetails)) {
 	p.macip.each(q.ACLIndex, func(n uint32, one list[acl_types.MacipACLRule]) {
 		yield(acl.MacipACLDetails{ACLIndex: n, Tag: one.tag, R: one.rules})
@@ -255,6 +268,7 @@ func (p *plugin) show() string {
 	return b.String()
 }
 
+// names returns the names of lists, for the page that tests compare.
 func (p *plugin) names(numbers []uint32) string {
 	var out []string
 	for _, n := range numbers {

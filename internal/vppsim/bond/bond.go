@@ -1,5 +1,9 @@
 // Package bond simulates bonds and their members. An interface is a member of one bond at
 // most. Members are released when their bond is deleted.
+//
+// Members are kept by the index of the member, because an interface can be in one bond
+// only. No packet is sent, so the state machines of LACP never run: a member is in its
+// bond at once.
 package bond
 
 import (
@@ -23,6 +27,7 @@ type member struct {
 	passive, long bool // the modes of LACP
 }
 
+// A plugin has the members of all bonds of one VPP.
 type plugin struct {
 	vpp     *core.VPP
 	members map[uint32]member // by index of the member

@@ -1,5 +1,9 @@
 // Package dhcp simulates the DHCP clients of interfaces and the DHCP proxies of IP tables.
 // No DHCP server answers; a test gives leases by Clients.Lease.
+//
+// A lease changes the addresses of an interface without a request of the agent. So the
+// simulation has the cases that a descriptor of addresses must survive: an address
+// appears, changes, and disappears by itself.
 package dhcp
 
 import (

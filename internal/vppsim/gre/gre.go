@@ -1,5 +1,9 @@
 // Package gre simulates VPP's plugin for GRE tunnels. A tunnel is identified by its
 // endpoints, its type, its session, and the table of its outer packets.
+//
+// The real plugin keeps no name for a tunnel: two requests with the same identity mean the
+// same tunnel, and a delete needs the identity and not the index. A descriptor must
+// therefore keep the whole request to delete its tunnel.
 package gre
 
 import (
@@ -22,6 +26,7 @@ type device struct{ tunnel gre.GreTunnel }
 // Mode implements tunnel.Protectable.
 func (d device) Mode() tunnel_types.TunnelMode { return d.tunnel.Mode }
 
+// A plugin adds its messages to a VPP. The tables tell which endpoints are possible.
 type plugin struct {
 	vpp    *core.VPP
 	tables *ip.IP
@@ -69,6 +74,8 @@ const (
 	ethernetMTU = 8998
 )
 
+// add makes a tunnel after the checks of the real plugin, in its order: the reply has the
+// first error only, so a test that makes two mistakes sees the same one.
 func (p plugin) add(t gre.GreTunnel, existing *core.Interface) (index, core.Errno) {
 	refused := index(core.None)
 	if errno := tunnel.CheckEnds(p.tables, t.Src, t.Dst, t.OuterTableID); errno != core.OK {

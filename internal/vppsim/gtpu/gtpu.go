@@ -22,6 +22,7 @@ type device struct{ request gtpu.GtpuAddDelTunnel }
 // maxDecapNext is the last node for decapsulated packets (VPP gtpu.api).
 const maxDecapNext = uint32(gtpu.GTPU_API_DECAP_NEXT_IP6)
 
+// A plugin has the interfaces of the tunnels of one VPP, also the hidden ones.
 type plugin struct {
 	vpp        *core.VPP
 	tables     *ip.IP

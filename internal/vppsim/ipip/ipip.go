@@ -1,5 +1,8 @@
 // Package ipip simulates VPP's IP-in-IP tunnels. A tunnel is identified by its endpoints
 // and the table of its outer packets.
+//
+// Unlike the other tunnels, these are deleted by the index of their interface. Their
+// interface can be protected by IPsec: see tunnel.Protectable.
 package ipip
 
 import (
@@ -23,6 +26,7 @@ type device struct{ tunnel ipip.IpipTunnel }
 // Mode implements tunnel.Protectable.
 func (d device) Mode() tunnel_types.TunnelMode { return d.tunnel.Mode }
 
+// A plugin adds its messages to a VPP. The tables tell which endpoints are possible.
 type plugin struct {
 	vpp    *core.VPP
 	tables *ip.IP

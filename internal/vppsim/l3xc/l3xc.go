@@ -22,6 +22,7 @@ type key struct {
 	ipv6  bool
 }
 
+// A plugin has the cross-connects of one VPP by interface and IP version.
 type plugin struct {
 	vpp  *core.VPP
 	byID map[key]l3xc.L3xc

@@ -1,6 +1,9 @@
 // Package memif simulates VPP's shared memory interfaces and the files of their sockets.
 // No peer ever connects, so the link stays down and dumps show the values of an interface
 // without peer.
+//
+// VPP refers to a socket by its number only. A number that means another file after a restart
+// of VPP is a mistake that a descriptor must notice, so the simulation shows both.
 package memif
 
 import (
@@ -20,6 +23,7 @@ import (
 // A device is one end of a shared memory interface: the request that created it.
 type device struct{ request memif.MemifCreateV2 }
 
+// A plugin has the sockets of one VPP. The interfaces have their requests as devices.
 type plugin struct {
 	vpp     *core.VPP
 	sockets map[uint32]string // file by ID

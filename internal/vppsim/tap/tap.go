@@ -1,5 +1,9 @@
 // Package tap simulates VPP's TAP interfaces (version 2). A TAP has a Linux side only if
 // Options.TAP makes one.
+//
+// The real VPP opens /dev/net/tun and asks the kernel for the Linux side. Here a function
+// of the options does that, so that most tests need no privileges, and tests of the whole
+// agent get a real device.
 package tap
 
 import (
@@ -23,6 +27,7 @@ type tap struct {
 	remove  func() // of the Linux side
 }
 
+// A plugin adds its messages to a VPP. The TAPs are the devices of its interfaces.
 type plugin struct{ vpp *core.VPP }
 
 // New adds the plugin. Deleting any other interface is refused with INVALID_SW_IF_INDEX.

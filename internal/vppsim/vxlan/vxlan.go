@@ -1,5 +1,8 @@
 // Package vxlan simulates VPP's plugin for VXLAN tunnels. A tunnel is identified by its
 // endpoints, its VNI, and the table of its outer packets.
+//
+// Both versions of the message that VPP offers lead to the same tunnels: an agent that
+// knows only the older one must find its tunnels in the dump of the newer one.
 package vxlan
 
 import (
@@ -21,6 +24,7 @@ const defaultPort = 4789
 // A device is the device of a tunnel: the request that created it, with VPP's defaults.
 type device struct{ request vxlan.VxlanAddDelTunnelV3 }
 
+// A plugin adds its messages to a VPP. The tables tell which endpoints are possible.
 type plugin struct {
 	vpp    *core.VPP
 	tables *ip.IP
@@ -66,6 +70,9 @@ func (p plugin) change(q vxlan.VxlanAddDelTunnelV3) (index, core.Errno) {
 	return index(existing.Index), core.OK
 }
 
+// add makes a tunnel after the checks of the real plugin, in its order. Ports and the next
+// node that the request leaves out are filled in, because the dump shows them with VPP's
+// defaults.
 func (p plugin) add(q vxlan.VxlanAddDelTunnelV3, existing *core.Interface) (index, core.Errno) {
 	refused := index(core.None)
 	if q.SrcAddress.Af != q.DstAddress.Af {

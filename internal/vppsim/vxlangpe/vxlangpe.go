@@ -26,6 +26,7 @@ type device struct {
 	request vxlan_gpe.VxlanGpeAddDelTunnelV2
 }
 
+// A plugin has the interfaces of the tunnels of one VPP, also the hidden ones.
 type plugin struct {
 	vpp        *core.VPP
 	tables     *ip.IP

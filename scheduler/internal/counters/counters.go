@@ -3,6 +3,9 @@
 // A reader of the counters never delays a transaction for longer than it takes to copy a few
 // hundred numbers. The cost of reading depends on the number of descriptors, not on the
 // number of values. Package stats shows the counters to users.
+//
+// Counting must not slow down a transaction: the loop's own counters have no lock that a
+// reader holds for long, and a reader gets a copy.
 package counters
 
 import (

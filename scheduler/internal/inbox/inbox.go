@@ -1,5 +1,9 @@
 // Package inbox has the requests to the scheduler's loop that it has not yet handled. Requests
 // that say the same are one, so the inbox is bounded and nobody waits.
+//
+// Refreshes are merged by the name of the descriptor, and the changes of a connection into
+// the newest loss and whether it is ready since. Nothing else needs the order in which
+// requests came.
 package inbox
 
 import (

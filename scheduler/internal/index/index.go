@@ -1,5 +1,9 @@
 // Package index finds the metadata of values by name, or names by terms from the metadata.
 // It knows no types; package scheduler adds them.
+//
+// The scheduler's goroutine writes; any goroutine reads. A name is in the index from the
+// end of its Create, or from the Retrieve that found it, until its Delete has ended. So a
+// verb of a dependent value always finds the metadata of its dependencies.
 package index
 
 import (

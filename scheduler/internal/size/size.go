@@ -1,5 +1,13 @@
 // Package size estimates the memory of values in bytes. The estimates bound the history; they
 // need not be exact, but must grow with the values.
+//
+// A record of a transaction refers to the values that it changed. These may be the same
+// messages in many records, or may be kept by nothing else: nobody can know cheaply. So
+// each record counts its values in full, and only values that occur twice within one
+// record count once.
+//
+// An estimate that is too large costs history; one that is too small costs memory without
+// a bound.
 package size
 
 import (
@@ -54,7 +62,8 @@ func sizeOf(m protoreflect.Message) int {
 	return n
 }
 
-// sizeOfField counts the memory of a field outside its struct.
+// sizeOfField counts the memory of a field outside its struct. Numbers and booleans are
+// part of the struct.
 func sizeOfField(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
 	switch fd.Kind() {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
@@ -68,7 +77,8 @@ func sizeOfField(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
 	}
 }
 
-// Error returns the memory of the text of an error.
+// Error returns the memory of the text of an error. An error type may refer to any memory,
+// so records keep the text only.
 func Error(err error) int {
 	if err == nil {
 		return 0
@@ -76,7 +86,8 @@ func Error(err error) int {
 	return int(unsafe.Sizeof("")) + len(err.Error())
 }
 
-// Texts returns the memory of texts.
+// Texts returns the memory of texts. It includes the spare capacity of the slice, which a
+// record keeps too.
 func Texts(texts []string) int {
 	n := cap(texts) * int(unsafe.Sizeof(""))
 	for _, t := range texts {

@@ -1,6 +1,10 @@
 // Package verbs calls the verbs of a descriptor directly, for tests, and checks the
 // guarantees that every descriptor gives the scheduler. It is test code: no product
 // package imports it.
+//
+// A Bench calls the verbs in the order in which the scheduler may call them, without its
+// graph: so a test of one descriptor shows which verb is wrong. Tests of the order among
+// descriptors run a whole Scheduler instead.
 package verbs
 
 import (
@@ -58,7 +62,9 @@ func (b *Bench[V, M]) name(t testing.TB, v V) string {
 	return name
 }
 
-// Create creates v.
+// Create creates v. It keeps the metadata, which later verbs get, as the scheduler does. A
+// second Create of the same value must succeed: the answer to the first one may have been
+// lost.
 func (b *Bench[V, M]) Create(t testing.TB, v V) {
 	t.Helper()
 	key := b.Key(t, v)
@@ -91,7 +97,8 @@ func (b *Bench[V, M]) Change(t testing.TB, old, new V) (inPlace bool) {
 	return true
 }
 
-// Delete deletes v.
+// Delete deletes v. It runs even if the context of the test has ended, so that a cleanup
+// works.
 func (b *Bench[V, M]) Delete(t testing.TB, v V) {
 	t.Helper()
 	key := b.Key(t, v)
@@ -101,7 +108,8 @@ func (b *Bench[V, M]) Delete(t testing.TB, v V) {
 	delete(b.metas, b.name(t, v))
 }
 
-// Retrieve returns the retrieved values, by key.
+// Retrieve returns the retrieved values, by key. A key that is retrieved twice fails the
+// test: the scheduler would ignore one of the values, and nobody could tell which.
 func (b *Bench[V, M]) Retrieve(t testing.TB, desired ...V) map[string]scheduler.Found[V, M] {
 	t.Helper()
 	var ws []scheduler.Desired[V]

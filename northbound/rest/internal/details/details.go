@@ -1,6 +1,10 @@
 // Package details answers the paths of /dump: the actual values of one model each, in the forms
 // that clients of existing deployments parse. The table [Paths] has all of them, even those
 // whose model no descriptor of this agent has.
+//
+// The metadata of a descriptor reaches this package as JSON, so it knows no descriptor and
+// no descriptor knows the names that clients expect. A field that a descriptor does not
+// have is zero in the answer.
 package details
 
 import (
@@ -191,7 +195,8 @@ func linuxDetails(i Item) any {
 	return dumps.LinuxInterfaceDetails{Interface: i.Value, Meta: dumps.LinuxInterfaceMeta(meta)}
 }
 
-// proxyInterfaces answers the interfaces of proxy ARP, without the ranges.
+// proxyInterfaces answers the interfaces of proxy ARP, without the ranges. The model has
+// both in one value; existing clients ask for them separately.
 func proxyInterfaces(w http.ResponseWriter, items iter.Seq[Item]) error {
 	out := []dumps.ProxyARPInterfaceDetails{}
 	for i := range items {

@@ -2,6 +2,9 @@
 // arguments, body and answer. The handlers, the index for people, the OpenAPI document for
 // programs and the permissions of users all come from this table, so none of them can lack an
 // endpoint.
+//
+// An endpoint refuses arguments that it does not name. A mistyped argument would otherwise
+// be ignored, and the client would get, or delete, more than it asked for.
 package endpoint
 
 import (
@@ -19,7 +22,8 @@ import (
 // An Endpoint is one method of one path of the API. The table of endpoints is the only
 // list of them: the handlers, the index, the OpenAPI document and the permissions come
 // from it. If serve returns an error, it has written nothing of the answer yet, and the
-// error becomes the answer.
+// error becomes the answer. An Endpoint is immutable: By, Takes and the others return
+// changed copies, so that the table reads like a sentence.
 type Endpoint struct {
 	Method, Path string // the path as in the documentation: "/log/{logger}/{level}"
 	// group is the permission that a user needs; see Group.

@@ -31,15 +31,18 @@ func (e *statusError) Error() string { return e.err.Error() }
 // Unwrap returns the error without the status.
 func (e *statusError) Unwrap() error { return e.err }
 
-// Status returns err with an HTTP status.
+// Status returns err with an HTTP status. Use it for mistakes of the client and for
+// conditions that a client should distinguish.
 func Status(status int, err error) error { return &statusError{status: status, err: err} }
 
-// Detailed returns err with an HTTP status and the values that caused it.
+// Detailed returns err with an HTTP status and the values that caused it. The answer lists
+// these values under "Failed", so that a client can show each mistake at its place.
 func Detailed(status int, err error, failed []wire.Invalid) error {
 	return &statusError{status, err, failed}
 }
 
-// NotFound returns err with status 404.
+// NotFound returns err with status 404. It is also the answer of an agent that lacks a
+// part, such as VPP.
 func NotFound(err error) error { return Status(http.StatusNotFound, err) }
 
 // BadRequest returns err with status 400, or nil for nil.
@@ -221,7 +224,8 @@ func Text(w http.ResponseWriter, pieces iter.Seq[string]) error {
 }
 
 // Mapped yields f of each item. Values are converted one by one while the answer is
-// written, so that a long list needs little memory.
+// written, so that a long list needs little memory. The items are kept by the caller; only
+// one converted item is in memory at a time.
 func Mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
 	return func(yield func(U) bool) {
 		for _, it := range items {
@@ -232,7 +236,7 @@ func Mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
 	}
 }
 
-// ErrorText returns the message of an error, or "".
+// ErrorText returns the message of an error, or "". JSON omits an empty text.
 func ErrorText(err error) string {
 	if err == nil {
 		return ""

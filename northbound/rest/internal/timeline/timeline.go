@@ -2,6 +2,11 @@
 // present states: which value a key had at a moment, and which keys met a dependency then.
 //
 // It is as old as the history reaches. All of it is pure and works on snapshots.
+//
+// A revision ends when the next operation of its key begins one. States that the history
+// has forgotten, or that changed without an operation, come from the present status. So
+// the last revision always agrees with the scheduler, and the first one may begin before
+// the history.
 package timeline
 
 import (

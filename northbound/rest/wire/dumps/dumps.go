@@ -3,6 +3,9 @@
 // Their names and notation are those of existing clients: values have the fields of the .proto
 // file in snake_case, and enumerations are numbers. Metadata has the names that these clients
 // know, and zero for the fields that this agent does not have.
+//
+// The fields Interface, Route and so on have type any, because a value is written with the
+// names of its .proto file, with or without secrets.
 package dumps
 
 // An InterfaceDetails is an interface of VPP. /dump/vpp/v2/interfaces answers them in an
