@@ -18,6 +18,7 @@ import (
 	"go.fd.io/govpp/binapi/memif"
 	"go.fd.io/govpp/binapi/rdma"
 	"go.fd.io/govpp/binapi/span"
+	"go.fd.io/govpp/binapi/sr"
 	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/teib"
 	"go.fd.io/govpp/binapi/vmxnet3"
@@ -101,5 +102,6 @@ func features() []feature {
 		of("L3 cross-connect", &l3xc.L3xcUpdate{}),
 		of("TEIB entry", &teib.TeibEntryAddDel{}),
 		of("virtual router", &vrrp.VrrpVrAddDel{}),
+		of("segment routing", &sr.SrLocalsidAddDel{}),
 	}
 }

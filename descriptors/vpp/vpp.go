@@ -6,7 +6,7 @@
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
 // cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
-// dns (the DNS cache), ipsec and l3 (VRF tables and routes). Run keeps the connection. Without a
+// dns (the DNS cache), ipsec, srv6 (segment routing) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -36,6 +36,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/ipsec"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
+	"github.com/keyplane/keyplane/descriptors/vpp/srv6"
 	"github.com/keyplane/keyplane/descriptors/vpp/stn"
 	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -144,6 +145,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})

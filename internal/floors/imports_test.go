@@ -33,7 +33,7 @@ func floors() []floor {
 		{"orchestrator", []string{"kvdbsync", "models", "proto", "scheduler"}},
 		{"connectors/*", []string{"internal/config", "internal/filelease", "kvdbsync", "models"}},
 		{"descriptors/*", []string{"internal/alloc", "internal/config", "internal/lists", "internal/spelling", "internal/vppsim", "internal/vppwire", "models", "proto", "scheduler"}},
-		{"descriptors/vpp/internal/existing", []string{"descriptors/vpp/conn", "descriptors/vpp/iface", "descriptors/vpp/internal/leftovers", "descriptors/vpp/internal/simulated", "scheduler"}},
+		{"descriptors/vpp/internal/existing", []string{"descriptors/vpp/conn", "descriptors/vpp/iface", "descriptors/vpp/internal/ifindex", "descriptors/vpp/internal/leftovers", "descriptors/vpp/internal/simulated", "scheduler"}},
 		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
 		{"northbound/*", []string{"internal/config", "internal/printable", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"client", []string{"models", "orchestrator", "proto", "scheduler"}},

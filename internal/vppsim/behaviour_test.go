@@ -44,8 +44,9 @@ func TestBehaviour(t *testing.T) {
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(), "DHCP": dhcpRows(), "services": serviceRows(),
 		"bridges": bridgeRows(), "what stays": stayingRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(), "devices": deviceRows(),
 		"access lists": accessRows(), "policies": policyRows(), "host": hostRows(), "NAT": natRows(),
-		"DNS":   dnsRows(),
-		"IPsec": ipsecRows(),
+		"DNS":             dnsRows(),
+		"IPsec":           ipsecRows(),
+		"segment routing": segmentRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

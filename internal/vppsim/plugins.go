@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/rdcp"
 	"github.com/keyplane/keyplane/internal/vppsim/rdma"
 	"github.com/keyplane/keyplane/internal/vppsim/span"
+	"github.com/keyplane/keyplane/internal/vppsim/srv6"
 	"github.com/keyplane/keyplane/internal/vppsim/stn"
 	"github.com/keyplane/keyplane/internal/vppsim/tap"
 	"github.com/keyplane/keyplane/internal/vppsim/vmxnet3"
@@ -47,6 +48,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	stn.New(vpp)
 	nat.New(vpp, tables)
 	dns.New(vpp)
+	srv6.New(vpp, tables)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

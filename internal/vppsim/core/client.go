@@ -79,7 +79,7 @@ func (c *Client) serve(message []byte) {
 	if !known || len(message) < 10 || c.index == 0 || vppwire.Client(message) != c.index {
 		return
 	}
-	s.counts[e.name]++
+	s.counts[vppwire.Counted(e.name, message)]++
 	if c.isCut(e, message) || len(s.faults) > 0 && c.fails(e, message) {
 		return
 	}

@@ -30,8 +30,9 @@ func general(vpp *VPP) Plugin {
 				return OK
 			}),
 			Call(func(q *vlib.CliInband, r *vlib.CliInbandReply) Errno {
-				r.Reply = vpp.show(strings.Join(strings.Fields(q.Cmd), " "))
-				return OK
+				text, errno := vpp.run(strings.Join(strings.Fields(q.Cmd), " "))
+				r.Reply = text
+				return errno
 			}),
 		},
 		Pages: map[string]func() string{
@@ -65,6 +66,7 @@ func loadables() []loadable {
 		{"nat44_ed", "nat_plugin.so", "Network Address Translation (NAT)"},
 		{"nat44_ei", "nat44_ei_plugin.so", "IPv4 Endpoint-Independent NAT (NAT44 EI)"},
 		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver"},
+		{"sr_ad", "srv6ad_plugin.so", "Dynamic Segment Routing for IPv6 (SRv6) Proxy"},
 		{"stn", "stn_plugin.so", "VPP Steals the NIC (STN) for Container Integration"},
 		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver"},
 		{"vrrp", "vrrp_plugin.so", "VRRP v3 (RFC 5798)"},

@@ -81,7 +81,7 @@ func TestServerRefusesWrongOptionsAndPlugins(t *testing.T) {
 	}{
 		{"two plugins serve acl_plugin_get_version", core.Options{}, twice},
 		{"two plugins serve show_version", core.Options{}, again},
-		{`no plugin "nat"; expected one of acl, `, core.Options{Without: []string{"nat"}}, counting},
+		{`no plugin "nat"; expected one of abf, acl, `, core.Options{Without: []string{"nat"}}, counting},
 		{`no release "1.0"; expected one of 22.02, `, core.Options{Release: "1.0"}, counting},
 	} {
 		if _, err := core.NewServer(tt.o, tt.plugins); err == nil || !strings.Contains(err.Error(), tt.says) {

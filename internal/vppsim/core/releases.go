@@ -52,6 +52,9 @@ func newTable(release string, without []string, messages []Message) (*table, err
 		return nil, fmt.Errorf("simulated VPP: no release %q; expected one of %s", release, strings.Join(Releases(), ", "))
 	}
 	differs, plugins := differing(column), map[string]bool{}
+	for _, p := range loadables() {
+		plugins[p.bindings] = true // also one without messages
+	}
 	t := &table{byID: map[uint16]*entry{}, ids: map[reflect.Type]uint16{}}
 	for _, m := range messages {
 		name, plugin := m.request.GetMessageName(), pluginOf(m.request)

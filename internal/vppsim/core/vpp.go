@@ -21,6 +21,7 @@ type VPP struct {
 	plugins    []Plugin
 	messages   []Message
 	pages      map[string]func() string
+	commands   map[string]func(words []string) (string, Errno)
 	interfaces interfaces
 	counted    counted
 }
@@ -31,6 +32,10 @@ type Plugin struct {
 	// Pages are the outputs of the command line by command, for example "show l2fib". They
 	// are written for tests and do not copy the real VPP's format.
 	Pages map[string]func() string
+	// Commands are functions of the command line that take arguments, by the words that they
+	// begin with, for example "sr localsid". They get the words behind these. They return an
+	// output and the return value of cli_inband: UNSPECIFIED for a command that fails.
+	Commands map[string]func(words []string) (string, Errno)
 
 	// Flags runs after the administrative state of an interface has changed.
 	Flags func(i *Interface)
@@ -44,7 +49,7 @@ type Plugin struct {
 
 // newVPP returns a VPP with local0, the interface that every VPP has, and all plugins.
 func newVPP(s *Server) *VPP {
-	vpp := &VPP{Options: s.o, server: s, pid: s.pid, pages: map[string]func() string{}, interfaces: newInterfaces()}
+	vpp := &VPP{Options: s.o, server: s, pid: s.pid, pages: map[string]func() string{}, commands: map[string]func([]string) (string, Errno){}, interfaces: newInterfaces()}
 	vpp.counted.interfaces = map[uint32]map[string]Count{}
 	vpp.Add(&Interface{Name: "local0", DevType: "local"})
 	vpp.Register(general(vpp))
@@ -57,6 +62,7 @@ func (v *VPP) Register(p Plugin) {
 	v.plugins = append(v.plugins, p)
 	v.messages = append(v.messages, p.Messages...)
 	maps.Copy(v.pages, p.Pages)
+	maps.Copy(v.commands, p.Commands)
 }
 
 // Before returns whether the server poses as a release older than the given one.
@@ -106,6 +112,16 @@ func (v *VPP) Want(name string, enable bool, pid uint32) Errno {
 		delete(v.asking.wanted, name)
 	}
 	return OK
+}
+
+// run runs a command line: a command with arguments, or a page.
+func (v *VPP) run(command string) (string, Errno) {
+	for begin, run := range v.commands {
+		if rest, is := strings.CutPrefix(command, begin+" "); is {
+			return run(strings.Fields(rest))
+		}
+	}
+	return v.show(command), OK
 }
 
 // show returns a page, or the list of all pages for an unknown command.

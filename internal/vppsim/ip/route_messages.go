@@ -89,6 +89,12 @@ func (p *IP) lookup(prefix netip.Prefix, table uint32, exact bool) (ip.IPRouteV2
 	return ip.IPRouteV2{}, api.NO_SUCH_ENTRY
 }
 
+// HasRoute returns whether a table has an entry for exactly this prefix.
+func (p *IP) HasRoute(prefix netip.Prefix, table uint32) bool {
+	_, errno := p.lookup(prefix, table, true)
+	return errno == core.OK
+}
+
 // changeRoute adds, replaces or deletes an API route, and returns the index of the route's
 // counter. VPP checks the paths before anything else, also those of a request to delete: a
 // path through a deleted interface is refused there too.

@@ -3,12 +3,15 @@
 package existing
 
 import (
+	"slices"
 	"testing"
 
+	vppif "go.fd.io/govpp/binapi/interface"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/scheduler"
@@ -21,9 +24,18 @@ type Interfaces map[string]iface.Meta
 // Loopbacks creates loopbacks with these names in vpp.
 func Loopbacks(vpp *simulated.VPP, c *conn.Conn, names ...string) Interfaces {
 	vpp.Helper()
-	out := Interfaces{}
 	for _, name := range names {
-		out[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
+		vpp.Loopback(c, name)
+	}
+	all, err := conn.Dump[vppif.SwInterfaceDetails](vpp.Context(), c, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
+	if err != nil {
+		vpp.Fatal(err)
+	}
+	out := Interfaces{}
+	for _, d := range all {
+		if slices.Contains(names, d.Tag) {
+			out[d.Tag] = ifindex.MetaOf(d)
+		}
 	}
 	return out
 }

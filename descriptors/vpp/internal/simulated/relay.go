@@ -105,7 +105,7 @@ func (p *relayedConn) requests() {
 		// The first message of a connection is not one of the agent's, and VPP has no name
 		// for it yet.
 		if vppwire.ID(message) != vppwire.CreateID {
-			switch cut, done := p.take(p.name(vppwire.ID(message))); {
+			switch cut, done := p.take(vppwire.Counted(p.name(vppwire.ID(message)), message)); {
 			case cut && done:
 				p.finish(message)
 				return
