@@ -32,9 +32,10 @@ build: ## build agent, agentctl and first-light into .bin
 	@[ -e .bin/agent ] || echo "building the agent; the first time takes a minute or two"
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
 
-# As root, install what is missing of Redis and of gRPC for Python. The tests that need it skip without.
+# As root, install what is missing of Redis, iptables and gRPC for Python. The tests that need it skip without.
 packages:
 	@lacks=; command -v redis-server >/dev/null || lacks=redis-server; \
+		command -v iptables-restore >/dev/null || lacks="$$lacks iptables"; \
 		/usr/bin/python3 -c 'import grpc, grpc_tools' 2>/dev/null || lacks="$$lacks python3-grpcio python3-grpc-tools"; \
 		[ -z "$$lacks" ] || [ "$$(id -u)" != 0 ] || { echo "installing $$lacks (apt-get)"; apt-get -qq update && \
 		DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y $$lacks >/dev/null; } || true

@@ -296,6 +296,7 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		{"orchestrator-config", s.OrchestratorConfig, &c.orchestrator},
 		{"linux-ifplugin-config", s.LinuxIfConfig, &c.linux.Interfaces},
 		{"linux-l3plugin-config", s.LinuxL3Config, &c.linux.L3},
+		{"linux-iptablesplugin-config", s.LinuxIPTables, &c.linux.IPTables},
 		{"linux-nsplugin-config", s.LinuxNamespaces, &c.linux.Namespaces},
 		{"govpp-config", s.VPPConfig, &c.vpp.Connection},
 		{"vpp-ifplugin-config", s.VPPIfConfig, &c.vpp.Interfaces},

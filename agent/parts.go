@@ -93,7 +93,7 @@ const (
 // parts returns all built-in parts, each with the flags that have no effect without it.
 func parts() map[Part][]string {
 	return map[Part][]string{
-		Linux:  {"linux-ifplugin-config", "linux-l3plugin-config", "linux-nsplugin-config"},
+		Linux:  {"linux-ifplugin-config", "linux-l3plugin-config", "linux-iptablesplugin-config", "linux-nsplugin-config"},
 		VPP:    {"govpp-config", "vpp-ifplugin-config"},
 		HTTP:   {"http-config", "http-port"},
 		GRPC:   {"grpc-config", "grpc-port"},

@@ -13,14 +13,14 @@ type settings struct {
 	Socket    string
 	ConfigDir string
 
-	EtcdConfig, RedisConfig, ConsulConfig         string
-	BoltConfig, FiledbConfig, InitfileConfig      string
-	SchedulerConfig, OrchestratorConfig           string
-	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
-	VPPConfig, VPPIfConfig                        string
-	TelemetryConfig, LogsConfig                   string
-	HTTPConfig, HTTPPort                          string
-	GRPCConfig, GRPCPort                          string
+	EtcdConfig, RedisConfig, ConsulConfig                        string
+	BoltConfig, FiledbConfig, InitfileConfig                     string
+	SchedulerConfig, OrchestratorConfig                          string
+	LinuxIfConfig, LinuxL3Config, LinuxIPTables, LinuxNamespaces string
+	VPPConfig, VPPIfConfig                                       string
+	TelemetryConfig, LogsConfig                                  string
+	HTTPConfig, HTTPPort                                         string
+	GRPCConfig, GRPCPort                                         string
 
 	OnExit      string // leave or remove
 	LogLevel    slog.Level
@@ -118,6 +118,7 @@ func (s *settings) builtInSections() []section {
 			{"orchestrator-config", "FILE", "the orchestrator: priorities of the stores, grace time", text(&s.OrchestratorConfig, "orchestrator.conf")},
 			{"linux-ifplugin-config", "FILE", "Linux interfaces", text(&s.LinuxIfConfig, "linux-ifplugin.conf")},
 			{"linux-l3plugin-config", "FILE", "Linux routes and neighbours", text(&s.LinuxL3Config, "linux-l3plugin.conf")},
+			{"linux-iptablesplugin-config", "FILE", "Linux rule chains (iptables)", text(&s.LinuxIPTables, "linux-iptablesplugin.conf")},
 			{"linux-nsplugin-config", "FILE", "Linux namespaces", text(&s.LinuxNamespaces, "linux-nsplugin.conf")},
 			{"govpp-config", "FILE", "the connection to VPP", text(&s.VPPConfig, "govpp.conf")},
 			{"vpp-ifplugin-config", "FILE", "VPP interfaces", text(&s.VPPIfConfig, "vpp-ifplugin.conf")},
@@ -135,7 +136,7 @@ func (s *settings) builtInSections() []section {
 func (s *settings) idleFlags() []string {
 	out := []string{
 		"aggregator-config", "configurator-config",
-		"kafka-config", "linux-iptablesplugin-config", "msgsync-config",
+		"kafka-config", "msgsync-config",
 		"restpapi-config", "start-timeout",
 		"vpp-aclplugin-config", "vpp-ipfixplugin-config",
 	}

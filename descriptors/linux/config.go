@@ -17,6 +17,19 @@ type L3Config struct {
 	Readers int `yaml:"go-routines-count"`
 }
 
+// IPTablesConfig is the content of linux-iptablesplugin.conf.
+type IPTablesConfig struct {
+	// Disabled removes rule chains.
+	Disabled bool `yaml:"disabled"`
+	// Readers is the number of namespaces that are read in parallel. Defaults to 10.
+	Readers int `yaml:"go-routines-count"`
+	// Handler is accepted for compatibility and has no effect: all rules of a chain are
+	// always written at once.
+	Handler struct {
+		MinRules int `yaml:"min-rule-count-for-performance-rule-addition"`
+	} `yaml:"handler"`
+}
+
 // NamespacesConfig is the content of linux-nsplugin.conf.
 type NamespacesConfig struct {
 	// Disabled allows only the agent's own namespace.

@@ -19,6 +19,12 @@ func TestSamples(t *testing.T) {
 	load("linux-ifplugin.conf", &interfaces)
 	load("linux-l3plugin.conf", &l3)
 	load("linux-nsplugin.conf", &namespaces)
+	rules := IPTablesConfig{Disabled: true}
+	load("linux-iptablesplugin.conf", &rules)
+	rules.Handler.MinRules = 0 // accepted only
+	if rules != (IPTablesConfig{Readers: 10}) {
+		t.Errorf("read %+v", rules)
+	}
 	if interfaces != (InterfacesConfig{Readers: 10}) || l3 != (L3Config{Readers: 10}) || namespaces != (NamespacesConfig{}) {
 		t.Errorf("read %+v, %+v, %+v", interfaces, l3, namespaces)
 	}

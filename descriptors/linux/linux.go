@@ -7,6 +7,7 @@
 //	package   task
 //	iface     descriptors of interfaces, their addresses and VRFs
 //	l3        descriptors of routes and neighbours
+//	iptables  descriptor of rule chains of the packet filter
 //	netns     opens network namespaces and watches their names
 //	keys      keys of derived values and properties
 //
@@ -31,6 +32,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/iptables"
 	"github.com/keyplane/keyplane/descriptors/linux/l3"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -54,6 +56,7 @@ type Options struct {
 	// Contents of the configuration files; see config.go.
 	Interfaces InterfacesConfig
 	L3         L3Config
+	IPTables   IPTablesConfig
 	Namespaces NamespacesConfig
 	// TAPHost returns the name of the Linux side of a VPP TAP, or "" if VPP has no such
 	// TAP. Defaults to the name that a TAP gets if its value names none.
@@ -70,12 +73,14 @@ type Plugin struct {
 	spaces *netns.Set
 	watch  *drift.Watcher
 	sched  *scheduler.Scheduler
-	links  iface.Index // nil: interfaces are disabled
-	named  bool        // whether named namespaces may be used
-	names  []string    // names of the registered descriptors
-	// appeared is set when a name leads to another namespace than before.
-	appeared wake.Signal
-	lives    func(installation string) bool
+	links  iface.Index      // nil: interfaces are disabled
+	chains *iptables.Chains // nil: rule chains are disabled
+	named  bool             // whether named namespaces may be used
+	names  []string         // names of the registered descriptors
+	// again is set when failed values may succeed: a name leads to another namespace than
+	// before, or a chain of rules has changed.
+	again wake.Signal
+	lives func(installation string) bool
 }
 
 // Register adds the descriptors to s. Call it before s runs.
@@ -83,7 +88,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	p := &Plugin{appeared: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
+	p := &Plugin{again: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
 	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
 	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
 	p.watch = drift.New(drift.Options{
@@ -92,30 +97,45 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Changed: func() { _ = s.Refresh(iface.Name) },
 		Missed:  p.refresh,
 	})
-	if o.Interfaces.Disabled {
+	if !o.Interfaces.Disabled {
+		if err := p.registerInterfaces(s, o, hosts); err != nil {
+			return nil, fmt.Errorf("linux: %w", err)
+		}
+	}
+	if o.IPTables.Disabled {
 		return p, nil
 	}
-	if err := hosts.Register(s, Southbound); err != nil {
+	p.names = append(p.names, iptables.Name)
+	var err error
+	p.chains, err = iptables.Register(s, iptables.Options{
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Lives: p.Lives, Southbound: Southbound,
+		Interfaces: !o.Interfaces.Disabled, Readers: o.IPTables.Readers, Lost: p.lost, Again: p.again.Set,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
+	}
+	return p, nil
+}
+
+// registerInterfaces adds the descriptors of interfaces, and those of the items on them.
+func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *iface.HostNames) error {
+	if err := hosts.Register(s, Southbound); err != nil {
+		return err
 	}
 	links, others, err := iface.Register(s, iface.Options{
 		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Southbound: Southbound,
 		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("linux: %w", err)
+		return err
 	}
 	p.links, p.lives = links, others
 	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName}
 	if o.L3.Disabled {
-		return p, nil
+		return nil
 	}
 	p.names = append(p.names, l3.RouteName, l3.ARPName)
-	err = l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Allocations: o.Allocations, Log: o.Log, Southbound: Southbound})
-	if err != nil {
-		return nil, fmt.Errorf("linux: %w", err)
-	}
-	return p, nil
+	return l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Allocations: o.Allocations, Log: o.Log, Southbound: Southbound})
 }
 
 // Namespaces opens network namespaces, for descriptors of other programs. They name
@@ -178,11 +198,16 @@ func (p *Plugin) Run(ctx context.Context) error {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.watch.Run(ctx) })
+	if p.links != nil {
+		g.Go(func() error { return p.watch.Run(ctx) })
+	}
+	if p.chains != nil {
+		g.Go(func() error { return p.chains.Run(ctx) })
+	}
 	if p.named {
 		g.Go(func() error { p.watchNames(ctx); return nil })
-		g.Go(func() error { p.retryFailed(ctx); return nil })
 	}
+	g.Go(func() error { p.retryFailed(ctx); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("linux: %w", err)
 	}
@@ -200,19 +225,22 @@ func (p *Plugin) watchNames(ctx context.Context) {
 // namespaces reacts to changes of the names of namespaces.
 func (p *Plugin) namespaces(c netns.Change) {
 	if len(c.Gone) > 0 {
+		if p.chains != nil {
+			p.chains.NamespacesGone(c.Gone)
+		}
 		p.watch.NamespacesGone(c.Gone)
 	}
 	if len(c.Appeared) > 0 {
-		p.appeared.Set()
+		p.again.Set()
 	}
 }
 
-// retryFailed tries the failed values again each time namespaces have appeared: they may be in
-// one of these. Retry waits for the scheduler, which the watcher of namespaces must not do.
+// retryFailed tries the failed values again each time they may succeed. Retry waits for the
+// scheduler, which verbs and the watcher of namespaces must not do.
 func (p *Plugin) retryFailed(ctx context.Context) {
 	for {
 		select {
-		case <-p.appeared.C():
+		case <-p.again.C():
 		case <-ctx.Done():
 			return
 		}

@@ -19,8 +19,11 @@ func TestREADMEs(t *testing.T) {
 	testkit.Netns(t)
 	_, err := exec.LookPath("ip")
 	testkit.Need(t, "ip (iproute2)", err == nil)
-	for _, file := range []string{"README.md", "iface/README.md", "l3/README.md", "netns/README.md"} {
+	for _, file := range []string{"README.md", "iface/README.md", "l3/README.md", "iptables/README.md", "netns/README.md"} {
 		t.Run(file, func(t *testing.T) {
+			if file == "iptables/README.md" {
+				needIPTables(t)
+			}
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

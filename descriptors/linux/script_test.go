@@ -39,6 +39,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	stays KEY STATE          expects the state now
 //	soon COMMAND REGEXP      runs the command until its output matches
 //	reach NS ADDR [NS2]      sends a datagram from NS to ADDR, which is in NS2
+//	stop, start              ends the scheduler; begins anew, with nothing known
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	insync                   expects that a resync does, records and publishes nothing
 //	resync                   has everything read back, and what was put is all that is wanted
@@ -53,8 +54,19 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, script := range scripts { // one by one: the kernel is the same for all
-		t.Run("", func(t *testing.T) { testscript.Run(t, params(script)) })
+		t.Run("", func(t *testing.T) {
+			if filepath.Base(script) == "rules.txtar" {
+				needIPTables(t)
+			}
+			testscript.Run(t, params(script))
+		})
 	}
+}
+
+func needIPTables(t *testing.T) {
+	t.Helper()
+	_, err := exec.LookPath("iptables-restore")
+	testkit.Need(t, "iptables-restore (iptables)", err == nil)
 }
 
 func params(script string) testscript.Params {
@@ -67,6 +79,7 @@ func params(script string) testscript.Params {
 			return a.start()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"start": command(func(a *agent, _ []string) error { return a.start() }), "stop": command(func(a *agent, _ []string) error { a.stop(); return nil }),
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),

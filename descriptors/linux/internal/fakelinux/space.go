@@ -263,6 +263,9 @@ func (s *space) Announced(installation string) bool {
 // Subscribe returns a subscription without events.
 func (s *space) Subscribe() (kernel.Events, error) { return make(silence), nil }
 
+// HasRules implements kernel.Filter: the fake has no packet filter.
+func (*space) HasRules() (bool, error) { return false, nil }
+
 // A silence is a subscription to events that never come.
 type silence chan struct{}
 

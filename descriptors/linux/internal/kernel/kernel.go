@@ -35,6 +35,7 @@ type Host interface {
 type Kernel interface {
 	Links
 	L3
+	Filter
 	// Sysctl writes a value under /proc/sys/net, such as "ipv6/conf/lo/disable_ipv6".
 	Sysctl(name, value string) error
 	// Announce makes the installation of an agent visible in the namespace, until the

@@ -1,0 +1,204 @@
+package iptables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// found is the form in which chains are retrieved, desired a chain that is wanted.
+type (
+	found   = scheduler.Found[*iptables.RuleChain, Meta]
+	desired = scheduler.Desired[*iptables.RuleChain]
+)
+
+// place is what was read from one namespace.
+type place struct {
+	space *netns.Space
+	refs  []*namespace.NetNamespace // all references that lead to this namespace
+	found []mine
+}
+
+// retrieve reads the agent's own namespace, named namespaces, and those of desired values. It
+// yields the chains with the agent's mark.
+func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[found, error] {
+	return func(yield func(found, error) bool) {
+		places, err := h.places(wanted)
+		defer func() {
+			for _, p := range places {
+				p.space.Close()
+			}
+		}()
+		if err == nil {
+			err = h.readAll(ctx, places, wanted)
+		}
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		for _, f := range h.recognise(places, wanted) {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// places opens the namespaces without reading them. Several references may lead to one.
+func (h *handler) places(wanted []desired) (places []*place, err error) {
+	named, err := h.Spaces.Named()
+	if err != nil {
+		return nil, err
+	}
+	refs := []*namespace.NetNamespace{nil} // the agent's own
+	for _, w := range wanted {
+		refs = append(refs, w.Value.GetNamespace())
+	}
+	tried, byID := map[string]bool{}, map[kernel.ID]*place{}
+	for _, ns := range append(refs, named...) {
+		if tried[netns.Text(ns)] {
+			continue
+		}
+		tried[netns.Text(ns)] = true
+		space, err := h.Spaces.Open(ns)
+		if errors.Is(err, netns.ErrNotFound) || errors.Is(err, netns.ErrDisabled) {
+			continue // a missing namespace has no chains
+		}
+		if err != nil {
+			return places, err
+		}
+		if p := byID[space.ID]; p != nil {
+			p.refs = append(p.refs, ns)
+			space.Close()
+			continue
+		}
+		p := &place{space: space, refs: []*namespace.NetNamespace{ns}}
+		byID[space.ID] = p
+		places = append(places, p)
+	}
+	return places, nil
+}
+
+// readAll reads both IP versions of all places, several at a time.
+func (h *handler) readAll(ctx context.Context, places []*place, wanted []desired) error {
+	v6 := make([][]mine, len(places))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(h.Readers)
+	for i, p := range places {
+		g.Go(func() (err error) { p.found, err = h.readMarked(ctx, p.space, false, wanted); return err })
+		g.Go(func() (err error) { v6[i], err = h.readMarked(ctx, p.space, true, wanted); return err })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, p := range places {
+		p.found = append(p.found, v6[i]...)
+	}
+	return nil
+}
+
+// readMarked reads one IP version of a namespace. A host without the program cannot have
+// chains of ours; that is an error only if one is wanted.
+func (h *handler) readMarked(ctx context.Context, space *netns.Space, ipv6 bool, wanted []desired) ([]mine, error) {
+	all, err := h.tool.read(ctx, space, ipv6)
+	if errors.Is(err, ErrNoProgram) && !wants(wanted, ipv6) {
+		return nil, nil
+	}
+	return all.marked(ipv6), err
+}
+
+// wants reports whether a chain of the IP version is wanted.
+func wants(wanted []desired, ipv6 bool) bool {
+	for _, w := range wanted {
+		if tableOf(w.Value).ipv6 == ipv6 {
+			return true
+		}
+	}
+	return false
+}
+
+// recognise returns the chains of this agent. If several carry the name of one value, such as
+// after a move to another table while the agent was down, the one at the desired place is the
+// value. The others are leftovers, and get names that nobody has declared.
+func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
+	byName := map[string]*iptables.RuleChain{}
+	for _, w := range wanted {
+		byName[w.Value.GetName()] = w.Value
+	}
+	taken := map[string]bool{}
+	for _, first := range []bool{true, false} { // first those at their places
+		for _, p := range places {
+			for _, m := range p.found {
+				want := byName[m.name]
+				if !h.ours(p.space, m.mark) || first != p.wanted(h.Label, m, want) {
+					continue
+				}
+				v := p.value(m, want)
+				for n := 0; taken[v.GetName()]; n++ {
+					v.Name = fmt.Sprintf("%s-DUPLICATE%d", m.name, n)
+				}
+				taken[v.GetName()] = true
+				key := models.For[*iptables.RuleChain]().KeyOf(v.GetName())
+				h.watcher.retrieved(p.space, key, m)
+				out = append(out, found{Key: key, Value: v, Meta: Meta{NS: p.space.ID, Chain: m.chain, In: m.in, Was: m.was}})
+			}
+		}
+	}
+	return out
+}
+
+// wanted reports whether m is at the place of the desired value.
+func (p *place) wanted(label string, m mine, want *iptables.RuleChain) bool {
+	return want != nil && m.table == tableOf(want) && m.chain == chainOf(label, want) &&
+		slices.ContainsFunc(p.refs, func(ref *namespace.NetNamespace) bool { return netns.Equal(ref, want.GetNamespace()) })
+}
+
+// value returns what m means. If that is the desired value, it is the desired message itself.
+func (p *place) value(m mine, want *iptables.RuleChain) *iptables.RuleChain {
+	v := &iptables.RuleChain{
+		Name: m.name, Namespace: p.ref(want), Interfaces: want.GetInterfaces(), Rules: m.rules,
+		Table: iptables.RuleChain_Table(iptables.RuleChain_Table_value[strings.ToUpper(m.table.name)]),
+	}
+	if m.table.ipv6 {
+		v.Protocol = iptables.RuleChain_IPV6
+	}
+	// A chain that no jump leads to, or several, is not what the value means. As a custom
+	// chain it differs from the value, and so it is made again.
+	if m.in != "" && m.entered(m.in) {
+		v.ChainType = iptables.RuleChain_ChainType(iptables.RuleChain_ChainType_value[m.in])
+	} else {
+		v.ChainName = m.chain
+	}
+	if m.policy != "" {
+		v.DefaultPolicy = iptables.RuleChain_Policy(iptables.RuleChain_Policy_value[m.actual])
+	}
+	if want != nil && m.intact() && m.declared == digest(want.GetRules()) {
+		v.Rules = want.GetRules() // the declared spelling, not the kernel's
+		if equivalent("", v, want) {
+			return want
+		}
+	}
+	return v
+}
+
+// ref returns the reference to the namespace that the desired value uses, or another one.
+func (p *place) ref(want *iptables.RuleChain) *namespace.NetNamespace {
+	for _, ref := range p.refs {
+		if want != nil && netns.Equal(ref, want.GetNamespace()) {
+			return want.GetNamespace()
+		}
+	}
+	return p.refs[0]
+}

@@ -1,0 +1,85 @@
+package iptables
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWords(t *testing.T) {
+	for rule, want := range map[string]string{
+		"":                                    "",
+		" -s  10.0.0.1\t-j DROP ":             "-s|10.0.0.1|-j|DROP",
+		`-m comment --comment "a b"`:          "-m|comment|--comment|a b",
+		`--comment "a \"b\" \\ c" -j X`:       `--comment|a "b" \ c|-j|X`,
+		`--comment ""`:                        "--comment|",
+		`--log-prefix 'single' -j LOG`:        "--log-prefix|'single'|-j|LOG",
+		`-m u32 --u32 "0x0&0xffff=0x1:0x100"`: "-m|u32|--u32|0x0&0xffff=0x1:0x100",
+	} {
+		got, err := words(rule)
+		if text := strings.Join(got, "|"); err != nil || text != want {
+			t.Errorf("%s: %s, %v; want %s", rule, text, err, want)
+		}
+	}
+}
+
+// FuzzWords holds that a normal rule has the same words and is normal, and that no rule makes
+// a second line.
+func FuzzWords(f *testing.F) {
+	f.Add(`-m comment --comment "a \"b" -j DROP`)
+	f.Add("-s 10.0.0.1\n-j DROP")
+	f.Fuzz(func(t *testing.T, rule string) {
+		before, err := words(rule)
+		if err != nil {
+			return
+		}
+		normal := normalRule(rule)
+		after, err := words(normal)
+		if err != nil || !slices.Equal(before, after) || normalRule(normal) != normal || strings.ContainsAny(normal, "\n\r") {
+			t.Errorf("%q is %q, normal %q: %q, %v", rule, before, normal, after, err)
+		}
+	})
+}
+
+func TestMarks(t *testing.T) {
+	for _, m := range []mark{
+		{label: "vpp1", name: "in", declared: "0011223344556677", rules: 2},
+		{label: "a/b c", name: "x/y #\"'\\ é", installation: "0123456789abcdef", declared: "00", kernel: "11", in: "INPUT", policy: "DROP", was: "ACCEPT"},
+	} {
+		comment, rest, ok := commentOf(line(append(commented(m.String()), "-j", "x")))
+		back, parsed := parseMark(comment)
+		if !ok || !parsed || back != m || !slices.Equal(rest, []string{"-j", "x"}) {
+			t.Errorf("%+v\n%s\n%+v", m, comment, back)
+		}
+	}
+	for _, comment := range []string{"", "hello", "/vnf-agent/", "/vnf-agent/vpp1", "/vnf-agent/%zz/x"} {
+		if m, ok := parseMark(comment); ok {
+			t.Errorf("%q: %+v", comment, m)
+		}
+	}
+}
+
+// FuzzListing holds that no output of iptables-save stops the agent.
+func FuzzListing(f *testing.F) {
+	f.Add("# c\n*filter\n:INPUT ACCEPT [0:0]\n:a - [0:0]\n-A INPUT -m comment --comment \"/vnf-agent/l/n\" -j a\n-A a -m comment --comment \"/vnf-agent/l/n rules=0\"\nCOMMIT\n")
+	f.Fuzz(func(_ *testing.T, text string) {
+		for _, m := range parse(text).marked(false) {
+			m.intact()
+			m.entered(m.in)
+		}
+	})
+}
+
+func TestComplaints(t *testing.T) {
+	for said, want := range map[string]int{
+		"iptables-restore: line 3 failed\n": 3,
+		"iptables-restore v1.8.9 (legacy): unknown option \"--x\"\nError occurred at line: 12\nTry `iptables-restore -h' for more information.\n": 12,
+		"iptables-restore v1.8.9 (nf_tables): \nline 5: RULE_APPEND failed (Invalid argument): rule in chain b\n":                                 5,
+		"Another app is currently holding the xtables lock.\n":                                                                                    0,
+	} {
+		text := complaint(said)
+		if lineOf(text) != want || strings.Contains(text, "v1.8.9") || strings.Contains(text, "Try") {
+			t.Errorf("%s: line %d, want %d", text, lineOf(text), want)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package iptables
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/wake"
+)
+
+// A watcher records the chains of the agent, and follows the changes of rules in their
+// namespaces. Verbs and Retrieve record; the goroutine of run checks.
+//
+// A change of a recorded chain, also one by the agent itself, only makes the namespace due. Some
+// milliseconds later it is read, which seals what was written and detects what others changed.
+// iptables-legacy reports no changes. There only the next resync finds them.
+type watcher struct {
+	h     *handler
+	wake  wake.Signal       // set when unread or due is not empty
+	notes chan notification // from the readers of the subscriptions
+
+	mu     sync.Mutex // guards the fields below
+	spaces map[kernel.ID]*watched
+	unread []*watched // subscriptions without a reader yet
+	due    map[kernel.ID]bool
+}
+
+// watched is a namespace with chains of the agent. It keeps the namespace open.
+type watched struct {
+	space  *netns.Space
+	events kernel.RuleEvents // nil: the kernel has no nftables
+	chains map[string]record // by key
+}
+
+// close ends the reader of the namespace.
+func (w *watched) close() {
+	if w.events != nil {
+		w.events.Close()
+	}
+	w.space.Close()
+}
+
+// notification is what a subscription has received.
+type notification struct {
+	from   *watched
+	events []kernel.RuleEvent
+	err    error
+}
+
+// The delay between a change and its check. While others change rules all the time, a check
+// may take at most about a tenth of the time.
+const (
+	settle   = 2 * drift.Debounce
+	idleness = 10
+)
+
+// newWatcher returns a watcher that records; run checks.
+func newWatcher(h *handler) *watcher {
+	return &watcher{h: h, wake: wake.New(), notes: make(chan notification), spaces: map[kernel.ID]*watched{}, due: map[kernel.ID]bool{}}
+}
+
+// written records a chain that a verb has written, and wants it sealed.
+func (w *watcher) written(space *netns.Space, key string, t table, c content) {
+	w.note(space, key, record{spot{t, c.chain}, c.was}, true)
+}
+
+// retrieved records a chain that Retrieve has found.
+func (w *watcher) retrieved(space *netns.Space, key string, m mine) {
+	w.note(space, key, record{spot{m.table, m.chain}, m.was}, m.kernel == "")
+}
+
+// note records a chain. A check follows if it is due, or if the namespace was not followed yet:
+// then a change may have been missed.
+func (w *watcher) note(space *netns.Space, key string, r record, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.spaces[space.ID]
+	if one == nil {
+		if one = w.follow(space); one == nil {
+			return
+		}
+		due = true
+	}
+	one.chains[key] = r
+	if due {
+		w.due[space.ID] = true
+		w.wake.Set()
+	}
+}
+
+// follow opens a subscription. It returns nil if the namespace has gone.
+func (w *watcher) follow(space *netns.Space) *watched {
+	kept, ok := w.h.Spaces.ByID(space.ID)
+	if !ok {
+		return nil
+	}
+	events, err := kept.SubscribeRules()
+	if err != nil {
+		w.h.Log.Warn("cannot follow changes of rules; only a resync will notice them", "err", err)
+		events = nil
+	}
+	one := &watched{space: kept, events: events, chains: map[string]record{}}
+	w.spaces[space.ID] = one
+	if events != nil {
+		w.unread = append(w.unread, one)
+		w.wake.Set()
+	}
+	return one
+}
+
+// forget removes a chain from the record. Without chains the namespace is closed: an open one
+// would outlive its deletion.
+func (w *watcher) forget(ns kernel.ID, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.spaces[ns]
+	if one == nil {
+		return
+	}
+	delete(one.chains, key)
+	if len(one.chains) == 0 {
+		w.drop(ns)
+	}
+}
+
+// drop ends the watch of a namespace. The mutex is held.
+func (w *watcher) drop(ns kernel.ID) {
+	if one := w.spaces[ns]; one != nil {
+		delete(w.spaces, ns)
+		delete(w.due, ns)
+		one.close()
+	}
+}
+
+// was returns the policy before that of a recorded chain, or "".
+func (w *watcher) was(ns kernel.ID, key string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.spaces[ns]; one != nil {
+		return one.chains[key].was
+	}
+	return ""
+}
+
+// recorded returns a copy of the chains of a namespace.
+func (w *watcher) recorded(ns kernel.ID) map[string]record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.spaces[ns]; one != nil {
+		return maps.Clone(one.chains)
+	}
+	return nil
+}
+
+// NamespacesGone reports namespaces that have lost their names. Their chains count as lost.
+func (c *Chains) NamespacesGone(ids []kernel.ID) {
+	w := c.h.watcher
+	var lost []string
+	w.mu.Lock()
+	for _, ns := range ids {
+		if one := w.spaces[ns]; one != nil {
+			lost = slices.AppendSeq(lost, maps.Keys(one.chains))
+			w.drop(ns)
+		}
+	}
+	w.mu.Unlock()
+	if len(lost) > 0 {
+		slices.Sort(lost)
+		c.h.Lost(lost)
+	}
+}
+
+// Run seals chains and notices changes by others until ctx ends.
+func (c *Chains) Run(ctx context.Context) error {
+	w := c.h.watcher
+	readers, ctx := errgroup.WithContext(ctx)
+	defer func() { _ = readers.Wait() }()
+	defer w.closeAll()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	timer.Stop()
+	var waits bool
+	var earliest time.Time // of the next check
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake.C():
+			w.startReaders(ctx, readers)
+		case n := <-w.notes:
+			w.receive(n)
+		case <-timer.C:
+			waits = false
+			began := time.Now()
+			w.check(ctx)
+			earliest = time.Now().Add(idleness * time.Since(began))
+		}
+		if !waits && w.anyDue() {
+			waits = true
+			timer.Reset(max(settle, time.Until(earliest)))
+		}
+	}
+}
+
+// closeAll ends all subscriptions, and with them the readers.
+func (w *watcher) closeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ns := range w.spaces {
+		w.drop(ns)
+	}
+}
+
+// startReaders starts a reader for each new subscription.
+func (w *watcher) startReaders(ctx context.Context, readers *errgroup.Group) {
+	w.mu.Lock()
+	unread := w.unread
+	w.unread = nil
+	w.mu.Unlock()
+	for _, one := range unread {
+		readers.Go(func() error { w.forward(ctx, one); return nil })
+	}
+}
+
+// forward passes the notifications of one subscription on, until it ends.
+func (w *watcher) forward(ctx context.Context, one *watched) {
+	for {
+		events, err := one.events.Next()
+		select {
+		case w.notes <- notification{one, events, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && !errors.Is(err, kernel.ErrLost) {
+			return
+		}
+	}
+}
+
+// receive makes a namespace due if a recorded chain, or one that jumps to it, has changed. After
+// lost notifications any may have.
+func (w *watcher) receive(n notification) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ns := n.from.space.ID
+	if w.spaces[ns] != n.from {
+		return // closed meanwhile
+	}
+	if n.err != nil || slices.ContainsFunc(n.events, n.from.concerns) {
+		w.due[ns] = true
+	}
+}
+
+// concerns reports whether an event is about a recorded chain or a built-in chain of its table.
+func (w *watched) concerns(e kernel.RuleEvent) bool {
+	for _, at := range w.chains {
+		if at.table != (table{e.IPv6, e.Table}) {
+			continue
+		}
+		if e.Chain == "" || e.Chain == at.chain || isBuiltIn(e.Chain) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyDue reports whether a namespace waits for a check.
+func (w *watcher) anyDue() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.due) > 0
+}
+
+// check checks the namespaces that are due.
+func (w *watcher) check(ctx context.Context) {
+	w.mu.Lock()
+	due := slices.SortedFunc(maps.Keys(w.due), func(a, b kernel.ID) int { return cmp.Compare(a.Ino, b.Ino) })
+	clear(w.due)
+	w.mu.Unlock()
+	for _, ns := range due {
+		changed, err := w.h.checkAll(ctx, ns)
+		if err != nil && ctx.Err() == nil {
+			w.h.Log.Warn("cannot check chains of rules; changes by others stay until the next resync", "err", err)
+		}
+		if changed {
+			w.h.refresh()
+		}
+	}
+}
