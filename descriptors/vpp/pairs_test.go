@@ -23,7 +23,33 @@ type changeable struct {
 
 func changeables() map[string]changeable {
 	const cache = "config/vpp/dns/v1/dnscache"
+	const exporter, params, feature = "config/vpp/ipfix/v2/ipfix", "config/vpp/ipfix/v2/flowprobe-params", "config/vpp/ipfix/v2/flowprobe-feature/"
+	loops := configuration{
+		interfacesPrefix + "loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`,
+		interfacesPrefix + "loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.2.0.1/24"]}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`,
+	}
 	return map[string]changeable{
+		"exporter of flows": {
+			ground: loops,
+			configs: []configuration{
+				{exporter, `{"collector":{"address":"10.1.0.6"},"source_address":"10.1.0.1"}`},
+				{exporter, `{"collector":{"address":"10.1.0.6","port":9995},"source_address":"10.1.0.1","vrf_id":5}`},
+				{exporter, `{"collector":{"address":"10.1.0.7"},"source_address":"10.1.0.2","path_mtu":1450,"template_interval":60}`},
+			},
+			pages: []string{"show ipfix exporter"},
+		},
+		"recording of flows": {
+			ground: loops,
+			configs: []configuration{
+				{params, `{"active_timer":10,"passive_timer":60,"record_l3":true}`, feature + "loop1", `{"interface":"loop1","ip4":true}`},
+				{params, `{"active_timer":20,"record_l2":true,"record_l4":true}`, feature + "loop1", `{"interface":"loop1","ip4":true}`, feature + "loop2", `{"interface":"loop2","l2":true}`},
+				{params, `{"active_timer":20,"record_l2":true,"record_l4":true}`, feature + "loop2", `{"interface":"loop2","ip6":true}`},
+				{params, `{"record_l3":true}`, feature + "loop1", `{"interface":"loop1","ip6":true}`},
+				{params, `{"active_timer":10,"passive_timer":60,"record_l3":true}`},
+			},
+			pages: []string{"show flowprobe params", "show flowprobe feature"},
+		},
 		"DNS cache": {
 			configs: []configuration{
 				{cache, `{"upstream_dns_servers":["10.0.0.53"]}`},
@@ -123,11 +149,16 @@ func (a *agent) changesTo(what string, values configuration) {
 	}
 }
 
-// operations returns verbs and keys in a fixed order: independent ones have none.
+// operations returns verbs, keys and errors in a fixed order: independent ones have none. Each comes
+// once: a record has a verb that takes longer than 100 ms twice, also as PENDING.
 func operations(all []scheduler.Operation) (out []string) {
 	for _, op := range all {
-		out = append(out, fmt.Sprint(op.Verb, " ", op.Key))
+		line := fmt.Sprint(op.Verb, " ", op.Key)
+		if op.NewErr != nil {
+			line += ": " + op.NewErr.Error()
+		}
+		out = append(out, line)
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }

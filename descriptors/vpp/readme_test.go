@@ -18,7 +18,13 @@ func TestREADMEs(t *testing.T) {
 	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
 		a := startAgent(t, vpp.Socket)
 		awaitReady(t, a)
-		for _, file := range []string{"iface/README.md", "l2/README.md", "acl/README.md", "abf/README.md", "l3/README.md", "stn/README.md", "dns/README.md", "ipsec/README.md", "srv6/README.md"} {
+		for _, file := range []string{
+			"iface/README.md", "l2/README.md", "acl/README.md", "abf/README.md", "l3/README.md", "stn/README.md",
+			"dns/README.md",
+			"ipfix/README.md",
+			"ipsec/README.md",
+			"srv6/README.md",
+		} {
 			values := shownIn(t, file)
 			a.want(true, values...)
 			for i := 0; i < len(values); i += 2 {

@@ -6,7 +6,8 @@
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
 // cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
-// dns (the DNS cache), ipsec, srv6 (segment routing) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// dns (the DNS cache), ipfix (the export of flows), ipsec, srv6 (segment routing) and l3 (VRF tables and
+// routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -33,6 +34,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/dns"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
+	"github.com/keyplane/keyplane/descriptors/vpp/ipfix"
 	"github.com/keyplane/keyplane/descriptors/vpp/ipsec"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
@@ -148,6 +150,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})

@@ -47,6 +47,7 @@ func TestBehaviour(t *testing.T) {
 		"DNS":             dnsRows(),
 		"IPsec":           ipsecRows(),
 		"segment routing": segmentRows(),
+		"flows":           flowRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

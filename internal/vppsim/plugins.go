@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/gtpu"
 	"github.com/keyplane/keyplane/internal/vppsim/iface"
 	"github.com/keyplane/keyplane/internal/vppsim/ip"
+	"github.com/keyplane/keyplane/internal/vppsim/ipfix"
 	"github.com/keyplane/keyplane/internal/vppsim/ipip"
 	"github.com/keyplane/keyplane/internal/vppsim/ipsec"
 	"github.com/keyplane/keyplane/internal/vppsim/l2"
@@ -49,6 +50,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	nat.New(vpp, tables)
 	dns.New(vpp)
 	srv6.New(vpp, tables)
+	ipfix.New(vpp, tables)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

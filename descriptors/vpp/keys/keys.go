@@ -36,6 +36,9 @@ const (
 	acls         = "config/vpp/acls/v2/acl/"
 	ipsecSAs     = "config/vpp/ipsec/v2/sa/"
 	ipsecSPDs    = "config/vpp/ipsec/v2/spd/"
+
+	// FlowprobeParams is the key of the parameters of recording flows.
+	FlowprobeParams = "config/vpp/ipfix/v2/flowprobe-params"
 )
 
 // Parts of an interface, behind its name.

@@ -59,6 +59,7 @@ func loadables() []loadable {
 		{"af_packet", "af_packet_plugin.so", "af-packet"},
 		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},
 		{"dns", "dns_plugin.so", "Simple DNS name resolver"},
+		{"flowprobe", "flowprobe_plugin.so", "Flow per Packet"},
 		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin"},
 		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)"},
 		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},

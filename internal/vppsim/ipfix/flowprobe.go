@@ -1,0 +1,142 @@
+package ipfix
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/flowprobe"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/internal/vppsim/core"
+)
+
+const (
+	defaultActive  = 15  // seconds
+	defaultPassive = 120 // seconds
+)
+
+// A probe is the recording on one interface.
+type probe struct {
+	which     flowprobe.FlowprobeWhich
+	direction flowprobe.FlowprobeDirection
+}
+
+type probes struct {
+	vpp             *core.VPP
+	record          flowprobe.FlowprobeRecordFlags
+	active, passive uint32           // seconds
+	on              map[uint32]probe // by sw_if_index
+}
+
+type index = interface_types.InterfaceIndex
+
+func newProbe(vpp *core.VPP) {
+	p := &probes{vpp: vpp, active: defaultActive, passive: defaultPassive, on: map[uint32]probe{}}
+	vpp.Register(core.Plugin{
+		Messages: []core.Message{
+			core.Call(p.set),
+			core.Call(p.get),
+			core.On(vpp, func(q *flowprobe.FlowprobeTxInterfaceAddDel) index { return q.SwIfIndex }, p.setTX),
+			core.On(vpp, func(q *flowprobe.FlowprobeInterfaceAddDel) index { return q.SwIfIndex }, p.setInterface),
+			core.Dump(p.dump),
+		},
+		// These have VPP's own format, because the agent reads them on VPP 22.02.
+		Pages: map[string]func() string{"show flowprobe params": p.showParams, "show flowprobe feature": p.showFeatures},
+	})
+}
+
+// set changes the parameters, while no interface is recorded. VPP 22.02 gives another error.
+func (p *probes) set(q *flowprobe.FlowprobeParams, _ *flowprobe.FlowprobeParamsReply) core.Errno {
+	switch {
+	case len(p.on) > 0 && p.vpp.Before("22.06"):
+		return api.UNSPECIFIED
+	case len(p.on) > 0:
+		return api.UNSUPPORTED
+	}
+	p.record, p.active, p.passive = q.RecordFlags, q.ActiveTimer, q.PassiveTimer
+	if p.active == core.None {
+		p.active = defaultActive
+	}
+	if p.passive == core.None {
+		p.passive = defaultPassive
+	}
+	return core.OK
+}
+
+func (p *probes) get(_ *flowprobe.FlowprobeGetParams, r *flowprobe.FlowprobeGetParamsReply) core.Errno {
+	r.RecordFlags, r.ActiveTimer, r.PassiveTimer = p.record, p.active, p.passive
+	return core.OK
+}
+
+// setTX records the outgoing packets of an interface. VPP takes the flags of the request for
+// the number of a variant, and does not check that a recording that ends had begun.
+func (p *probes) setTX(i *core.Interface, q *flowprobe.FlowprobeTxInterfaceAddDel, _ *flowprobe.FlowprobeTxInterfaceAddDelReply) core.Errno {
+	which := flowprobe.FlowprobeWhich(q.Which)
+	was, has := p.on[i.Index]
+	if p.record == 0 || has && (q.IsAdd || was.which != which) {
+		return api.CANNOT_ENABLE_DISABLE_FEATURE
+	}
+	p.change(i, probe{which, flowprobe.FLOWPROBE_DIRECTION_TX}, q.IsAdd)
+	return core.OK
+}
+
+func (p *probes) setInterface(i *core.Interface, q *flowprobe.FlowprobeInterfaceAddDel, _ *flowprobe.FlowprobeInterfaceAddDelReply) core.Errno {
+	was, has := p.on[i.Index]
+	switch {
+	case q.Which > flowprobe.FLOWPROBE_WHICH_L2 || q.Direction > flowprobe.FLOWPROBE_DIRECTION_BOTH:
+		return api.INVALID_VALUE
+	case p.record == 0:
+		return api.CANNOT_ENABLE_DISABLE_FEATURE
+	case has && (q.IsAdd || was.which != q.Which):
+		return api.ENTRY_ALREADY_EXISTS
+	case !has && !q.IsAdd:
+		return api.NO_SUCH_ENTRY
+	}
+	p.change(i, probe{q.Which, q.Direction}, q.IsAdd)
+	return core.OK
+}
+
+func (p *probes) change(i *core.Interface, to probe, add bool) {
+	if add {
+		p.on[i.Index] = to
+	} else {
+		delete(p.on, i.Index)
+	}
+}
+
+func (p *probes) dump(q *flowprobe.FlowprobeInterfaceDump, yield func(flowprobe.FlowprobeInterfaceDetails)) {
+	for _, i := range slices.Sorted(maps.Keys(p.on)) {
+		if uint32(q.SwIfIndex) == core.None || uint32(q.SwIfIndex) == i {
+			yield(flowprobe.FlowprobeInterfaceDetails{SwIfIndex: index(i), Which: p.on[i].which, Direction: p.on[i].direction})
+		}
+	}
+}
+
+// showParams prints the parameters (src/plugins/flowprobe/flowprobe.c, format_flowprobe_params).
+func (p *probes) showParams() string {
+	var b strings.Builder
+	for i, name := range []string{"l2", "l3", "l4"} {
+		if p.record&(1<<i) != 0 {
+			b.WriteString(" " + name)
+		}
+	}
+	fmt.Fprintf(&b, " active: %d passive: %d\n", int32(p.active), int32(p.passive))
+	return b.String()
+}
+
+// showFeatures prints the recorded interfaces (flowprobe_show_feature_command_fn). VPP 22.02
+// has no directions.
+func (p *probes) showFeatures() string {
+	var b strings.Builder
+	for _, i := range slices.Sorted(maps.Keys(p.on)) {
+		fmt.Fprintf(&b, " %s %s", p.vpp.NameOf(i), [...]string{"ip4", "ip6", "l2"}[p.on[i].which])
+		if !p.vpp.Before("22.06") {
+			fmt.Fprintf(&b, " %s", [...]string{"rx", "tx", "rx tx"}[p.on[i].direction])
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
