@@ -25,7 +25,8 @@ type mirror struct {
 type item struct {
 	key     string
 	now     state
-	absent  bool // deleted, and the deletion is an inference; see Event.Absent
+	absent  bool  // deleted, and the deletion is an inference; see Event.Absent
+	at      int32 // index in pending, if had is not nil
 	rev     int64
 	had     *state // the consumer's state; nil: the present state
 	listing uint64 // the last complete listing with this key
@@ -34,7 +35,7 @@ type item struct {
 // A waiting item has a state that the consumer has not taken.
 type waiting struct {
 	*item
-	listed *Event // the consumer may already have decoded it; nil: none
+	newest *Event // it has the present state, perhaps decoded; nil: none
 }
 
 // A state is the content of a key. The zero state is a missing key.
@@ -66,8 +67,9 @@ func sameBytes(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0
 // newMirror returns an empty mirror.
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
 
-// set puts one event into the mirror, without Decoded, which a predecoder may still write.
-// It returns nil for a missing key that stays missing.
+// set puts one event into the mirror. It keeps e until the consumer takes the change, and
+// does not read Decoded, which a predecoder may still write. It returns nil for a missing
+// key that stays missing.
 func (m *mirror) set(e *Event) *item {
 	now := stateOf(e)
 	if m.touched != nil {
@@ -91,7 +93,14 @@ func (m *mirror) set(e *Event) *item {
 	m.live += count(now) - count(it.now)
 	m.bytes += cost(e.Key, now) - cost(e.Key, it.now)
 	it.now = now
+	m.pending[it.at].newest = e
 	return it
+}
+
+// changes reports whether set of an event with a value would change the mirror.
+func (m *mirror) changes(e *Event) bool {
+	it := m.items[e.Key]
+	return e.Value != nil && e.Err == nil && (it == nil || !it.now.same(stateOf(e)))
 }
 
 // cost returns the bytes of a pair, counted like those of a Tally.
@@ -115,6 +124,7 @@ func (m *mirror) queue(it *item) {
 	if it.had != nil {
 		return
 	}
+	it.at = int32(len(m.pending))
 	m.pending = append(m.pending, waiting{item: it})
 	if it.now.gone() {
 		it.had = &m.nothing
@@ -134,13 +144,8 @@ func (m *mirror) replace(l *listing) {
 	}
 	for _, part := range l.parts {
 		for i := range part {
-			it, last := m.set(&part[i]), len(m.pending)-1
-			if it == nil {
-				continue
-			}
-			it.listing = m.listing
-			if last >= 0 && m.pending[last].item == it {
-				m.pending[last].listed = &part[i]
+			if it := m.set(&part[i]); it != nil {
+				it.listing = m.listing
 			}
 		}
 	}
@@ -180,8 +185,8 @@ func (m *mirror) take() []Event {
 			continue
 		}
 		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err, Absent: it.absent}
-		if it.listed != nil && sameBytes(it.listed.Value, it.now.value) {
-			e.Decoded = it.listed.Decoded
+		if it.newest != nil && sameBytes(it.newest.Value, it.now.value) {
+			e.Decoded = it.newest.Decoded
 		}
 		events = append(events, e)
 	}

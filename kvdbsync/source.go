@@ -37,9 +37,10 @@ type Options struct {
 
 	Bounds Bounds // of the store's content
 
-	// Decode decodes the events of the first listing while the rest is listed. Its result
-	// is Event.Decoded, unless the key changes before it is taken. Several goroutines call
-	// it. Defaults to none.
+	// Decode decodes the events with a value that change the mirror, before the consumer can
+	// take them; those of the first listing while the rest is listed. So the consumer, which
+	// has several sources, does not wait for the large values of one. Its result is
+	// Event.Decoded. Several goroutines call it. Defaults to none.
 	Decode func(Event) any
 
 	Log *slog.Logger // Defaults to discarding
@@ -193,6 +194,10 @@ func (s *Source) replace(l *listing) {
 	if l.first {
 		first.replace(l) // while its events are still being decoded
 		l.decoder.finish()
+	} else {
+		for _, part := range l.parts {
+			s.predecode(part)
+		}
 	}
 	s.mu.Lock()
 	if l.first {
@@ -230,12 +235,17 @@ func (s *Source) follow(now Listing) {
 
 // apply takes over one batch. It returns an error if the store then exceeds the bounds.
 func (s *Source) apply(b Batch) error {
-	s.mu.Lock()
+	events := b.Events[:0] // the batch belongs to the source
 	for _, e := range b.Events {
 		if e, ok := s.relative(s.bounded(e)); ok {
-			if it := s.mirror.set(&e); it != nil && it.absent && e.Absent {
-				s.distrust = cmp.Or(s.distrust, ErrLostKeys)
-			}
+			events = append(events, e)
+		}
+	}
+	s.predecode(events)
+	s.mu.Lock()
+	for i := range events {
+		if it := s.mirror.set(&events[i]); it != nil && it.absent && events[i].Absent {
+			s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 		}
 	}
 	s.clock()
@@ -255,6 +265,27 @@ func (s *Source) apply(b Batch) error {
 		return fmt.Errorf("%w: the store has more bytes than max-listing-size allows, %d, in %d keys", ErrTooMuch, limit, keys)
 	}
 	return nil
+}
+
+// predecode decodes those of the events that will change the mirror. Only the goroutine of
+// Run changes the mirror, so it is the same when the events are put into it.
+func (s *Source) predecode(events []Event) {
+	if s.o.Decode == nil {
+		return
+	}
+	var changed []Event
+	var at []int
+	s.mu.Lock()
+	for i := range events {
+		if s.mirror.changes(&events[i]) {
+			changed, at = append(changed, events[i]), append(at, i)
+		}
+	}
+	s.mu.Unlock()
+	decodeAll(s.o.Decode, changed)
+	for i := range changed {
+		events[at[i]].Decoded = changed[i].Decoded
+	}
 }
 
 // bounded replaces a value that is too large by an error.

@@ -119,7 +119,9 @@ func TestAGapDeletesOnlyAtTheEndOfAListing(t *testing.T) {
 	})
 }
 
-func TestFirstListingIsDecodedInParallel(t *testing.T) {
+// TestChangesAreDecodedBeforeTheyAreTaken has values decoded while they are listed, after
+// they have changed, and when a later listing differs. A value that stays is not decoded.
+func TestChangesAreDecodedBeforeTheyAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps := make(chan step)
 		var decoded atomic.Int32
@@ -143,17 +145,17 @@ func TestFirstListingIsDecodedInParallel(t *testing.T) {
 		}
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "2"), put("c", "1")}, Synced: true}}
 		synctest.Wait()
-		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "2"), put("d", "1")}}}
-		if got, want := take(), "a=2: <nil>, b=1: b is 1, c=2: <nil>, d=1: <nil>"; got != want {
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "2"), put("d", "1"), put("b", "1"), {Key: "e"}}}}
+		if got, want := take(), "a=2: a is 2, b=1: b is 1, c=2: c is 2, d=1: d is 1"; got != want {
 			t.Errorf("took %s\nwant %s", got, want)
 		}
 		steps <- step{err: errDown}
-		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "3")}, Synced: true}}
-		if got, want := take(), "a=3: <nil>, b=: <nil>, c=: <nil>, d=: <nil>"; got != want {
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "3"), put("c", "2")}, Synced: true}}
+		if got, want := take(), "a=3: a is 3, b=: <nil>, d=: <nil>"; got != want {
 			t.Errorf("took %s\nwant %s", got, want)
 		}
-		if n := decoded.Load(); n != 4 {
-			t.Errorf("%d events were looked at, want the 4 of the first listing", n)
+		if n := decoded.Load(); n != 7 {
+			t.Errorf("%d events were decoded, want 7: the 4 of the first listing, and those that changed later", n)
 		}
 	})
 }
