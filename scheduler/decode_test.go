@@ -2,10 +2,17 @@ package scheduler_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -39,4 +46,47 @@ func TestDecodeTellsAll(t *testing.T) {
 	if err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
+}
+
+// TestLargeValuesAreDecodedOneAtATime decodes large and small values at once, of which each
+// takes a second to validate.
+func TestLargeValuesAreDecodedOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var large, most atomic.Int32
+		s := scheduler.New(scheduler.Options{})
+		_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
+			Name: "slow", Model: models.For[*interfaces.Interface](),
+			Validate: func(_ string, v *interfaces.Interface) error {
+				if len(v.GetHostIfName()) > 1 {
+					most.Store(max(most.Load(), large.Add(1)))
+					defer large.Add(-1)
+				}
+				<-time.After(time.Second)
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		var small, all sync.WaitGroup
+		for i := range 10 {
+			name := fmt.Sprintf("if%d", i)
+			decode := func(host string) {
+				if _, err := s.Decode(key(name), []byte(`{"name":"`+name+`","type":"DUMMY","host_if_name":"`+host+`"}`)); err != nil {
+					t.Error(err)
+				}
+			}
+			small.Go(func() { decode("s") })
+			all.Go(func() { decode(strings.Repeat("l", 1<<20)) })
+		}
+		small.Wait()
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("the small values took %v, want %v", took, time.Second)
+		}
+		all.Wait()
+		if most.Load() != 1 {
+			t.Errorf("%d large values were decoded at once, want 1", most.Load())
+		}
+	})
 }

@@ -71,7 +71,8 @@ type Scheduler struct {
 	inbox        *inbox.Inbox[*Connection]
 	watchers     *watch.Hub[*Status]
 	connections  map[string]*Connection
-	begun        atomic.Bool // Run was called
+	large        chan struct{} // has a token while a large value is decoded
+	begun        atomic.Bool   // Run was called
 	requests     chan func(context.Context)
 	loans        chan *loan
 	stopped      chan struct{}
@@ -119,6 +120,7 @@ func New(opts Options) *Scheduler {
 		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
 		loans:        make(chan *loan),
+		large:        make(chan struct{}, 1),
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),
 		retries:      retry.New(),

@@ -54,9 +54,17 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	return Value{v, s}, refuse(v.Err, message)
 }
 
+// largeData is the size in bytes above which one value at a time is decoded. Decoding and
+// validating takes ten times that memory for a moment, and sources do it at the same time.
+const largeData = 512 << 10
+
 // Decode prepares the stored data of a key like Value; see [models.Registry.Decode]. If key and
 // value disagree, the error also has the other mistakes of the value.
 func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
+	if len(data) > largeData {
+		s.large <- struct{}{}
+		defer func() { <-s.large }()
+	}
 	message, err := s.opts.Models.Decode(key, data)
 	switch {
 	case errors.Is(err, models.ErrNoModel):
