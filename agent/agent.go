@@ -202,7 +202,9 @@ func (a *assembly) offer(context.Context) error {
 	if !a.options.lacks(HTTP) {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
-	services := withEvents(grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.loggers.Logger("grpc")}, a.Parts)
+	services := withEvents(grpc.Options{
+		Scheduler: a.Scheduler, Layers: clients, Metrics: figures.metrics.Registry(), Log: a.loggers.Logger("grpc"),
+	}, a.Parts)
 	if figures.poller != nil { // telemetry.conf allows it
 		services.Counters = figures.poller.InterfaceStats
 	}

@@ -84,6 +84,7 @@ func start(t *testing.T) *peer {
 	t.Cleanup(sim.Kill)
 	for name, text := range map[string]string{
 		"govpp.conf":        "binapi-socket-path: " + in("api.sock") + "\nstats-socket-path: " + in("stats.sock") + "\nproxy-enabled: true\n",
+		"grpc.conf":         "prometheus-metrics: true\n",
 		"orchestrator.conf": "state-dir: " + in("state") + "\n",
 	} {
 		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {
@@ -111,7 +112,10 @@ func start(t *testing.T) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.grpc.Close() })
-	log.await(t, `(VPP is connected)`)
+	// A resync that begins after the scheduler knows of the connection ends when VPP was read back.
+	// Before, values of VPP are pending.
+	log.await(t, `(connection ready"? .*connection=vpp)`)
+	p.ask("POST", "/scheduler/downstream-resync", "")
 	return p
 }
 

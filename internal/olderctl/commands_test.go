@@ -1,17 +1,26 @@
 package olderctl
 
 import (
+	"context"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/vpe"
 	"go.fd.io/govpp/proxy"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/linux"
@@ -35,11 +44,13 @@ func TestCommands(t *testing.T) {
 		{"config retrieve", (*peer).configRetrieve},
 		{"config resync", (*peer).configResync},
 		{"config history", (*peer).configHistory},
+		{"config watch", (*peer).configWatch},
 		{"config delete", (*peer).configDelete},
 		{"dump", (*peer).dump},
 		{"values", (*peer).values},
 		{"import --grpc", (*peer).importGRPC},
 		{"service list", (*peer).serviceList},
+		{"service call", (*peer).serviceCall},
 		{"status", (*peer).status},
 		{"vpp cli, vpp info", (*peer).vppCLI},
 		{"log list, log set", (*peer).log},
@@ -214,6 +225,38 @@ func (p *peer) configHistory() {
 	}
 }
 
+// configWatch reads notifications from the first one on, and those that a filter selects. Both
+// follow those that are still to come, so each ends its call.
+func (p *peer) configWatch() {
+	first := func(want string, filters ...*configurator.Notification) *configurator.NotifyResponse {
+		p.Helper()
+		ctx, cancel := context.WithTimeout(p.Context(), testkit.Patience)
+		defer cancel()
+		stream, err := configurator.NewConfiguratorServiceClient(p.grpc).Notify(ctx, &configurator.NotifyRequest{Idx: 0, Filters: filters})
+		for err == nil {
+			var got *configurator.NotifyResponse
+			if got, err = stream.Recv(); strings.Contains(got.GetNotification().String(), want) {
+				return got
+			}
+			if len(filters) > 0 && err == nil {
+				p.Fatalf("the filter passes %v", got)
+			}
+		}
+		p.Fatalf("no notification has %s: %v", want, err)
+		return nil
+	}
+	if got := first("older1"); got.Notification.GetLinuxNotification() == nil || got.NextIdx == 0 {
+		p.Errorf("the notification is %v", got)
+	}
+	named := &configurator.Notification{}
+	if err := protojson.Unmarshal([]byte(`{"vpp_notification": {"interface": {"state": {"name": "loop1"}}}}`), named); err != nil {
+		p.Fatal(err)
+	}
+	if got := first("loop1", named); got.Notification.GetVppNotification().GetInterface().GetState().GetName() != "loop1" {
+		p.Errorf("the notification is %v", got)
+	}
+}
+
 // configDelete removes a value by each of the two services.
 func (p *peer) configDelete() {
 	_, err := configurator.NewConfiguratorServiceClient(p.grpc).Delete(p.Context(), &configurator.DeleteRequest{
@@ -311,6 +354,73 @@ func (p *peer) serviceList() {
 	}
 }
 
+// serviceCall learns a method from the agent, and calls it with a JSON text: it has no message of
+// that service built in.
+func (p *peer) serviceCall() {
+	files := &descriptorpb.FileDescriptorSet{File: p.filesOf("ligato.generic.MetaService")}
+	all, err := protodesc.NewFiles(files)
+	if err != nil {
+		p.Fatal(err)
+	}
+	found, err := all.FindDescriptorByName("ligato.generic.MetaService")
+	if err != nil {
+		p.Fatal(err)
+	}
+	method := found.(protoreflect.ServiceDescriptor).Methods().ByName("KnownModels")
+	request, answer := dynamicpb.NewMessage(method.Input()), dynamicpb.NewMessage(method.Output())
+	if err := protojson.Unmarshal([]byte(`{"class": "metrics"}`), request); err != nil {
+		p.Fatal(err)
+	}
+	if err := p.grpc.Invoke(p.Context(), "/ligato.generic.MetaService/KnownModels", request, answer); err != nil {
+		p.Fatal(err)
+	}
+	if text := protojson.Format(answer); !strings.Contains(text, `"govppmux"`) {
+		p.Errorf("the answer is %s", text)
+	}
+}
+
+// filesOf asks for the file of a symbol and all that it imports, in an order in which each
+// comes after its own imports.
+func (p *peer) filesOf(symbol string) (out []*descriptorpb.FileDescriptorProto) {
+	p.Helper()
+	stream, err := grpc_reflection_v1alpha.NewServerReflectionClient(p.grpc).ServerReflectionInfo(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer func() { _ = stream.CloseSend() }()
+	seen := map[string]bool{}
+	var add func(q *grpc_reflection_v1alpha.ServerReflectionRequest) //nolint:staticcheck // the older protocol is the subject
+	add = func(q *grpc_reflection_v1alpha.ServerReflectionRequest) { //nolint:staticcheck // as above
+		if err := stream.Send(q); err != nil {
+			p.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil || answer.GetErrorResponse() != nil { //nolint:staticcheck // as above
+			p.Fatal(answer, err)
+		}
+		for _, text := range answer.GetFileDescriptorResponse().GetFileDescriptorProto() { //nolint:staticcheck // as above
+			var file descriptorpb.FileDescriptorProto
+			if err := proto.Unmarshal(text, &file); err != nil {
+				p.Fatal(err)
+			}
+			if seen[file.GetName()] {
+				continue
+			}
+			seen[file.GetName()] = true
+			for _, needed := range file.GetDependency() {
+				if !seen[needed] {
+					//nolint:staticcheck // as above
+					add(&grpc_reflection_v1alpha.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1alpha.ServerReflectionRequest_FileByFilename{FileByFilename: needed}})
+				}
+			}
+			out = append(out, &file)
+		}
+	}
+	//nolint:staticcheck // as above
+	add(&grpc_reflection_v1alpha.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1alpha.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: symbol}})
+	return out
+}
+
 // status reads the health and the version.
 func (p *peer) status() {
 	var health struct {
@@ -376,6 +486,13 @@ func (p *peer) metrics() {
 			p.Errorf("%s is empty", path)
 		}
 	}
+	// grpc.conf has its own calls counted.
+	text := string(p.ask("GET", "/metrics", ""))
+	for _, want := range []string{`grpc_server_handled_total{grpc_code="OK",grpc_method="KnownModels",`, `grpc_server_handling_seconds_count{grpc_method="SetConfig",`} {
+		if !strings.Contains(text, want) {
+			p.Errorf("%s is missing in the %d bytes of /metrics", want, len(text))
+		}
+	}
 }
 
 // vppCLI runs lines of VPP's command line.
@@ -389,12 +506,26 @@ func (p *peer) vppCLI() {
 	}
 }
 
-// report asks for what no other command asks for: the proxy of VPP's API.
+// report asks for what no other command asks for: VPP's counters, from gRPC and through the proxy
+// of VPP's API.
 func (p *peer) report() {
 	p.ask("GET", "/configuration", "")
+	p.pollStats()
 	client, err := proxy.Connect(p.http)
 	if err != nil {
 		p.Fatal(err)
+	}
+	counters, err := client.NewStatsClient()
+	if err != nil {
+		p.Fatal(err)
+	}
+	var interfaces api.InterfaceStats
+	var errors api.ErrorStats
+	if err := counters.GetInterfaceStats(&interfaces); err != nil || !slices.ContainsFunc(interfaces.Interfaces, func(c api.InterfaceCounters) bool { return c.InterfaceName == "loop0" }) {
+		p.Errorf("VPP's interfaces are %+v, %v", interfaces, err)
+	}
+	if err := counters.GetErrorStats(&errors); err != nil {
+		p.Error(err)
 	}
 	channel, err := client.NewBinapiClient()
 	if err != nil {
@@ -403,5 +534,31 @@ func (p *peer) report() {
 	var version vpe.ShowVersionReply
 	if err := channel.Invoke(p.Context(), &vpe.ShowVersion{}, &version); err != nil || version.Version == "" {
 		p.Errorf("VPP is %+v, %v", version, err)
+	}
+}
+
+// pollStats polls the counters of VPP's interfaces once.
+func (p *peer) pollStats() {
+	p.Helper()
+	stream, err := configurator.NewStatsPollerServiceClient(p.grpc).PollStats(p.Context(), &configurator.PollStatsRequest{NumPolls: 1})
+	if err != nil {
+		p.Fatal(err)
+	}
+	var names []string
+	for {
+		one, err := stream.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			p.Fatal(err)
+		}
+		if one.PollSeq != 0 {
+			p.Errorf("the only poll has the number %d", one.PollSeq)
+		}
+		names = append(names, one.Stats.GetVppStats().GetInterface().GetName())
+	}
+	if !slices.Contains(names, "loop1") {
+		p.Errorf("the counters are those of %v", names)
 	}
 }
