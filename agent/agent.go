@@ -25,6 +25,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -45,7 +46,7 @@ type assembly struct {
 	below, above []Task   // see runTasks
 	closers      []func() // called in reverse order
 	applied      announcer
-	health       *rest.Health
+	health       *health.Health
 }
 
 // serve runs the agent: it creates the parts, connects them, and runs them until ctx ends.

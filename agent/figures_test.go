@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/northbound/metrics"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -117,7 +118,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 // An agent without VPP has the other figures.
 func TestFiguresWithoutVPP(t *testing.T) {
 	sched := scheduler.New(scheduler.Options{})
-	a := assembly{settings: &settings{}, loggers: logs.New(logs.Options{Out: io.Discard}), Parts: Parts{Scheduler: sched, Label: "x", Log: slog.New(slog.DiscardHandler)}, health: &rest.Health{Scheduler: sched}}
+	a := assembly{settings: &settings{}, loggers: logs.New(logs.Options{Out: io.Discard}), Parts: Parts{Scheduler: sched, Label: "x", Log: slog.New(slog.DiscardHandler)}, health: &health.Health{Scheduler: sched}}
 	a.Orchestrator = orchestrator.New(sched, orchestrator.Options{Log: a.Log})
 	o, err := a.observe()
 	if err != nil {

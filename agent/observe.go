@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/northbound/metrics"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
 	"github.com/keyplane/keyplane/scheduler"
@@ -148,7 +149,7 @@ func muxModel(r vpp.Requests) proto.Message {
 }
 
 // healthFigures converts the agent's health.
-func healthFigures(label string, health *rest.Health) metrics.Health {
+func healthFigures(label string, health *health.Health) metrics.Health {
 	st := health.Status()
 	out := metrics.Health{Service: label, Version: st.BuildVersion, BuildDate: st.BuildDate, State: metrics.OperationalState(st.State)}
 	for name, part := range st.PluginStatus {

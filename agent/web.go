@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/publish"
@@ -19,15 +20,15 @@ import (
 )
 
 // newHealth returns what tells whether the network is as declared.
-func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin, program string) *rest.Health {
-	return &rest.Health{
+func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin, program string) *health.Health {
+	return &health.Health{
 		Scheduler: sched, Version: about(program), Started: time.Now(),
-		Southbounds: func() []rest.Southbound {
+		Southbounds: func() []health.Southbound {
 			if plane == nil {
 				return nil
 			}
 			i := plane.Connection()
-			return []rest.Southbound{{Name: vpp.Southbound, Connected: i.Connected, Since: i.Since, Err: i.Err}}
+			return []health.Southbound{{Name: vpp.Southbound, Connected: i.Connected, Since: i.Since, Err: i.Err}}
 		},
 	}
 }
@@ -120,7 +121,7 @@ func (l *layers) configuratorStats() wire.ConfiguratorStats {
 const healthKeys = "check/status/v1/"
 
 // healthPublishers returns a task for each store that receives the agent's health.
-func (s stores) healthPublishers(root string, names []string, health *rest.Health, log *slog.Logger) (out []Task) {
+func (s stores) healthPublishers(root string, names []string, health *health.Health, log *slog.Logger) (out []Task) {
 	for _, name := range names {
 		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
 		if at < 0 {

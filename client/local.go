@@ -162,7 +162,8 @@ func (l *local) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[St
 	}
 }
 
-// statusOf has the reason in the form of the server.
+// statusOf has the reason in the form of the server. So a program sees the same texts with
+// both clients.
 func statusOf(st *scheduler.Status) Status {
 	out := Status{st.Key, kvscheduler.ValueState(st.State), strings.Join(st.Details, ", ")}
 	if st.Err != nil {

@@ -11,19 +11,28 @@ import (
 
 // An Operation is one step of a transaction.
 type Operation struct {
-	Verb               Verb
-	Key                string
-	Old, New           proto.Message // the actual values before and after; nil: none
+	Verb Verb
+	Key  string
+	// Old and New are the actual values before and after; nil: none. Nobody may change them.
+	Old, New proto.Message
+	// OldState and OldErr are the published ones from before the operation.
 	OldState, NewState State
 	OldErr, NewErr     error
-	Noop               bool // no verb was called
-	Derived            bool // the value is derived and has a descriptor
-	Property           bool // the value is derived and has no descriptor
-	Revert             bool
-	Retry              bool
-	Recreate           bool
-	Meta               any      // the metadata of the value after the operation
-	Waits              []string // of a value that is now PENDING: labels of its unmet dependencies
+	// Noop means that no verb was called: only the state has changed.
+	Noop bool
+	// Derived means that the value is derived and has a descriptor, Property that it is derived
+	// and has none.
+	Derived, Property bool
+	// Revert means that the operation undoes others of the same transaction, which has failed.
+	Revert bool
+	// Retry means that the operation follows from a retry.
+	Retry bool
+	// Recreate means that the operation is a part of a change that needs Delete and Create.
+	Recreate bool
+	// Meta is the metadata of the value after the operation.
+	Meta any
+	// Waits has the labels of the unmet dependencies of a value that is now PENDING.
+	Waits []string
 }
 
 var verbs = [...]Verb{

@@ -19,20 +19,33 @@ func (t TxnType) String() string {
 
 // A Record describes a transaction and its outcome. It is immutable.
 type Record struct {
-	Seq           uint64
-	Type          TxnType
-	Refresh       bool
-	Replace       bool
-	Description   string
-	RetryOf       uint64 // of a retry: the transaction in which the values failed
-	Attempt       int    // of a retry, from 1
-	Start, Stop   time.Time
-	Values        []Change
-	Simulated     bool // planned because Txn.Simulate or Options.Simulate asked for it
-	Planned       []Operation
-	Executed      []Operation
-	Revert        bool    // a failure undoes the transaction
-	RefreshErrors []error // of descriptors that could not be read back
+	// Seq is the number of the transaction, from 0 with each Scheduler. Transactions that
+	// overlap may end in another order than that of their numbers.
+	Seq  uint64
+	Type TxnType
+	// Refresh and Replace are those of the Txn. A connection that became ready, and a call of
+	// Scheduler.Refresh, have a record with Refresh too.
+	Refresh, Replace bool
+	Description      string
+	// RetryOf is the transaction in which the values of a retry failed, and Attempt counts the
+	// retries since, from 1.
+	RetryOf uint64
+	Attempt int
+	// Start is the time at which the transaction began, not the time of Commit.
+	Start, Stop time.Time
+	// Values are the declared, observed or retried values, in the order of the transaction.
+	Values []Change
+	// Simulated means that Txn.Simulate or Options.Simulate asked for Planned. The record of a
+	// retry has Planned in any case.
+	Simulated bool
+	// Planned are the operations that were expected, if each of them succeeds. Executed are the
+	// operations in the order in which they began, with their results.
+	Planned, Executed []Operation
+	// Revert means that a failure undoes the transaction.
+	Revert bool
+	// RefreshErrors are those of descriptors that could not be read back. Their known actual
+	// values stay.
+	RefreshErrors []error
 }
 
 // Err returns a *TxnError if operations of the transaction failed.

@@ -14,17 +14,27 @@ import (
 
 // A Status describes one value at one time. It is immutable.
 type Status struct {
-	Key             string
-	State           State
-	Last            Verb // the last operation; VALIDATE if the newest intent was refused
-	Err             error
-	Details         []string      // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields; else warnings of Desired
-	Since           time.Time     // of State
-	Desired, Actual proto.Message // Desired is as declared; Actual is normalized
-	Waits           []Dependency  // PENDING: the unmet dependencies
-	Base            string        // of a derived value: the key of its base
-	Descriptor      string        // empty: none
-	Meta            any
+	Key   string
+	State State
+	// Last is the last operation; VALIDATE if the newest intent was refused.
+	Last Verb
+	// Err is the reason of INVALID, UNIMPLEMENTED, FAILED and RETRYING; else nil.
+	Err error
+	// Details are the labels of the unmet dependencies if State is PENDING, the paths of the
+	// invalid fields if it is INVALID, and otherwise the warnings about Desired.
+	Details []string
+	// Since is the time from which the value has State.
+	Since time.Time
+	// Desired is as declared; Actual is normalized. nil: there is none. Nobody may change them.
+	Desired, Actual proto.Message
+	// Waits are the unmet dependencies if State is PENDING.
+	Waits []Dependency
+	// Base is the key of the base of a derived value; empty: it is a base value.
+	Base string
+	// Descriptor is the name of the descriptor; empty: none has the key.
+	Descriptor string
+	// Meta is the metadata of the actual value; nil: none.
+	Meta any
 
 	value *graph.Value // the desired value, else the actual one
 	txn   uint32       // the last transaction that changed it; see run.mark

@@ -10,8 +10,11 @@ import (
 
 // A Txn is an atomic change of the desired state.
 type Txn struct {
+	// Description is for people: the history and the transaction log have it.
 	Description string
-	Changes     []Change // the last one of a key counts; must not change after Commit
+	// Changes may have several ones of a key: the last one counts. They must not change after
+	// Commit.
+	Changes []Change
 	// Refresh first reads back the actual state. It also retries failed values, except for
 	// Terminal errors.
 	Refresh bool
@@ -40,9 +43,11 @@ type Txn struct {
 // valid value. Without it, the present desired value is removed, but a retrieved actual value
 // stays: it may have been valid before a restart.
 type Change struct {
-	Key   string
-	Value *Value // the desired value; nil: none
-	Err   error  // why the newest intent cannot be followed
+	Key string
+	// Value is the desired value; nil: none.
+	Value *Value
+	// Err is the reason why the newest intent cannot be followed; nil: it can.
+	Err error
 	// Refused is the message that Err refuses. Records of the history and of the transaction log
 	// have it, if Value or Decode returned Err.
 	Refused proto.Message
@@ -75,10 +80,14 @@ func Refuse(key string, err error) Change { return Change{Key: key, Err: err, ke
 // twice that time, and so on up to Max. Each delay is randomly extended by at most a
 // fifth. Retries that are due at about the same time run together.
 type RetryPolicy struct {
-	Never  bool
-	Period time.Duration // Defaults to 1 s
-	Max    time.Duration // Defaults to 1 min
-	Count  int           // maximum number of attempts; 0: no limit
+	// Never means that a failed value is FAILED at once.
+	Never bool
+	// Period is the delay of the first retry. Defaults to 1 s.
+	Period time.Duration
+	// Max bounds the delays. Defaults to 1 min.
+	Max time.Duration
+	// Count is the maximum number of retries. After it the value is FAILED. 0: no limit.
+	Count int
 }
 
 // A TxnError lists the values that failed in a transaction.

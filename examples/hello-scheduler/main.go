@@ -35,6 +35,8 @@ type scenario struct {
 	txns  [][]proto.Message
 }
 
+// scenarios returns three ways to declare the same values. All of them end in the same
+// state, and in each the interface is created before its route.
 func scenarios() []scenario {
 	eth1 := &interfaces.Interface{Name: "eth1", Type: interfaces.Interface_DUMMY, Enabled: true}
 	route := &l3.Route{DstNetwork: "10.2.0.0/24", OutgoingInterface: "eth1"}
@@ -45,6 +47,8 @@ func scenarios() []scenario {
 	}
 }
 
+// hello runs each scenario with a scheduler of its own, so that no value of one is left
+// for the next.
 func hello(ctx context.Context, out io.Writer) error {
 	for i, t := range scenarios() {
 		if i > 0 {
@@ -75,6 +79,9 @@ func (t scenario) tell(ctx context.Context, out io.Writer) error {
 	return <-ended
 }
 
+// commit applies the transactions of the scenario one after the other. After each it
+// prints the state of all values: a route without its interface is PENDING, which is no
+// error.
 func (t scenario) commit(ctx context.Context, out io.Writer, s *scheduler.Scheduler) error {
 	for _, messages := range t.txns {
 		fmt.Fprintln(out, "   commit")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -73,7 +74,7 @@ func BenchmarkDump(b *testing.B) {
 	for i, c := range txn.Changes {
 		stands[i] = scheduler.Found[*l3.Route, struct{}]{Key: c.Key, Value: c.Value.Message().(*l3.Route)}
 	}
-	health := &Health{Scheduler: s}
+	health := &health.Health{Scheduler: s}
 	health.Complete()
 	handler := Handler(Options{Scheduler: s, Health: health})
 	for name, url := range map[string]string{

@@ -10,7 +10,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
-// drift answers the values that differ from the configured ones, without secrets.
+// drift answers the values that differ from the configured ones, without secrets. It reads
+// the whole system, so it is one of the costly requests.
 func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	d, err := drift.Check(r.Context(), h.sched)
 	if err != nil {

@@ -71,7 +71,8 @@ func (h *handler) message(m proto.Message) *wire.Message {
 	return wire.MessageOf(m)
 }
 
-// dumpable lists descriptors, key prefixes and views.
+// dumpable lists descriptors, key prefixes and views. A descriptor whose values users
+// cannot declare has an empty prefix in the list, so that both lists have the same order.
 func (h *handler) dumpable() wire.DumpIndex {
 	index := wire.DumpIndex{Descriptors: []string{}, KeyPrefixes: []string{}, Views: []string{viewSB, viewNB, viewCached}}
 	for _, d := range inspect.Descriptors(h.sched) {
@@ -144,7 +145,8 @@ func (h *handler) appliedEntry(st *scheduler.Status) wire.DumpEntry {
 	return e
 }
 
-// metadata returns the metadata of a value as JSON, or null if it cannot be encoded.
+// metadata returns the metadata of a value as JSON, or null if it cannot be encoded. The
+// types of metadata are those of descriptors, which may be anything.
 func metadata(meta any) json.RawMessage {
 	data, err := json.Marshal(meta)
 	if err != nil {

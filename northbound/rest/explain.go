@@ -27,8 +27,8 @@ func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q endpoint.Que
 	return reply.JSON(w, explanationOf(e))
 }
 
-// explanationOf converts an explanation with its causes. The tree is finite: the
-// scheduler does not repeat a key.
+// explanationOf converts an explanation with its causes. The tree is finite: the scheduler
+// does not repeat a key. Its depth is that of the chain of dependencies.
 func explanationOf(e explain.Explanation) wire.Explanation {
 	out := wire.Explanation{Key: e.Key, Text: e.Text}
 	if e.Key != "" {

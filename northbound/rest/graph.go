@@ -36,8 +36,9 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q endpoint.Query
 	return draw(w, drawing.Values(nodes, changed), format)
 }
 
-// draw writes the picture. It is complete in memory first, because an error must
-// still become the answer.
+// draw writes the picture. It is complete in memory first, because an error must still
+// become the answer. A picture is a few hundred bytes per value, so it fits into memory;
+// the number of requests that draw at once is bounded.
 func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 	var out bytes.Buffer
 	var err error

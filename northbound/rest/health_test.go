@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -20,13 +21,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// mostLines is the maximum number of lines that package health lists.
+const mostLines = 20
+
 // healthOf is the health of sources that a test changes.
 type healthOf struct{ sources []orchestrator.Health }
 
 func (h *healthOf) Health() []orchestrator.Health { return h.sources }
 
 // expect compares state and reasons.
-func (w *world) expect(h *Health, state int, missing, unapplied []string) {
+func (w *world) expect(h *health.Health, state int, missing, unapplied []string) {
 	w.t.Helper()
 	st := h.Status()
 	if st.State != state || !slices.Equal(st.Missing, missing) || !slices.Equal(st.Unapplied, unapplied) {
@@ -38,7 +42,7 @@ func (w *world) expect(h *Health, state int, missing, unapplied []string) {
 func TestReady(t *testing.T) {
 	inWorld(t, func(w *world) {
 		sources := &healthOf{[]orchestrator.Health{{Health: kvdbsync.Health{Source: "etcd", Since: time.Now()}}}}
-		h := &Health{Scheduler: w.sched, Sources: sources, Started: time.Now()}
+		h := &health.Health{Scheduler: w.sched, Sources: sources, Started: time.Now()}
 		w.expect(h, wire.StateInit, []string{"etcd: its values are not known yet"}, nil)
 
 		sources.sources[0].Err = errors.New("connection refused")
@@ -89,8 +93,8 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- w.sched.Run(ctx) }()
 		connected := false
-		h := &Health{Scheduler: w.sched, Southbounds: func() []Southbound {
-			return []Southbound{{Name: "vpp", Connected: connected, Err: errors.New("no such file")}}
+		h := &health.Health{Scheduler: w.sched, Southbounds: func() []health.Southbound {
+			return []health.Southbound{{Name: "vpp", Connected: connected, Err: errors.New("no such file")}}
 		}}
 		h.Complete()
 		w.expect(h, wire.StateOK, nil, nil)
@@ -113,12 +117,12 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 // TestReasonsAreBounded has more values that are not applied than anybody reads.
 func TestReasonsAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
-		h := &Health{Scheduler: w.sched}
+		h := &health.Health{Scheduler: w.sched}
 		h.Complete()
-		for i := range maxLines + 3 {
+		for i := range mostLines + 3 {
 			w.must(w.commit("", &l3.Route{OutgoingInterface: "if9", DstNetwork: fmt.Sprintf("10.%d.0.0/16", i)}))
 		}
-		if got := h.Status().Unapplied; len(got) != maxLines+1 || got[maxLines] != "and 3 more" {
+		if got := h.Status().Unapplied; len(got) != mostLines+1 || got[mostLines] != "and 3 more" {
 			t.Errorf("got %q", got)
 		}
 	})

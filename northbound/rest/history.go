@@ -52,8 +52,9 @@ func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) 
 	return reply.One(w, recordOf(r))
 }
 
-// record returns the transaction with this number. The history is bounded, so old
-// ones are gone.
+// record returns the transaction with this number. The history is bounded, so old ones are
+// gone. Numbers begin at 0 with each start of the agent, so a number from before a restart
+// may name another transaction.
 func (h *handler) record(seq uint64) (*scheduler.Record, error) {
 	for _, r := range h.sched.History() {
 		if r.Seq == seq {
@@ -63,8 +64,8 @@ func (h *handler) record(seq uint64) (*scheduler.Record, error) {
 	return nil, reply.NotFound(fmt.Errorf("the history has no transaction #%d", seq))
 }
 
-// between returns the transactions that were executed at some time from since to
-// until.
+// between returns the transactions that were executed at some time from since to until. A
+// transaction that lasts from before until after the period is in it.
 func between(records []*scheduler.Record, since, until time.Time) []*scheduler.Record {
 	return slices.DeleteFunc(records, func(r *scheduler.Record) bool {
 		return r.Stop.Before(since) || r.Start.After(until)

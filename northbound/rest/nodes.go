@@ -17,7 +17,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
-// timelines returns the timelines of the keys that keep accepts, up to now.
+// timelines returns the timelines of the keys that keep accepts, up to now. The statuses
+// are read before the history: the other order could miss an operation between the two.
 func (h *handler) timelines(keep func(key string) bool) *timeline.Timelines {
 	statuses := h.sched.Statuses("")
 	return timeline.New(statuses, h.sched.History(), keep)
@@ -64,7 +65,8 @@ func (h *handler) timelinesOf(key string) *timeline.Timelines {
 	})
 }
 
-// snapshot answers the nodes of one moment.
+// snapshot answers the nodes of one moment. The moment may be in the past, as far back as
+// the history reaches.
 func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
 	t, err := q.Moment("time", time.Now())
 	if err != nil {
@@ -87,7 +89,9 @@ func (h *handler) nodes(c *timeline.Timelines, t time.Time) iter.Seq[wire.Node] 
 	}
 }
 
-// node converts a revision, with its relations at a moment.
+// node converts a revision, with its relations at a moment. Relations are those at the
+// moment t, so a picture of the past shows which values met a dependency then. Secrets are
+// never in it.
 func (h *handler) node(c *timeline.Timelines, key string, r *timeline.Revision, t time.Time) wire.Node {
 	a := inspect.Message(h.sched, key, r.Value)
 	n := wire.Node{
@@ -116,7 +120,8 @@ func expected(d scheduler.Dependency) string {
 	return strings.Join(d.Prefixes, "* | ") + "*"
 }
 
-// flagsOf returns the flags of a revision, in the order of wire.FlagNames.
+// flagsOf returns the flags of a revision, in the order of wire.FlagNames. Clients of
+// existing deployments look for these names.
 func flagsOf(r *timeline.Revision, a inspect.Parts) wire.Flags {
 	fs := wire.Flags{}
 	add := func(is bool, name, value string) {

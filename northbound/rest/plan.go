@@ -85,8 +85,8 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 	return out, invalid, warnings
 }
 
-// warningsOf returns the warnings about the notation of the item and about fields
-// without effect.
+// warningsOf returns the warnings about the notation of the item and about fields without
+// effect. Warnings do not refuse a value: it is applied without the field.
 func warningsOf(c scheduler.Change, it structured.Item) (out []wire.Warning) {
 	for _, w := range it.Warnings {
 		line := it.Line

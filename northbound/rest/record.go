@@ -71,7 +71,8 @@ func operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
 	}
 }
 
-// operationsOf converts operations, without secrets.
+// operationsOf converts operations, without secrets. State names and error texts are as in
+// the transaction log.
 func operationOf(o scheduler.Operation) wire.Operation {
 	return wire.Operation{
 		Operation: o.Verb.String(), Key: o.Key,

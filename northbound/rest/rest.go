@@ -47,6 +47,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
@@ -74,7 +75,7 @@ type Options struct {
 	// path answers 503.
 	Proxy http.Handler
 	// Health tells whether the agent is ready. Defaults to none: the paths answer 404.
-	Health *Health
+	Health *health.Health
 	// Logs is the table of log levels. Defaults to none: the paths answer 404.
 	Logs Logs
 	// Telemetry reads counters. What it lacks answers 404.

@@ -31,7 +31,8 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q endpoint.Query
 	return reply.One(w, recordOf(record))
 }
 
-// nothingFailed answers the actual state of the value.
+// nothingFailed answers the actual state of the value. A client that retries what has
+// meanwhile succeeded learns that, instead of an error that it cannot explain.
 func (h *handler) nothingFailed(key string) error {
 	st, there := h.sched.Status(key)
 	if !there {

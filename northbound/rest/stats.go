@@ -18,8 +18,9 @@ func (h *handler) stats(w http.ResponseWriter, _ *http.Request, _ endpoint.Query
 	return reply.JSON(w, statsOf(stats.Of(h.sched), h.sched.Statuses(""), h.sched.History()))
 }
 
-// statsOf converts the statistics. Counters run since the start of the agent;
-// durations of transactions cover the history only.
+// statsOf converts the statistics. Counters run since the start of the agent; durations of
+// transactions cover the history only. Its cost grows with the numbers of values and of
+// records, so monitoring should ask /metrics instead.
 func statsOf(st stats.Stats, statuses []*scheduler.Status, records []*scheduler.Record) wire.Stats {
 	out := wire.Stats{
 		TxnStats: wire.TxnStats{

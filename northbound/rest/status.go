@@ -40,8 +40,9 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q endpoint.Quer
 	}))
 }
 
-// statusOf returns the state of key and its derived values. statuses is sorted by
-// key. An unknown key is NONEXISTENT.
+// statusOf returns the state of key and its derived values. statuses is sorted by key. An
+// unknown key is NONEXISTENT. It costs a search for the key and one pass over the derived
+// values.
 func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
 	i, found := slices.BinarySearchFunc(statuses, key, func(st *scheduler.Status, key string) int { return strings.Compare(st.Key, key) })
 	if !found {

@@ -34,7 +34,8 @@ type Telemetry struct {
 // errNoTelemetry is the answer of a path whose reader is nil.
 var errNoTelemetry = errors.New("this agent does not have these counters")
 
-// read returns an endpoint's function that answers what one of the readers returns.
+// read returns an endpoint's function that answers what one of the readers returns. The
+// reader gets the context of the request, so a client that goes ends it.
 func read[T any](f func(context.Context) (T, error)) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
 	return func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 		if f == nil {
@@ -77,7 +78,8 @@ func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ endpoin
 	return reply.JSON(w, out)
 }
 
-// mounted returns an endpoint's function that passes requests to another handler.
+// mounted returns an endpoint's function that passes requests to another handler. It is
+// for answers of other libraries, such as Prometheus's, which write errors themselves.
 func mounted(other http.Handler) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
 	return func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 		if other == nil {

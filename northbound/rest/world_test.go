@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -31,7 +32,7 @@ type world struct {
 	t       *testing.T
 	sched   *scheduler.Scheduler
 	handler http.Handler
-	health  *Health
+	health  *health.Health
 
 	mu     sync.Mutex
 	stands map[string]proto.Message
@@ -65,8 +66,8 @@ func inWorld(t *testing.T, f func(w *world)) {
 // options returns the options of an agent that has all parts.
 func (w *world) options() Options {
 	version := wire.Version{App: "agent", Version: "v1.2.3", OS: "linux", BuildTime: 1600000000}
-	w.health = &Health{Scheduler: w.sched, Sources: knownSources{time.Now()}, Version: version, Started: time.Now(), Southbounds: func() []Southbound {
-		return []Southbound{{Name: "vpp", Since: time.Now(), Err: errors.New("no such file")}}
+	w.health = &health.Health{Scheduler: w.sched, Sources: knownSources{time.Now()}, Version: version, Started: time.Now(), Southbounds: func() []health.Southbound {
+		return []health.Southbound{{Name: "vpp", Since: time.Now(), Err: errors.New("no such file")}}
 	}}
 	return Options{
 		Scheduler: w.sched, Sources: knownSources{time.Now()}, Label: "vpp1", Version: version, Health: w.health, Logs: &knownLogs{levels: map[string]string{"scheduler": "info", "etcd": "debug"}},

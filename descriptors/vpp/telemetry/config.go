@@ -8,9 +8,12 @@ import (
 	"time"
 )
 
-// A Group is a group of counters.
+// A Group is a group of counters. The names are those of telemetry.conf, and belong to
+// existing deployments.
 type Group string
 
+// Interfaces is the group that grows with
+// the configuration; Nodes and Runtime grow with VPP's plugins.
 const (
 	Runtime    Group = "runtime"
 	Memory     Group = "memory"

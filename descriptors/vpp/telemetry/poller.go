@@ -50,7 +50,8 @@ type polled struct {
 	states map[string]*interfaces.InterfaceState
 }
 
-// New returns a Poller that reads nothing before Run or a question.
+// New returns a Poller that reads nothing before Run or a question. It opens nothing: the
+// socket may not exist yet.
 func New(o Options) *Poller {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -93,7 +94,8 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// poll replaces the last snapshot, by none if VPP has none.
+// poll replaces the last snapshot, by none if VPP has none. States that cannot be read
+// make no counter absent: the snapshot is stored in any case.
 func (p *Poller) poll(ctx context.Context) error {
 	s, err := p.Read(p.o.Config.groups()...)
 	if err != nil {
@@ -109,6 +111,8 @@ func (p *Poller) poll(ctx context.Context) error {
 var ErrDisabled = errors.New("VPP's counters are disabled in telemetry.conf")
 
 // Read reads counters now, of these groups or, without any, of those that are not skipped.
+// The result is one consistent copy. Its cost grows with the number of VPP's nodes and
+// interfaces, so callers that only want a few counters name their groups.
 func (p *Poller) Read(groups ...Group) (Snapshot, error) {
 	if p.o.Config.Disabled {
 		return Snapshot{}, ErrDisabled

@@ -6,7 +6,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// A graphBuilder turns nodes into boxes and edges.
+// A graphBuilder turns nodes into boxes and edges. It exists for one picture.
 type graphBuilder struct {
 	nodes   []wire.Node
 	changed map[string]bool // changed by the transaction
@@ -78,7 +78,8 @@ func (s *graphBuilder) edges(from int, t wire.Target) {
 	s.edge(Edge{From: from, To: missing})
 }
 
-// boxOf returns the box of a node. Unavailable values are dashed, changed ones bold.
+// boxOf returns the box of a node. Unavailable values are dashed, changed ones bold. The
+// tip, which browsers show under the pointer, has the error.
 func boxOf(n wire.Node, changed bool) Box {
 	state, _ := n.Flags.Get(wire.ValueState)
 	err, _ := n.Flags.Get(wire.Error)

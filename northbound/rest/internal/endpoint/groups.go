@@ -22,7 +22,8 @@ const (
 	Any Group = "any"
 )
 
-// GroupNames returns the permissions that a user may have, besides admin.
+// GroupNames returns the permissions that a user may have, besides admin. Users of
+// http.conf get them one by one, or all of them by being admin.
 func GroupNames() []string {
 	var out []string
 	for _, g := range []Group{

@@ -90,7 +90,8 @@ func (s schemas) operation(e Endpoint) object {
 	return out
 }
 
-// operationID returns a name for functions of generated clients: getSchedulerDump.
+// operationID returns a name for functions of generated clients: getSchedulerDump. It must
+// be unique in the document; the method and the words of the path make it so.
 func operationID(e Endpoint) string {
 	var out strings.Builder
 	out.WriteString(strings.ToLower(e.Method))
@@ -108,7 +109,8 @@ func (s schemas) answer(e Endpoint) object {
 	return s.of(reflect.TypeOf(e.Shape))
 }
 
-// schemas collects the schemas of named types.
+// schemas collects the schemas of named types. Types with a name become components of the
+// document, so that generated clients have one type for each.
 type schemas struct{ named object }
 
 // of returns the schema of a type as encoding/json writes it.
@@ -153,7 +155,8 @@ func (s schemas) structure(t reflect.Type) object {
 	return s.fields(t)
 }
 
-// fields returns the schema of a struct with its fields.
+// fields returns the schema of a struct with its fields. Fields that may be absent are not
+// required: those with options in their tag, pointers, lists and maps.
 func (s schemas) fields(t reflect.Type) object {
 	properties, required := object{}, []string{}
 	for f := range t.Fields() {

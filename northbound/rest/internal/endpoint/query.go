@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A Query holds the arguments of a request. An empty argument counts as absent.
+// A Query holds the arguments of a request. An empty argument counts as absent. Each
+// method returns an error that names the argument and the allowed values.
 type Query struct{ url.Values }
 
 // One returns an argument that may occur once.

@@ -1,0 +1,203 @@
+// Package health decides whether an agent is ready: whether the network is as declared as far as
+// possible. The HTTP API and the metrics show its answer, and supervisors act on it.
+//
+// It reads snapshots of the scheduler and of the sources, so a probe delays nobody. It
+// distinguishes a system that needs time, which is not ready, from values that can never be
+// applied: no wait and no restart of the agent would help against those.
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
+)
+
+// A Health tells whether the network is as declared as far as possible. Scheduler is
+// required. Its methods may be called from any goroutine.
+//
+// The agent is ready when
+//
+//   - each source has delivered a complete listing, and the transaction with all of
+//     them has ended;
+//   - no declared value waits for a connection that is down;
+//   - no failed value will be retried.
+//
+// Values that the agent cannot apply, whatever it does, do not keep it from being ready:
+// those that are invalid, that wait for something that nobody declares, or whose last
+// attempt has failed. They are listed as Unapplied.
+type Health struct {
+	Scheduler *scheduler.Scheduler
+	Sources   interface{ Health() []orchestrator.Health } // nil: none
+	Version   wire.Version
+	Started   time.Time
+	// Southbounds returns the connections to what is programmed. Defaults to none.
+	Southbounds func() []Southbound
+
+	// Set once, by the goroutine of the orchestrator.
+	complete atomic.Bool
+}
+
+// A Southbound is the state of a connection.
+type Southbound struct {
+	Name      string // of the scheduler's connection: "vpp"
+	Connected bool
+	Since     time.Time
+	Err       error // why it is down
+}
+
+// Complete records that the transaction with all sources has ended.
+func (h *Health) Complete() { h.complete.Store(true) }
+
+// maxLines is the maximum number of lines in Missing and in Unapplied.
+const maxLines = 20
+
+// Status returns the present state. It reads snapshots, so no transaction waits for it.
+// Its cost grows with the number of values.
+func (h *Health) Status() wire.AgentStatus {
+	out := wire.AgentStatus{
+		BuildVersion: h.Version.Version, CommitHash: h.Version.GitCommit, State: wire.StateOK,
+		StartTime: seconds(h.Started), LastChange: seconds(h.Started), LastUpdate: time.Now().Unix(),
+		PluginStatus: map[string]wire.PluginStatus{}, NonFatalPlugins: []string{},
+	}
+	if h.Version.BuildTime != 0 {
+		out.BuildDate = time.Unix(h.Version.BuildTime, 0).UTC().Format(time.RFC3339)
+	}
+	var missing, unapplied reasons
+	h.addSources(&out, &missing)
+	// Without a more precise reason.
+	if !h.complete.Load() && missing.n == 0 {
+		missing.add("the declared values have not been applied yet")
+	}
+	needed := h.addValues(&missing, &unapplied)
+	h.addSouthbounds(&out, needed)
+	out.Missing, out.Unapplied = missing.list(), unapplied.list()
+	if len(out.Missing) > 0 {
+		out.State = wire.StateInit
+	}
+	for _, p := range out.Plugins {
+		if p.State == wire.StateError && !slices.Contains(out.NonFatalPlugins, p.Name) {
+			out.State = wire.StateError
+		}
+	}
+	return out
+}
+
+// addSources adds the sources. One that has delivered everything and was lost later does
+// not count: its values stay in effect. The first complete listing counts for ever,
+// because the sources' values are kept across a loss and saved across a restart.
+func (h *Health) addSources(out *wire.AgentStatus, missing *reasons) {
+	if h.Sources == nil {
+		return
+	}
+	for _, s := range h.Sources.Health() {
+		one := wire.PluginHealth{Name: s.Source, State: wire.StateOK, Error: reply.ErrorText(s.Err)}
+		switch {
+		case !s.Complete && s.Err != nil:
+			one.State = wire.StateError
+			missing.add(fmt.Sprintf("%s: its values are not known yet: %v", s.Source, s.Err))
+		case !s.Complete:
+			one.State = wire.StateInit
+			missing.add(s.Source + ": its values are not known yet")
+		case s.Err != nil:
+			one.State = wire.StateError
+			out.NonFatalPlugins = append(out.NonFatalPlugins, s.Source)
+		}
+		out.Add(one, seconds(s.Since))
+	}
+}
+
+// addValues adds the values that are not applied, and returns the connections that
+// declared values wait for. A value that waits for a connection is a reason only if
+// somebody declared it; without that rule an agent without VPP would never be ready.
+func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool) {
+	needed = map[string]bool{}
+	connections := map[string]string{}
+	for _, d := range inspect.Descriptors(h.Scheduler) {
+		connections[d.Name] = d.Connection
+	}
+	all := h.Scheduler.Statuses("")
+	for _, st := range all {
+		line := fmt.Sprintf("%s is %s", st.Key, st.State)
+		if why := strings.Join(append(slices.Clone(st.Details), reply.ErrorText(st.Err)), ", "); why != "" {
+			line += ": " + strings.TrimSuffix(why, ", ")
+		}
+		switch st.State {
+		case scheduler.Retrying:
+			missing.add(line)
+		case scheduler.Pending:
+			if link := connections[st.Descriptor]; waitsFor(st, link) {
+				needed[link] = true
+				missing.add(line)
+				continue
+			}
+			unapplied.add(line)
+		case scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented, scheduler.Missing:
+			unapplied.add(line)
+		case scheduler.Nonexistent, scheduler.Removed, scheduler.Configured,
+			scheduler.Obtained, scheduler.Discovered: // as declared, or not declared
+		}
+	}
+	return needed
+}
+
+// waitsFor reports whether a connection is what a PENDING value waits for: the scheduler
+// names it in a dependency without a key.
+func waitsFor(st *scheduler.Status, connection string) bool {
+	return connection != "" && slices.ContainsFunc(st.Waits, func(d scheduler.Dependency) bool {
+		return d.Key == "" && strings.HasPrefix(d.Label, connection+": ")
+	})
+}
+
+// addSouthbounds adds the connections. One that no declared value needs may be down.
+func (h *Health) addSouthbounds(out *wire.AgentStatus, needed map[string]bool) {
+	if h.Southbounds == nil {
+		return
+	}
+	for _, s := range h.Southbounds() {
+		one := wire.PluginHealth{Name: s.Name, State: wire.StateOK}
+		if !s.Connected {
+			one.State, one.Error = wire.StateError, reply.ErrorText(s.Err)
+			if !needed[s.Name] {
+				out.NonFatalPlugins = append(out.NonFatalPlugins, s.Name)
+			}
+		}
+		out.Add(one, seconds(s.Since))
+	}
+}
+
+// A reasons counts texts and keeps the first maxLines.
+type reasons struct {
+	n     int
+	first []string
+}
+
+// add counts the text, and keeps it if there is room.
+func (l *reasons) add(line string) {
+	if l.n++; l.n <= maxLines {
+		l.first = append(l.first, line)
+	}
+}
+
+// list returns the kept texts, and a line with the number of the others.
+func (l *reasons) list() []string {
+	if l.n > maxLines {
+		return append(l.first, fmt.Sprintf("and %d more", l.n-maxLines))
+	}
+	return l.first
+}
+
+// seconds returns Unix time; 0 for the zero time.
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
