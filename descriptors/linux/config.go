@@ -34,4 +34,13 @@ type IPTablesConfig struct {
 type NamespacesConfig struct {
 	// Disabled allows only the agent's own namespace.
 	Disabled bool `yaml:"disabled"`
+	// Docker is the container engine whose containers are microservices.
+	Docker DockerConfig `yaml:"docker"`
+}
+
+// DockerConfig says how to reach Docker, or podman.
+type DockerConfig struct {
+	// Host is unix:///PATH or tcp://HOST:PORT. Defaults to DOCKER_HOST in the environment,
+	// else to unix:///var/run/docker.sock.
+	Host string `yaml:"host"`
 }

@@ -15,7 +15,7 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%s: %v, unknown keys %v", name, err, unknown)
 		}
 	}
-	interfaces, l3, namespaces := InterfacesConfig{Disabled: true}, L3Config{Disabled: true}, NamespacesConfig{Disabled: true}
+	interfaces, l3, namespaces := InterfacesConfig{Disabled: true}, L3Config{Disabled: true}, NamespacesConfig{Disabled: true, Docker: DockerConfig{Host: "x"}}
 	load("linux-ifplugin.conf", &interfaces)
 	load("linux-l3plugin.conf", &l3)
 	load("linux-nsplugin.conf", &namespaces)

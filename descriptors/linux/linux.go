@@ -4,12 +4,13 @@
 //	...
 //	go plugin.Run(ctx) // beside s.Run
 //
-//	package   task
-//	iface     descriptors of interfaces, their addresses and VRFs
-//	l3        descriptors of routes and neighbours
-//	iptables  descriptor of rule chains of the packet filter
-//	netns     opens network namespaces and watches their names
-//	keys      keys of derived values and properties
+//	package       task
+//	iface         descriptors of interfaces, their addresses and VRFs
+//	l3            descriptors of routes and neighbours
+//	iptables      descriptor of rule chains of the packet filter
+//	microservice  follows containers with a label
+//	netns         opens network namespaces and watches their names
+//	keys          keys of derived values and properties
 //
 // Register adds the descriptors. Run watches the kernel: if another program removes or
 // changes an object of the agent, the scheduler is notified and restores it.
@@ -34,6 +35,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/iptables"
 	"github.com/keyplane/keyplane/descriptors/linux/l3"
+	"github.com/keyplane/keyplane/descriptors/linux/microservice"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/wake"
@@ -69,14 +71,15 @@ type Options struct {
 
 // A Plugin watches the kernel for the descriptors. Register returns one.
 type Plugin struct {
-	log    *slog.Logger
-	spaces *netns.Set
-	watch  *drift.Watcher
-	sched  *scheduler.Scheduler
-	links  iface.Index      // nil: interfaces are disabled
-	chains *iptables.Chains // nil: rule chains are disabled
-	named  bool             // whether named namespaces may be used
-	names  []string         // names of the registered descriptors
+	log        *slog.Logger
+	spaces     *netns.Set
+	watch      *drift.Watcher
+	sched      *scheduler.Scheduler
+	links      iface.Index           // nil: interfaces are disabled
+	chains     *iptables.Chains      // nil: rule chains are disabled
+	containers *microservice.Tracker // nil: namespaces are disabled
+	named      bool                  // whether named namespaces may be used
+	names      []string              // names of the registered descriptors
 	// again is set when failed values may succeed: a name leads to another namespace than
 	// before, or a chain of rules has changed.
 	again wake.Signal
@@ -89,7 +92,10 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		o.Log = slog.Default()
 	}
 	p := &Plugin{again: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
-	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
+	after, err := p.registerContainers(s, o)
+	if err != nil {
+		return nil, fmt.Errorf("linux: %w", err)
+	}
 	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
 	p.watch = drift.New(drift.Options{
 		Spaces: p.spaces, Log: o.Log, Own: hosts, Installation: o.Installation,
@@ -98,7 +104,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Missed:  p.refresh,
 	})
 	if !o.Interfaces.Disabled {
-		if err := p.registerInterfaces(s, o, hosts); err != nil {
+		if err := p.registerInterfaces(s, o, hosts, after); err != nil {
 			return nil, fmt.Errorf("linux: %w", err)
 		}
 	}
@@ -106,10 +112,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return p, nil
 	}
 	p.names = append(p.names, iptables.Name)
-	var err error
 	p.chains, err = iptables.Register(s, iptables.Options{
 		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Lives: p.Lives, Southbound: Southbound,
-		Interfaces: !o.Interfaces.Disabled, Readers: o.IPTables.Readers, Lost: p.lost, Again: p.again.Set,
+		Interfaces: !o.Interfaces.Disabled, Readers: o.IPTables.Readers, Lost: p.lost, Again: p.again.Set, After: after,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
@@ -117,14 +122,30 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	return p, nil
 }
 
+// registerContainers adds the microservices, and makes the set of namespaces. after names the
+// descriptors that must be read before those that open namespaces.
+func (p *Plugin) registerContainers(s *scheduler.Scheduler, o Options) (after []string, err error) {
+	spaces := netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log}
+	defer func() { p.spaces = netns.New(spaces) }()
+	if o.Namespaces.Disabled {
+		return nil, nil
+	}
+	p.containers, err = microservice.New(microservice.Options{Engine: o.Namespaces.Docker.Host, Log: o.Log, Host: o.Host})
+	if err != nil {
+		return nil, err
+	}
+	spaces.Container = p.containers.Path
+	return []string{microservice.Name}, p.containers.Register(s, Southbound)
+}
+
 // registerInterfaces adds the descriptors of interfaces, and those of the items on them.
-func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *iface.HostNames) error {
+func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *iface.HostNames, after []string) error {
 	if err := hosts.Register(s, Southbound); err != nil {
 		return err
 	}
 	links, others, err := iface.Register(s, iface.Options{
 		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Southbound: Southbound,
-		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh,
+		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh, After: after,
 	})
 	if err != nil {
 		return err
@@ -194,7 +215,7 @@ func (p *Plugin) Lives(installation string) bool { return p.lives(installation) 
 // Run watches the kernel until ctx ends. Without it the descriptors work, but changes by
 // other programs are not noticed.
 func (p *Plugin) Run(ctx context.Context) error {
-	if len(p.names) == 0 {
+	if len(p.names) == 0 && p.containers == nil {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -203,6 +224,9 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 	if p.chains != nil {
 		g.Go(func() error { return p.chains.Run(ctx) })
+	}
+	if p.containers != nil {
+		g.Go(func() error { return p.containers.Run(ctx) })
 	}
 	if p.named {
 		g.Go(func() error { p.watchNames(ctx); return nil })

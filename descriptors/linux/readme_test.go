@@ -1,9 +1,11 @@
 package linux_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,9 +21,9 @@ func TestREADMEs(t *testing.T) {
 	testkit.Netns(t)
 	_, err := exec.LookPath("ip")
 	testkit.Need(t, "ip (iproute2)", err == nil)
-	for _, file := range []string{"README.md", "iface/README.md", "l3/README.md", "iptables/README.md", "netns/README.md"} {
+	for _, file := range []string{"README.md", "iface/README.md", "l3/README.md", "iptables/README.md", "microservice/README.md", "netns/README.md"} {
 		t.Run(file, func(t *testing.T) {
-			if file == "iptables/README.md" {
+			if strings.Contains(file, "iptables") || strings.Contains(file, "microservice") {
 				needIPTables(t)
 			}
 			text, err := os.ReadFile(file)
@@ -29,10 +31,21 @@ func TestREADMEs(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := newAgent()
+			a.socket = filepath.Join(t.TempDir(), "docker.sock")
+			for _, label := range regexp.MustCompile(`(?m)^\$ docker run .*-e (MICROSERVICE_LABEL=\w+)`).FindAllSubmatch(text, -1) {
+				if err := errors.Join(a.runEngine([]string{"start"}), a.container([]string{"web", string(label[1])})); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := a.start(); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(a.end)
+			if a.engine != nil {
+				if err := a.state([]string{"linux/microservice/web", "OBTAINED"}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for _, name := range regexp.MustCompile(`(?m)^\$ ip netns add (\w+)$`).FindAllSubmatch(text, -1) {
 				if err := a.netns([]string{string(name[1])}); err != nil {
 					t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
@@ -39,6 +41,10 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	stays KEY STATE          expects the state now
 //	soon COMMAND REGEXP      runs the command until its output matches
 //	reach NS ADDR [NS2]      sends a datagram from NS to ADDR, which is in NS2
+//	engine start|stop        starts or stops the container engine; containers go on
+//	container NAME ENV...    runs a container with this environment
+//	gone NAME...             ends containers
+//	in NAME COMMAND REGEXP   is soon, in the network namespace of a container
 //	stop, start              ends the scheduler; begins anew, with nothing known
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	insync                   expects that a resync does, records and publishes nothing
@@ -74,11 +80,13 @@ func params(script string) testscript.Params {
 		Files: []string{script},
 		Setup: func(env *testscript.Env) error {
 			a := newAgent()
+			a.socket = filepath.Join(env.WorkDir, "docker.sock")
 			env.Values[agentKey{}] = a
 			env.Defer(a.end)
 			return a.start()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"engine": command((*agent).runEngine), "container": command((*agent).container), "gone": command((*agent).gone), "in": inContainer,
 			"start": command(func(a *agent, _ []string) error { return a.start() }), "stop": command(func(a *agent, _ []string) error { a.stop(); return nil }),
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
@@ -100,9 +108,15 @@ type agent struct {
 	changes []scheduler.Change
 
 	resynced *scheduler.Record // of the last resync
+
+	socket     string // of the container engine
+	engine     *fakeengine.Engine
+	containers map[string]string // ids, by name
 }
 
-func newAgent() *agent { return &agent{wanted: map[string]proto.Message{}} }
+func newAgent() *agent {
+	return &agent{wanted: map[string]proto.Message{}, containers: map[string]string{}}
+}
 
 func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
@@ -120,7 +134,11 @@ func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, 
 
 func (a *agent) start() error {
 	a.s = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
-	plugin, err := linux.Register(a.s, linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler)})
+	o := linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler)}
+	if a.socket != "" {
+		o.Namespaces.Docker.Host = "unix://" + a.socket
+	}
+	plugin, err := linux.Register(a.s, o)
 	if err != nil {
 		return err
 	}
@@ -146,12 +164,54 @@ func (a *agent) end() {
 	}
 	_ = a.commit(nil)
 	a.stop()
+	if a.engine != nil {
+		a.engine.Close()
+	}
 	_ = exec.Command("ip", "-all", "netns", "delete").Run()
 }
 
 func (a *agent) restart([]string) error {
 	a.stop()
 	return a.start()
+}
+
+func (a *agent) runEngine(args []string) (err error) {
+	switch {
+	case args[0] == "stop":
+		a.engine.Stop()
+	case a.engine == nil:
+		a.engine, err = fakeengine.Start(a.socket)
+	default:
+		err = a.engine.Listen()
+	}
+	return err
+}
+
+func (a *agent) container(args []string) (err error) {
+	a.containers[args[0]], err = a.engine.Run(args[1:]...)
+	return err
+}
+
+func (a *agent) gone(names []string) (err error) {
+	for _, name := range names {
+		err = errors.Join(err, a.engine.Kill(a.containers[name]))
+	}
+	return err
+}
+
+func inContainer(ts *testscript.TestScript, _ bool, args []string) {
+	a := ts.Value(agentKey{}).(*agent)
+	pid := strconv.Itoa(a.engine.Pid(a.containers[args[0]]))
+	ts.Check(eventually(func() error {
+		out, err := exec.Command("nsenter", append([]string{"-t", pid, "-n"}, strings.Fields(args[1])...)...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		if !regexp.MustCompile(args[2]).Match(out) {
+			return fmt.Errorf("no match for %s in\n%s", args[2], out)
+		}
+		return nil
+	}))
 }
 
 func (a *agent) netns(names []string) error {

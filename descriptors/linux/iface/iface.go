@@ -87,6 +87,9 @@ type Options struct {
 	// Flushed is called after a link was set down for a moment: the kernel may have
 	// dropped its addresses and routes.
 	Flushed func()
+	// After names descriptors that must be read before interfaces, since they find
+	// namespaces.
+	After []string
 }
 
 // An Index looks up existing interfaces by logical name.
@@ -175,7 +178,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Update:        h.update,
 		Delete:        h.delete,
 		Retrieve:      h.retrieve,
-		RetrieveAfter: alloc.After(h.Allocations),
+		RetrieveAfter: alloc.After(h.Allocations, h.After...),
 	}
 }
 

@@ -26,6 +26,7 @@ package iptables
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
@@ -60,6 +61,8 @@ type Options struct {
 	Southbound string
 	// Interfaces says that the agent has interfaces, which the field interfaces can name.
 	Interfaces bool
+	// After names descriptors that must be read before, since they find namespaces.
+	After []string
 	// Readers is the number of namespaces that are read in parallel. Defaults to 10.
 	Readers int
 	// Lost is called with the keys of chains that vanished with their namespace.
@@ -146,8 +149,9 @@ func (h *handler) descriptor() scheduler.Descriptor[*iptables.RuleChain, Meta] {
 		Delete:    h.delete,
 		Retrieve:  h.retrieve,
 	}
+	d.RetrieveAfter = slices.Clone(h.After)
 	if h.Interfaces {
-		d.RetrieveAfter = []string{iface.Name}
+		d.RetrieveAfter = append(d.RetrieveAfter, iface.Name)
 	}
 	return d
 }

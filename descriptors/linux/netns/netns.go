@@ -49,6 +49,9 @@ type Options struct {
 	Idle     int          // maximum of open spaces without a user. Defaults to 16
 	Disabled bool         // Open fails for any namespace but the agent's own
 	Log      *slog.Logger // Defaults to slog.Default()
+	// Container returns the file of the namespace of the container with a label, or "".
+	// Defaults to none.
+	Container func(label string) string
 }
 
 // ownPath is the namespace of the calling thread. /proc/self shows the first thread, which
@@ -94,6 +97,7 @@ type Space struct {
 	set     *Set
 	users   int
 	named   bool // was opened by a name
+	kept    bool // stays open without a user: Watch tells when its name goes, or it is the own one
 	dropped bool // closed when its last user closes it
 }
 
@@ -112,7 +116,8 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 		return nil, s.explain(ns, err)
 	}
 	named := ns.GetType() == namespace.NetNamespace_NSID
-	if space, ok := s.find(id, named); ok {
+	kept := named || path == s.opts.Own
+	if space, ok := s.find(id, named, kept); ok {
 		return space, nil
 	}
 	// The lock is not held here: a path on a dead file server can block forever, and must
@@ -123,18 +128,18 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.use(s.keep(k, id), named), nil
+	return s.use(s.keep(k, id), named, kept), nil
 }
 
 // find returns a space that is open already.
-func (s *Set) find(id kernel.ID, named bool) (*Space, bool) {
+func (s *Set) find(id kernel.ID, named, kept bool) (*Space, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	space := s.open[id]
 	if space == nil {
 		return nil, false
 	}
-	return s.use(space, named), true
+	return s.use(space, named, kept), true
 }
 
 // keep stores k, opened as id. Another caller may have opened the same namespace
@@ -150,15 +155,16 @@ func (s *Set) keep(k kernel.Kernel, id kernel.ID) *Space {
 }
 
 // use counts a user. The mutex is held.
-func (s *Set) use(space *Space, named bool) *Space {
+func (s *Set) use(space *Space, named, kept bool) *Space {
 	space.users++
 	space.named = space.named || named
+	space.kept = space.kept || kept
 	s.unused = slices.DeleteFunc(s.unused, func(o *Space) bool { return o == space })
 	return space
 }
 
 // ByID opens a namespace that is open already, such as one that contains a link.
-func (s *Set) ByID(id kernel.ID) (*Space, bool) { return s.find(id, false) }
+func (s *Set) ByID(id kernel.ID) (*Space, bool) { return s.find(id, false, false) }
 
 // Close ends one use of the space.
 func (sp *Space) Close() {
@@ -169,6 +175,11 @@ func (sp *Space) Close() {
 	switch {
 	case sp.users > 0:
 	case sp.dropped:
+		s.close(sp.Kernel)
+	case !sp.kept:
+		// Nobody tells when the process or container ends: an open space would keep its
+		// namespace, and the links in it.
+		delete(s.open, sp.ID)
 		s.close(sp.Kernel)
 	default:
 		s.unused = append(s.unused, sp)

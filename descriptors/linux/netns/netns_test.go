@@ -280,6 +280,28 @@ func TestWatchBeforeTheFolderIsThere(t *testing.T) {
 	}
 }
 
+// A namespace of a process is not kept open: it ends with the process.
+func TestNotKept(t *testing.T) {
+	dir := testkit.Netns(t, "red")
+	set := netns.New(netns.Options{Container: func(label string) string { return filepath.Join(dir, label) }})
+	for _, ns := range []*namespace.NetNamespace{
+		ref(namespace.NetNamespace_MICROSERVICE, "red"), ref(namespace.NetNamespace_FD, filepath.Join(dir, "red")),
+	} {
+		space, err := set.Open(ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		space.Close()
+		if other, open := set.ByID(space.ID); open {
+			other.Close()
+			t.Errorf("%v is still open", ns)
+		}
+	}
+	if _, err := set.Open(ref(namespace.NetNamespace_MICROSERVICE, "blue")); !errors.Is(err, netns.ErrNotFound) {
+		t.Errorf("a container that does not run: %v", err)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	tests := []struct {
 		ns   *namespace.NetNamespace

@@ -94,6 +94,11 @@ func (s *Set) path(ns *namespace.NetNamespace) string {
 		return filepath.Join("/proc", ns.GetReference(), "ns/net")
 	case namespace.NetNamespace_FD:
 		return ns.GetReference()
+	case namespace.NetNamespace_MICROSERVICE:
+		if s.opts.Container == nil {
+			return ""
+		}
+		return s.opts.Container(ns.GetReference())
 	default:
 		return ""
 	}
@@ -103,7 +108,7 @@ func (s *Set) path(ns *namespace.NetNamespace) string {
 func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 	switch {
-	case ns.GetType() == namespace.NetNamespace_MICROSERVICE:
+	case ns.GetType() == namespace.NetNamespace_MICROSERVICE && missing:
 		return fmt.Errorf("%s: %w: no running container has that label", Text(ns), ErrNotFound)
 	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, kernel.ErrNoNamespace)):
 		return fmt.Errorf("%s: %w: create it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())

@@ -1,0 +1,153 @@
+package microservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// An engine is a client of Docker's API (docs.docker.com/reference/api/engine), as far as
+// microservices need it: listing and inspecting containers, and their events. podman serves
+// the same requests. The API's version is left out of the paths, so that the engine uses the
+// newest one that it has; the fields below are in all versions since 1.24.
+type engine struct {
+	client *http.Client
+	base   string
+}
+
+// maxAnswer limits the size of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// patience is the maximum duration of a request, except for the events.
+const patience = 5 * time.Second
+
+// defaultHost is the address of Docker on a Linux host.
+const defaultHost = "unix:///var/run/docker.sock"
+
+// errHost reports an address that cannot be used.
+var errHost = errors.New("expected unix:///PATH or tcp://HOST:PORT")
+
+// errRefused reports an answer with an error status.
+var errRefused = errors.New("the container engine refused the request")
+
+// newEngine returns a client for an address like those of DOCKER_HOST.
+func newEngine(host string) (*engine, error) {
+	kind, rest, _ := strings.Cut(host, "://")
+	if rest == "" {
+		return nil, fmt.Errorf("container engine %q: %w", host, errHost)
+	}
+	var network string
+	e := &engine{base: "http://engine"} // the name is not looked up
+	switch kind {
+	case "unix":
+		network = "unix"
+	case "tcp", "http":
+		network, e.base = "tcp", "http://"+rest
+	default:
+		return nil, fmt.Errorf("container engine %q: %w", host, errHost)
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, rest)
+	}
+	e.client = &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConns: 1, IdleConnTimeout: patience}}
+	return e, nil
+}
+
+// A listed container is one that runs.
+type listed struct {
+	ID     string
+	Labels map[string]string
+}
+
+// An inspected container has its environment and its first process.
+type inspected struct {
+	State struct {
+		Running bool
+		Pid     int
+	}
+	Config struct {
+		Env []string
+	}
+}
+
+// list returns the containers that run.
+func (e *engine) list(ctx context.Context) (out []listed, err error) {
+	return out, e.get(ctx, "/containers/json", &out)
+}
+
+// inspect returns one container. It is false if there is none with that id now.
+func (e *engine) inspect(ctx context.Context, id string) (out inspected, there bool, err error) {
+	err = e.get(ctx, "/containers/"+url.PathEscape(id)+"/json", &out)
+	if errors.Is(err, os.ErrNotExist) {
+		return inspected{}, false, nil
+	}
+	return out, err == nil, err
+}
+
+// get decodes the answer to a GET request.
+func (e *engine) get(ctx context.Context, path string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	body, err := e.open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("container engine: %s: %w", path, err)
+	}
+	return nil
+}
+
+// open sends a GET request and returns the body of the answer.
+func (e *engine) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("container engine: %w", err)
+	}
+	answer, err := e.client.Do(ask)
+	if err != nil {
+		return nil, fmt.Errorf("container engine: %w", err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Message string `json:"message"`
+	}
+	_ = json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said) // without a message the status must do
+	if answer.StatusCode == http.StatusNotFound {
+		err = os.ErrNotExist
+	} else {
+		err = errRefused
+	}
+	return nil, fmt.Errorf("%w: %s: %s %s", err, path, answer.Status, said.Message)
+}
+
+// follow calls changed when the engine listens, and then for each event that may change the
+// namespaces of containers. It returns when ctx or the connection ends.
+func (e *engine) follow(ctx context.Context, changed func()) error {
+	filters := url.QueryEscape(`{"type":["container"],"event":["start","die","stop","kill","destroy","rename"]}`)
+	body, err := e.open(ctx, "/events?filters="+filters)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	changed()
+	for events := json.NewDecoder(body); ; {
+		var ignored struct{} // every event leads to a listing, so its content does not matter
+		if err := events.Decode(&ignored); err != nil {
+			return fmt.Errorf("container engine: events: %w", err)
+		}
+		changed()
+	}
+}

@@ -1,0 +1,157 @@
+package microservice
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+)
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+// newTracker returns a Tracker without a scheduler.
+func newTracker(t *testing.T, host string) *Tracker {
+	t.Helper()
+	tracker, err := New(Options{Engine: host, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tracker
+}
+
+// withEngine returns a Tracker and the engine that it asks.
+func withEngine(t *testing.T) (*Tracker, *fakeengine.Engine) {
+	t.Helper()
+	testkit.Netns(t)
+	path := filepath.Join(t.TempDir(), "docker.sock")
+	engine, err := fakeengine.Start(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	return newTracker(t, "unix://"+path), engine
+}
+
+// labels lists the containers and returns the labels that Retrieve finds.
+func labels(t *testing.T, tracker *Tracker) (out []string) {
+	t.Helper()
+	for f, err := range tracker.retrieve(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, f.Key)
+	}
+	return out
+}
+
+func TestLabels(t *testing.T) {
+	tracker, engine := withEngine(t)
+	run := func(id string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	web := run(engine.Run("PATH=/bin", "MICROSERVICE_LABEL=web"))
+	run(engine.Run("MICROSERVICE_LABEL=", "MICROSERVICE_LABELS=x"))
+	run(engine.RunLabelled("MICROSERVICE_LABEL", "db"))
+	run(engine.RunLabelled("other", "y"))
+	if got, want := labels(t, tracker), []string{"linux/microservice/db", "linux/microservice/web"}; !slices.Equal(got, want) {
+		t.Errorf("obtained %v, want %v", got, want)
+	}
+	inspected := engine.Inspected()
+	labels(t, tracker)
+	if engine.Inspected() != inspected {
+		t.Error("containers were inspected again")
+	}
+	if path := tracker.Path("web"); path == "" || tracker.Path("x") != "" {
+		t.Errorf("web is at %q, x at %q", path, tracker.Path("x"))
+	}
+	if err := engine.Kill(web); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := labels(t, tracker), []string{"linux/microservice/db"}; !slices.Equal(got, want) || tracker.Path("web") != "" {
+		t.Errorf("obtained %v, want %v; web is at %q", got, want, tracker.Path("web"))
+	}
+}
+
+// Without an engine there are no containers. Those that are known stay while it is down.
+func TestEngineDown(t *testing.T) {
+	if got := labels(t, newTracker(t, "unix:///nonexistent/docker.sock")); len(got) > 0 {
+		t.Errorf("obtained %v", got)
+	}
+	tracker, engine := withEngine(t)
+	for _, label := range []string{"a", "b"} {
+		if _, err := engine.Run("MICROSERVICE_LABEL=" + label); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := labels(t, tracker)
+	engine.Stop()
+	if got := labels(t, tracker); len(got) != 2 || !slices.Equal(got, before) {
+		t.Errorf("obtained %v, before %v", got, before)
+	}
+	engine.Close()
+	if got := labels(t, tracker); len(got) > 0 {
+		t.Errorf("the processes have ended, but obtained are %v", got)
+	}
+}
+
+// An engine that refuses, or sends something else, is an error of Retrieve: no container
+// counts as gone for it.
+func TestBadAnswers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"refused":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message": "no"}`, http.StatusForbidden) },
+		"not JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"cut":      func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`[{"Id": "1"`)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "docker.sock")
+			socket, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := &http.Server{Handler: answer}
+			go func() { _ = server.Serve(socket) }()
+			t.Cleanup(func() { _ = server.Close() })
+			tracker := newTracker(t, "unix://"+path)
+			var failed error
+			for _, err := range tracker.retrieve(t.Context(), nil) {
+				failed = err
+			}
+			if failed == nil || name == "refused" != errors.Is(failed, errRefused) {
+				t.Errorf("the error is %v", failed)
+			}
+		})
+	}
+}
+
+func TestHosts(t *testing.T) {
+	for _, host := range []string{"unix:///run/podman/podman.sock", "tcp://127.0.0.1:2375"} {
+		if _, err := newEngine(host); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, host := range []string{"/var/run/docker.sock", "ssh://host", "unix://", "npipe:////./pipe/docker"} {
+		if _, err := newEngine(host); !errors.Is(err, errHost) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	// The environment may be meant for other programs.
+	t.Setenv("DOCKER_HOST", "ssh://elsewhere")
+	if _, err := New(Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Errorf("DOCKER_HOST: %v", err)
+	}
+	if _, err := New(Options{Engine: "ssh://elsewhere"}); !errors.Is(err, errHost) {
+		t.Errorf("configured: %v", err)
+	}
+}
