@@ -24,6 +24,7 @@ func TestREADMEs(t *testing.T) {
 			"ipfix/README.md",
 			"ipsec/README.md",
 			"srv6/README.md",
+			"nat/README.md",
 		} {
 			values := shownIn(t, file)
 			a.want(true, values...)

@@ -6,7 +6,7 @@
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
 // cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
-// dns (the DNS cache), ipfix (the export of flows), ipsec, srv6 (segment routing) and l3 (VRF tables and
+// dns (the DNS cache), ipfix (the export of flows), ipsec, nat (NAT44), srv6 (segment routing) and l3 (VRF tables and
 // routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
@@ -38,6 +38,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/ipsec"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
+	"github.com/keyplane/keyplane/descriptors/vpp/nat"
 	"github.com/keyplane/keyplane/descriptors/vpp/srv6"
 	"github.com/keyplane/keyplane/descriptors/vpp/stn"
 	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
@@ -144,6 +145,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := nat.Register(s, nat.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound}); err != nil {

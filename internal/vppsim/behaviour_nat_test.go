@@ -343,6 +343,13 @@ func natVRFs(v *vpp) {
 	}
 	route(7, 8, false, 0)
 	route(7, 8, false, api.NO_SUCH_ENTRY)
+	if got := all(); len(got) != 1 || len(got[7]) != 2 || got[7][0] != 9 { // behind it is some memory
+		v.Errorf("the tables are %v", got)
+	}
+	v.call("show nat44 vrf tables", 0, &vlib.CliInband{Cmd: "show nat44 vrf tables"}, &cli)
+	if strings.ReplaceAll(cli.Reply, "\r", "") != "table 7:\n[0] vrf-id 9\n" {
+		v.Errorf("the page is %q", cli.Reply)
+	}
 	table(7, false, 0)
 	table(7, false, api.NO_SUCH_ENTRY)
 	table(7, true, 0)

@@ -19,18 +19,28 @@ import (
 
 // Where the keys begin.
 const (
-	Interfaces   = "config/vpp/v2/interfaces/"
-	part         = "vpp/interface/"
-	Unnumbereds  = part + "unnumbered/"
-	DHCPClients  = part + "dhcp-client/"
-	DHCPLeases   = part + "dhcp-lease/"
-	IP6NDs       = part + "ip6nd/"
-	Bonds        = "vpp/bond/"
-	BridgeParts  = "vpp/bd/"
-	ProxyARPs    = "vpp/proxyarp/interface/"
-	ACLParts     = "vpp/acl/"
-	ABFParts     = "vpp/abf/"
-	SPDParts     = "vpp/spd/"
+	Interfaces  = "config/vpp/v2/interfaces/"
+	part        = "vpp/interface/"
+	Unnumbereds = part + "unnumbered/"
+	DHCPClients = part + "dhcp-client/"
+	DHCPLeases  = part + "dhcp-lease/"
+	IP6NDs      = part + "ip6nd/"
+	Bonds       = "vpp/bond/"
+	BridgeParts = "vpp/bd/"
+	ProxyARPs   = "vpp/proxyarp/interface/"
+	ACLParts    = "vpp/acl/"
+	ABFParts    = "vpp/abf/"
+	SPDParts    = "vpp/spd/"
+	// NAT44Global is the key of NAT44 itself.
+	NAT44Global = "config/vpp/nat/v2/nat44-global"
+	// NATEndpointDependent is the key of a property of NAT44: it is endpoint-dependent.
+	NATEndpointDependent = natParts + "endpoint-dependent"
+	NATInterfaces        = natParts + "interface/"
+	NATAddresses         = natParts + "address/"
+	TwiceNATPools        = natParts + "twiceNAT-pool/"
+
+	natParts     = "vpp/nat44/"
+	natVRFs      = "config/vpp/nat/v2/nat44-vrf/vrfid/"
 	vrfTables    = "config/vpp/v2/vrf-table/id/"
 	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
 	acls         = "config/vpp/acls/v2/acl/"
@@ -317,6 +327,89 @@ func ParseSPDInterface(key string) (database uint32, iface string, ok bool) {
 	number, err := strconv.ParseUint(before, 10, 32)
 	return uint32(number), iface, ok && err == nil && SPDInterface(uint32(number), iface) == key
 }
+
+// feature stands between an interface and its side in NAT44.
+const feature = "/feature/"
+
+// NATInterface is the key of a side of an interface that the value of NAT44 lists.
+func NATInterface(iface string, inside bool) string {
+	if inside {
+		return NATInterfaces + or(iface) + feature + "in"
+	}
+	return NATInterfaces + or(iface) + feature + "out"
+}
+
+// ParseNATInterface reads a key of NATInterface.
+func ParseNATInterface(key string) (iface string, inside, ok bool) {
+	rest, ok := strings.CutPrefix(key, NATInterfaces)
+	at := strings.LastIndex(rest, feature)
+	if !ok || at <= 0 {
+		return "", false, false
+	}
+	side := rest[at+len(feature):]
+	return rest[:at], side == "in", side == "in" || side == "out"
+}
+
+// twice stands between an address and its kind in NAT44.
+const twice = "/twice-nat/"
+
+// NATAddress is the key of an address that the value of NAT44 lists, as the user spelled it.
+func NATAddress(addr string, isTwice bool) string {
+	if isTwice {
+		return NATAddresses + or(addr) + twice + "on"
+	}
+	return NATAddresses + or(addr) + twice + "off"
+}
+
+// ParseNATAddress reads a key of NATAddress.
+func ParseNATAddress(key string) (addr string, isTwice, ok bool) {
+	addr, kind, ok := around(key, NATAddresses, twice)
+	return addr, kind == "on", ok && (kind == "on" || kind == "off")
+}
+
+// A TwiceNATPool is the content of the key of a pool of addresses for twice-NAT.
+type TwiceNATPool struct {
+	VRF         uint32
+	First, Last netip.Addr // Last may be the zero Addr: First alone
+}
+
+// Key is the key of the pool.
+func (p TwiceNATPool) Key() string {
+	key := fmt.Sprintf("%svrf/%d/addresses/%s", TwiceNATPools, p.VRF, p.First)
+	if p.Last.IsValid() {
+		key += "-" + p.Last.String()
+	}
+	return key
+}
+
+// ParseTwiceNATPool reads a key of TwiceNATPool.
+func ParseTwiceNATPool(key string) (TwiceNATPool, bool) {
+	number, addresses, ok := around(key, TwiceNATPools+"vrf/", "/addresses/")
+	if !ok {
+		return TwiceNATPool{}, false
+	}
+	id, errID := strconv.ParseUint(number, 10, 32)
+	first, last, several := strings.Cut(addresses, "-")
+	p := TwiceNATPool{VRF: uint32(id)}
+	var errFirst, errLast error
+	p.First, errFirst = netip.ParseAddr(first)
+	if several {
+		p.Last, errLast = netip.ParseAddr(last)
+	}
+	ok = errID == nil && errFirst == nil && errLast == nil && p.Key() == key
+	return p, ok
+}
+
+// Has reports whether an address is in the pool.
+func (p TwiceNATPool) Has(a netip.Addr) bool {
+	if !p.Last.IsValid() {
+		return p.First == a
+	}
+	return !a.Less(p.First) && !p.Last.Less(a)
+}
+
+// NATVRF is the key of a table of VRFs that translations from one VRF may lead to.
+func NATVRF(id uint32) string { return natVRFs + strconv.FormatUint(uint64(id), 10) }
 
 // PartIn returns the part of an interface's name that makes the keys of its derived
 // values ambiguous, or "".

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -16,6 +17,8 @@ func FuzzParse(f *testing.F) {
 		BondMember("a", "b/c"), BridgeInterface("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
 		ACLInterface{"a", true, "b/c"}.Key(), "vpp/acl/a/interface/sideways/b", ABFInterface(7, "a/b"), "vpp/abf/07/interface/a",
 		SPDInterface(7, "a/b"), "vpp/spd/07/interface/a",
+		NATInterface("a/feature/in", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1/32", false),
+		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1")}.Key(), "vpp/nat44/twiceNAT-pool/vrf/07/addresses/10.0.0.1-10.0.0.2",
 	} {
 		f.Add(key)
 	}
@@ -64,7 +67,30 @@ func parsed(key string) map[string]bool {
 	if database, name, ok := ParseSPDInterface(key); ok {
 		out[SPDInterface(database, name)] = true
 	}
+	if name, inside, ok := ParseNATInterface(key); ok {
+		out[NATInterface(name, inside)] = true
+	}
+	if addr, isTwice, ok := ParseNATAddress(key); ok {
+		out[NATAddress(addr, isTwice)] = true
+	}
+	if pool, ok := ParseTwiceNATPool(key); ok {
+		out[pool.Key()] = true
+	}
 	return out
+}
+
+// TestTwiceNATPool asks pools for addresses.
+func TestTwiceNATPool(t *testing.T) {
+	addr := netip.MustParseAddr
+	several := TwiceNATPool{First: addr("10.0.0.9"), Last: addr("10.0.0.11")}
+	for text, want := range map[string]bool{"10.0.0.8": false, "10.0.0.9": true, "10.0.0.10": true, "10.0.0.11": true, "10.0.0.12": false} {
+		if several.Has(addr(text)) != want || (TwiceNATPool{First: addr("10.0.0.10")}).Has(addr(text)) != (text == "10.0.0.10") {
+			t.Errorf("%s is in one of them, or not; expected otherwise", text)
+		}
+	}
+	if key := several.Key(); key != "vpp/nat44/twiceNAT-pool/vrf/0/addresses/10.0.0.9-10.0.0.11" {
+		t.Errorf("the key is %s", key)
+	}
 }
 
 // TestEachKeyHasOneParser has every sort of key read by its parser.
@@ -74,6 +100,8 @@ func TestEachKeyHasOneParser(t *testing.T) {
 		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true), RxModes("a"), RxPlacement("a", 7),
 		BondMember("a", "b"), BridgeInterface("a", "b/c"), ACLInterface{"a", true, "b/c"}.Key(), ACLInterface{ACL: "a/b", Interface: "c"}.Key(),
 		ABFInterface(7, "a/b"), SPDInterface(7, "a/b"),
+		NATInterface("a/b", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1", false),
+		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1"), Last: netip.MustParseAddr("10.0.0.2")}.Key(),
 	} {
 		if got := parsed(key); len(got) != 1 || !got[key] {
 			t.Errorf("%s is read as %v", key, got)

@@ -22,6 +22,7 @@ type ed struct {
 	box
 	twice    []entry           // addresses of twice-NAT
 	vrfs     map[uint32]routes // tables of VRFs, which a disabled plugin makes, too
+	slots    map[uint32]int    // of the routes of each table, with those that were removed
 	mappings mappings
 }
 
@@ -29,7 +30,7 @@ type ed struct {
 type routes []uint32
 
 func newED(vpp *core.VPP, tables *ip.IP) {
-	p := &ed{box: newBox(vpp, tables, api.UNSUPPORTED), vrfs: map[uint32]routes{}}
+	p := &ed{box: newBox(vpp, tables, api.UNSUPPORTED), vrfs: map[uint32]routes{}, slots: map[uint32]int{}}
 	p.mappings = newMappings(vpp, p)
 	tables.UsedBy(func(k ip.Key) bool { return !k.IPv6 && p.usesTable(k.ID) })
 	vpp.Register(core.Plugin{
@@ -75,7 +76,7 @@ func (p *ed) plugin(q *nat44_ed.Nat44EdPluginEnableDisable, _ *nat44_ed.Nat44EdP
 	}
 	errno := p.enable(q.Enable, q.Sessions, defaultEDSessions)
 	if errno == core.OK && !q.Enable {
-		p.twice, p.vrfs = nil, map[uint32]routes{}
+		p.twice, p.vrfs, p.slots = nil, map[uint32]routes{}, map[uint32]int{}
 		p.mappings.clear()
 	}
 	p.tables.Collect()
@@ -154,6 +155,7 @@ func (p *ed) changeTable(q *nat44_ed.Nat44EdAddDelVrfTable, _ *nat44_ed.Nat44EdA
 		p.vrfs[q.TableVrfID] = nil
 	default:
 		delete(p.vrfs, q.TableVrfID)
+		delete(p.slots, q.TableVrfID)
 	}
 	p.tables.Collect()
 	return core.OK
@@ -170,6 +172,7 @@ func (p *ed) changeRoute(q *nat44_ed.Nat44EdAddDelVrfRoute, _ *nat44_ed.Nat44EdA
 	case q.IsAdd:
 		p.need(q.VrfID)
 		p.vrfs[q.TableVrfID] = append(table, q.VrfID)
+		p.slots[q.TableVrfID] = max(p.slots[q.TableVrfID], len(table)+1)
 	default:
 		p.vrfs[q.TableVrfID] = slices.Delete(table, at, at+1)
 	}
@@ -180,19 +183,30 @@ func (p *ed) changeRoute(q *nat44_ed.Nat44EdAddDelVrfRoute, _ *nat44_ed.Nat44EdA
 // dumpTables lists the routes of each table, and not the table: VPP forgets to say which it is,
 // and the order of the bytes (nat44_ed_api.c, nat44_ed_vrf_tables_send_details).
 func (p *ed) dumpTables(_ *nat44_ed.Nat44EdVrfTablesDump, yield func(nat44_ed.Nat44EdVrfTablesDetails)) {
-	for _, t := range slices.Sorted(maps.Keys(p.vrfs)) {
-		d := nat44_ed.Nat44EdVrfTablesDetails{NVrfIds: uint32(len(p.vrfs[t]))}
-		for _, r := range p.vrfs[t] {
-			d.VrfIds = append(d.VrfIds, r<<24|r>>24|r<<8&0xff0000|r>>8&0xff00)
+	p.eachTable(func(d nat44_ed.Nat44EdVrfTablesDetails) {
+		d.TableVrfID = 0
+		for i, r := range d.VrfIds {
+			d.VrfIds[i] = r<<24 | r>>24 | r<<8&0xff0000 | r>>8&0xff00
 		}
 		yield(d)
-	}
+	})
 }
 
-// dumpTablesV2 answers with details of the first version, as VPP does; their content is right.
+// dumpTablesV2 answers with details of the first version, as VPP does.
 func (p *ed) dumpTablesV2(_ *nat44_ed.Nat44EdVrfTablesV2Dump, yield func(nat44_ed.Nat44EdVrfTablesDetails)) {
+	p.eachTable(yield)
+}
+
+// eachTable yields the tables. In place of removed routes, VPP sends what it finds in memory
+// behind the others.
+func (p *ed) eachTable(yield func(nat44_ed.Nat44EdVrfTablesDetails)) {
+	const found = 0xdeadbeef
 	for _, t := range slices.Sorted(maps.Keys(p.vrfs)) {
-		yield(nat44_ed.Nat44EdVrfTablesDetails{TableVrfID: t, NVrfIds: uint32(len(p.vrfs[t])), VrfIds: p.vrfs[t]})
+		d := nat44_ed.Nat44EdVrfTablesDetails{TableVrfID: t, NVrfIds: uint32(p.slots[t]), VrfIds: slices.Clone(p.vrfs[t])}
+		for len(d.VrfIds) < p.slots[t] {
+			d.VrfIds = append(d.VrfIds, found)
+		}
+		yield(d)
 	}
 }
 

@@ -1,0 +1,144 @@
+// Package nat implements VPP's NAT44: the translation of IPv4 addresses and ports.
+//
+//	err := nat.Register(s, nat.Options{API: manager, Interfaces: links, Southbound: "vpp"})
+//
+// VPP has two plugins for it. One keeps a translation by both ends of a connection
+// (endpoint-dependent, nat44-ed), the other by its source alone (nat44-ei). The value of
+// NAT44 says which of them is enabled, and the other values use the enabled one. Twice-NAT,
+// VRF tables and static mappings need the endpoint-dependent plugin.
+//
+// VPP checks little, or in a way of its own, so the descriptors must:
+//
+//	request                                | VPP 25.10
+//	remove a side that an interface lacks  | removes its other side (nat44_ed_del_interface)
+//	add a range with an address that is in | adds those before it, and stops
+//	balance with probabilities of 0        | dies of a division by zero at the first packet
+//	dump VRF tables                        | sends memory behind the routes, once one was removed
+//	dump a mapping                         | leaves out affinity and the address of twice-NAT
+//
+// So sides are read before they are removed, and ranges are repaired. The tag of a mapping
+// has its owner, the label of its value, and the settings that VPP does not tell.
+//
+// VPP has no room for an owner of other items: one that nobody declares is left alone, unless
+// the agent remembers having made it.
+//
+//	file          | subject
+//	nat.go        | descriptors
+//	plugins.go    | the two plugins behind one interface
+//	global.go     | NAT44 itself: enabling, forwarding, reassembly
+//	lists.go      | the deprecated lists of its value
+//	interfaces.go | sides of interfaces
+//	pools.go      | pools of addresses
+//	vrfs.go       | VRF tables and their routes
+//
+// Tests: verbs and Retrieve run against a simulated VPP, which is itself tested against a
+// real one.
+package nat
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Names of the descriptors, as logs, REST and RetrieveAfter use them.
+const (
+	GlobalName          = "vpp-nat44-global"
+	GlobalInterfaceName = "vpp-nat44-global-interface"
+	GlobalAddressName   = "vpp-nat44-global-address"
+	InterfaceName       = "vpp-nat44-interface"
+	PoolName            = "vpp-nat44-address-pool"
+	VRFName             = "vpp-nat44-vrf"
+	RouteName           = "vpp-nat44-vrf-route"
+)
+
+// ErrNotFound reports that a required interface does not exist in VPP. The scheduler retries
+// the value when it appears.
+var ErrNotFound = errors.New("does not exist in VPP")
+
+// ErrDisabled reports that neither plugin is enabled, although a value has enabled one: another
+// client of VPP has disabled it.
+var ErrDisabled = errors.New("NAT44 is disabled in VPP")
+
+// Options configure the descriptors. All fields are required.
+type Options struct {
+	API        conn.API
+	Interfaces iface.Index
+	Southbound string
+}
+
+// handler implements the verbs. The scheduler calls verbs of different values concurrently.
+type handler struct {
+	Options
+	// independent tells which plugin the last value of NAT44 asked for. It decides only if
+	// both are enabled.
+	independent atomic.Bool
+	listed      declared // by the value of NAT44
+	single      declared // by values of their own
+	routes      noted[vrfRoute]
+}
+
+// declared are the interfaces and addresses that are declared in one of the two possible ways.
+// Retrieve reports each of them in that way.
+type declared struct {
+	interfaces noted[string]
+	addresses  noted[poolKey]
+}
+
+// noted is a set that several goroutines use. The zero value is empty.
+type noted[T comparable] struct {
+	mu  sync.Mutex // guards all
+	all map[T]bool
+}
+
+// replace replaces the content of the set.
+func (n *noted[T]) replace(all map[T]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = all
+}
+
+// has reports whether one is in the set.
+func (n *noted[T]) has(one T) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all[one]
+}
+
+// Register adds the descriptors to s. The caller registers the interface descriptor first.
+func Register(s *scheduler.Scheduler, o Options) error {
+	h := &handler{Options: o}
+	group := s.Group(o.Southbound)
+	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
+	_, errPool := scheduler.Register(group, h.poolDescriptor())
+	_, errGlobal := scheduler.Register(group, h.globalDescriptor())
+	_, errListed := scheduler.Register(group, h.listedInterfaceDescriptor())
+	_, errAddress := scheduler.Register(group, h.listedAddressDescriptor())
+	_, errRoute := scheduler.Register(group, h.routeDescriptor())
+	_, errVRF := scheduler.Register(group, h.vrfDescriptor())
+	return errors.Join(errInterface, errPool, errGlobal, errListed, errAddress, errRoute, errVRF)
+}
+
+// enabledFor is the dependency on NAT44, or on the endpoint-dependent kind of it.
+func enabledFor(endpointDependent bool) scheduler.Dependency {
+	if endpointDependent {
+		return scheduler.Dependency{Label: "nat44-is-in-endpoint-dependent-mode", Key: keys.NATEndpointDependent}
+	}
+	return scheduler.Dependency{Label: "nat44-global-config-exists", Key: keys.NAT44Global}
+}
+
+// anyVRF is the VRF of addresses that are for packets of all VRFs (~0).
+const anyVRF = ^uint32(0)
+
+// vrfExists is the dependency on the table of a VRF; none for the default one, and for any.
+func vrfExists(label string, id uint32) []scheduler.Dependency {
+	if id == 0 || id == anyVRF {
+		return nil
+	}
+	return []scheduler.Dependency{{Label: label, Key: keys.VRFTable(id, false)}}
+}

@@ -1,0 +1,261 @@
+package nat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat44_ei"
+	"go.fd.io/govpp/binapi/nat_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// features are those of an interface. One with output has no sides.
+type features struct{ inside, outside, output bool }
+
+// poolAddress is an address of a pool.
+type poolAddress struct {
+	Addr netip.Addr
+	VRF  uint32
+	// Twice: for the sources of packets that come from outside.
+	Twice bool
+}
+
+// addresses are a range of addresses, both ends included.
+type addresses struct {
+	First, Last netip.Addr
+	VRF         uint32
+	Twice       bool
+}
+
+// A plugin is one of VPP's plugins for NAT44. It makes requests, and reads VPP's state.
+type plugin interface {
+	// running reads whether the plugin is enabled, and whether it forwards packets that it
+	// does not translate.
+	running(ctx context.Context) (enabled, forwarding bool, err error)
+	enable(on bool) *conn.Step
+	forward(on bool) *conn.Step
+	side(at interface_types.InterfaceIndex, inside, add bool) *conn.Step
+	output(at interface_types.InterfaceIndex, add bool) *conn.Step
+	pool(r addresses, add bool) *conn.Step
+	readSides(ctx context.Context) (map[interface_types.InterfaceIndex]features, error)
+	readPool(ctx context.Context) ([]poolAddress, error)
+	// endpointDependent tells which one it is.
+	endpointDependent() bool
+}
+
+// plugin returns one of the two plugins.
+func (h *handler) plugin(endpointIndependent bool) plugin {
+	if endpointIndependent {
+		return eiPlugin{h.API}
+	}
+	return edPlugin{h.API}
+}
+
+// enabled returns the plugins that are enabled, that of the declared value first. VPP may lack
+// one of them or both.
+func (h *handler) enabled(ctx context.Context) (out []plugin, err error) {
+	first := h.independent.Load()
+	for _, p := range []plugin{h.plugin(first), h.plugin(!first)} {
+		on, _, err := p.running(ctx)
+		switch {
+		case errors.Is(err, scheduler.ErrUnimplemented):
+		case err != nil:
+			return nil, err
+		case on:
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// inUse returns the plugin to add something to.
+func (h *handler) inUse(ctx context.Context) (plugin, error) {
+	all, err := h.enabled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, ErrDisabled
+	}
+	return all[0], nil
+}
+
+// isGone reports that VPP refuses to remove an item because it has none, or because the plugin
+// is disabled. Until 22.10, VPP says the latter by 1.
+func isGone(err error) bool {
+	for _, gone := range []api.VPPApiError{api.NO_SUCH_ENTRY, api.UNSUPPORTED, api.FEATURE_ALREADY_DISABLED, 1} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return false
+}
+
+// get returns the details that answer a request of the kind *_get, whose reply comes behind
+// them. VPP ends with EAGAIN if it did not come to the end, and the reply says where to go on.
+func get[T any, P interface {
+	*T
+	api.Message
+}](ctx context.Context, a conn.API, request func(cursor uint32) api.Message, reply api.Message, cursor func() uint32) (out []T, err error) {
+	at := uint32(0)
+	for {
+		step := conn.List[T, P](request(at), &out)
+		step.Reply = reply
+		if err := a.Batch(ctx, step); !errors.Is(err, api.EAGAIN) {
+			return out, err
+		}
+		if at = cursor(); at == ^uint32(0) {
+			return out, nil
+		}
+	}
+}
+
+// edPlugin is the endpoint-dependent plugin, nat44-ed.
+type edPlugin struct{ api conn.API }
+
+func (edPlugin) endpointDependent() bool { return true }
+
+// running: VPP fills in a default for the number of sessions when the plugin is enabled.
+func (p edPlugin) running(ctx context.Context) (enabled, forwarding bool, err error) {
+	reply := &nat44_ed.Nat44ShowRunningConfigReply{}
+	err = p.api.Call(ctx, &nat44_ed.Nat44ShowRunningConfig{}, reply)
+	return reply.Sessions != 0, reply.ForwardingEnabled, err
+}
+
+func (edPlugin) enable(on bool) *conn.Step {
+	q := &nat44_ed.Nat44EdPluginEnableDisable{Enable: on, Flags: nat44_ed.NAT44_IS_ENDPOINT_DEPENDENT}
+	return conn.Ask(q, &nat44_ed.Nat44EdPluginEnableDisableReply{})
+}
+
+func (edPlugin) forward(on bool) *conn.Step {
+	return conn.Ask(&nat44_ed.Nat44ForwardingEnableDisable{Enable: on}, &nat44_ed.Nat44ForwardingEnableDisableReply{})
+}
+
+func (edPlugin) side(at interface_types.InterfaceIndex, inside, add bool) *conn.Step {
+	q := &nat44_ed.Nat44InterfaceAddDelFeature{IsAdd: add, SwIfIndex: at, Flags: nat_types.NAT_IS_OUTSIDE}
+	if inside {
+		q.Flags = nat_types.NAT_IS_INSIDE
+	}
+	return conn.Ask(q, &nat44_ed.Nat44InterfaceAddDelFeatureReply{})
+}
+
+func (edPlugin) output(at interface_types.InterfaceIndex, add bool) *conn.Step {
+	return conn.Ask(&nat44_ed.Nat44EdAddDelOutputInterface{IsAdd: add, SwIfIndex: at}, &nat44_ed.Nat44EdAddDelOutputInterfaceReply{})
+}
+
+func (edPlugin) pool(r addresses, add bool) *conn.Step {
+	q := &nat44_ed.Nat44AddDelAddressRange{FirstIPAddress: r.First.As4(), LastIPAddress: r.Last.As4(), VrfID: r.VRF, IsAdd: add}
+	if r.Twice {
+		q.Flags = nat_types.NAT_IS_TWICE_NAT
+	}
+	return conn.Ask(q, &nat44_ed.Nat44AddDelAddressRangeReply{})
+}
+
+func (p edPlugin) readSides(ctx context.Context) (map[interface_types.InterfaceIndex]features, error) {
+	all, err := conn.Dump[nat44_ed.Nat44InterfaceDetails](ctx, p.api, &nat44_ed.Nat44InterfaceDump{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[interface_types.InterfaceIndex]features{}
+	for _, d := range all {
+		out[d.SwIfIndex] = features{inside: d.Flags&nat_types.NAT_IS_INSIDE != 0, outside: d.Flags&nat_types.NAT_IS_OUTSIDE != 0}
+	}
+	reply := &nat44_ed.Nat44EdOutputInterfaceGetReply{}
+	outputs, err := get[nat44_ed.Nat44EdOutputInterfaceDetails](ctx, p.api, func(cursor uint32) api.Message {
+		return &nat44_ed.Nat44EdOutputInterfaceGet{Cursor: cursor}
+	}, reply, func() uint32 { return reply.Cursor })
+	for _, d := range outputs {
+		out[d.SwIfIndex] = features{output: true}
+	}
+	return out, err
+}
+
+func (p edPlugin) readPool(ctx context.Context) ([]poolAddress, error) {
+	all, err := conn.Dump[nat44_ed.Nat44AddressDetails](ctx, p.api, &nat44_ed.Nat44AddressDump{})
+	out := make([]poolAddress, 0, len(all))
+	for _, d := range all {
+		out = append(out, poolAddress{Addr: netip.AddrFrom4(d.IPAddress), VRF: d.VrfID, Twice: d.Flags&nat_types.NAT_IS_TWICE_NAT != 0})
+	}
+	return out, err
+}
+
+// eiPlugin is the endpoint-independent plugin, nat44-ei.
+type eiPlugin struct{ api conn.API }
+
+func (eiPlugin) endpointDependent() bool { return false }
+
+func (p eiPlugin) running(ctx context.Context) (enabled, forwarding bool, err error) {
+	reply := &nat44_ei.Nat44EiShowRunningConfigReply{}
+	err = p.api.Call(ctx, &nat44_ei.Nat44EiShowRunningConfig{}, reply)
+	return reply.Sessions != 0, reply.ForwardingEnabled, err
+}
+
+func (eiPlugin) enable(on bool) *conn.Step {
+	return conn.Ask(&nat44_ei.Nat44EiPluginEnableDisable{Enable: on}, &nat44_ei.Nat44EiPluginEnableDisableReply{})
+}
+
+func (eiPlugin) forward(on bool) *conn.Step {
+	return conn.Ask(&nat44_ei.Nat44EiForwardingEnableDisable{Enable: on}, &nat44_ei.Nat44EiForwardingEnableDisableReply{})
+}
+
+func (eiPlugin) side(at interface_types.InterfaceIndex, inside, add bool) *conn.Step {
+	q := &nat44_ei.Nat44EiInterfaceAddDelFeature{IsAdd: add, SwIfIndex: at, Flags: nat44_ei.NAT44_EI_IF_OUTSIDE}
+	if inside {
+		q.Flags = nat44_ei.NAT44_EI_IF_INSIDE
+	}
+	return conn.Ask(q, &nat44_ei.Nat44EiInterfaceAddDelFeatureReply{})
+}
+
+func (eiPlugin) output(at interface_types.InterfaceIndex, add bool) *conn.Step {
+	return conn.Ask(&nat44_ei.Nat44EiAddDelOutputInterface{IsAdd: add, SwIfIndex: at}, &nat44_ei.Nat44EiAddDelOutputInterfaceReply{})
+}
+
+// pool: this plugin has no twice-NAT, and values of that depend on the other one.
+func (eiPlugin) pool(r addresses, add bool) *conn.Step {
+	q := &nat44_ei.Nat44EiAddDelAddressRange{FirstIPAddress: r.First.As4(), LastIPAddress: r.Last.As4(), VrfID: r.VRF, IsAdd: add}
+	return conn.Ask(q, &nat44_ei.Nat44EiAddDelAddressRangeReply{})
+}
+
+func (p eiPlugin) readSides(ctx context.Context) (map[interface_types.InterfaceIndex]features, error) {
+	all, err := conn.Dump[nat44_ei.Nat44EiInterfaceDetails](ctx, p.api, &nat44_ei.Nat44EiInterfaceDump{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[interface_types.InterfaceIndex]features{}
+	for _, d := range all {
+		out[d.SwIfIndex] = features{inside: d.Flags&nat44_ei.NAT44_EI_IF_INSIDE != 0, outside: d.Flags&nat44_ei.NAT44_EI_IF_OUTSIDE != 0}
+	}
+	reply := &nat44_ei.Nat44EiOutputInterfaceGetReply{}
+	outputs, err := get[nat44_ei.Nat44EiOutputInterfaceDetails](ctx, p.api, func(cursor uint32) api.Message {
+		return &nat44_ei.Nat44EiOutputInterfaceGet{Cursor: cursor}
+	}, reply, func() uint32 { return reply.Cursor })
+	for _, d := range outputs {
+		out[d.SwIfIndex] = features{output: true}
+	}
+	return out, err
+}
+
+func (p eiPlugin) readPool(ctx context.Context) ([]poolAddress, error) {
+	all, err := conn.Dump[nat44_ei.Nat44EiAddressDetails](ctx, p.api, &nat44_ei.Nat44EiAddressDump{})
+	out := make([]poolAddress, 0, len(all))
+	for _, d := range all {
+		out = append(out, poolAddress{Addr: netip.AddrFrom4(d.IPAddress), VRF: d.VrfID})
+	}
+	return out, err
+}
+
+// interfaceNamed returns the index of an interface that exists in VPP.
+func (h *handler) interfaceNamed(name string) (interface_types.InterfaceIndex, error) {
+	meta, ok := h.Interfaces.Get(name)
+	if !ok {
+		return 0, fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	}
+	return meta.SwIfIndex(), nil
+}

@@ -1,0 +1,224 @@
+package nat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/vlib"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/lists"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A vrfRoute leads translations of packets from one VRF to another.
+type vrfRoute struct{ from, to uint32 }
+
+// vrfDescriptor implements the tables of VRFs, with the routes that their values have.
+func (h *handler) vrfDescriptor() scheduler.Descriptor[*nat.Nat44VrfTable, struct{}] {
+	return scheduler.Descriptor[*nat.Nat44VrfTable, struct{}]{
+		Name:  VRFName,
+		Model: models.For[*nat.Nat44VrfTable](),
+
+		Validate: validateVRF,
+		Equivalent: func(_ string, old, new *nat.Nat44VrfTable) bool {
+			return old.GetSrcVrfId() == new.GetSrcVrfId() && slices.Equal(destinations(old), destinations(new))
+		},
+		Dependencies: func(string, *nat.Nat44VrfTable) []scheduler.Dependency {
+			return []scheduler.Dependency{enabledFor(true)}
+		},
+		Claims: func(_ string, v *nat.Nat44VrfTable) (out []scheduler.Claim) {
+			for i, to := range lists.Firsts(v.GetDestVrfIds()) {
+				out = append(out, routeClaim(fmt.Sprintf("dest_vrf_ids[%d]", i), vrfRoute{v.GetSrcVrfId(), to}))
+			}
+			return out
+		},
+
+		Create: h.createVRF,
+		Update: h.updateVRF,
+		Delete: func(ctx context.Context, _ string, v *nat.Nat44VrfTable, _ struct{}) error {
+			q := &nat44_ed.Nat44EdAddDelVrfTable{TableVrfID: v.GetSrcVrfId()}
+			return unlessGone(h.API.Call(ctx, q, &nat44_ed.Nat44EdAddDelVrfTableReply{}))
+		},
+		Retrieve:      h.retrieveVRFs,
+		RetrieveAfter: []string{RouteName},
+	}
+}
+
+// routeDescriptor implements the routes that are values of their own.
+func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, struct{}] {
+	return scheduler.Descriptor[*nat.Nat44VrfRoute, struct{}]{
+		Name:  RouteName,
+		Model: models.For[*nat.Nat44VrfRoute](),
+
+		Dependencies: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "nat44-vrf-table-exists", Key: keys.NATVRF(v.GetSrcVrfId())}}
+		},
+		Claims: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Claim {
+			return []scheduler.Claim{routeClaim("dest_vrf_id", vrfRoute{v.GetSrcVrfId(), v.GetDestVrfId()})}
+		},
+
+		Create: func(ctx context.Context, _ string, v *nat.Nat44VrfRoute) (struct{}, error) {
+			return struct{}{}, h.setRoutes(ctx, v.GetSrcVrfId(), []uint32{v.GetDestVrfId()}, true)
+		},
+		Delete: func(ctx context.Context, _ string, v *nat.Nat44VrfRoute, _ struct{}) error {
+			return h.setRoutes(ctx, v.GetSrcVrfId(), []uint32{v.GetDestVrfId()}, false)
+		},
+		Retrieve: h.retrieveRoutes,
+	}
+}
+
+// routeClaim claims a route: VPP does not tell whether a table or a value of its own has it.
+func routeClaim(field string, r vrfRoute) scheduler.Claim {
+	return scheduler.Claim{
+		Resource: fmt.Sprintf("vpp-nat44-vrf-route/%d/%d", r.from, r.to), Field: field, Value: r.to, Want: "a VRF that no other value has for this source VRF",
+	}
+}
+
+// validateVRF checks a table.
+func validateVRF(_ string, v *nat.Nat44VrfTable) error {
+	var f faults
+	seen := map[uint32]int{}
+	for i, to := range v.GetDestVrfIds() {
+		if first, twice := seen[to]; twice {
+			f.Add(fmt.Sprintf("dest_vrf_ids[%d]", i), to, "each VRF once; dest_vrf_ids[%d] has it already", first)
+			continue
+		}
+		seen[to] = i
+	}
+	return f.Err()
+}
+
+// destinations returns the VRFs in a fixed order: VPP has a set of them.
+func destinations(v *nat.Nat44VrfTable) []uint32 {
+	return slices.Sorted(slices.Values(v.GetDestVrfIds()))
+}
+
+// unlessGone returns nil for an item that VPP does not have.
+func unlessGone(err error) error {
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// createVRF makes a table with its routes. VPP refuses a table that exists.
+func (h *handler) createVRF(ctx context.Context, _ string, v *nat.Nat44VrfTable) (struct{}, error) {
+	q := &nat44_ed.Nat44EdAddDelVrfTable{TableVrfID: v.GetSrcVrfId(), IsAdd: true}
+	err := h.API.Call(ctx, q, &nat44_ed.Nat44EdAddDelVrfTableReply{})
+	if err != nil && !errors.Is(err, api.VALUE_EXIST) {
+		return struct{}{}, err
+	}
+	return struct{}{}, h.setRoutes(ctx, v.GetSrcVrfId(), v.GetDestVrfIds(), true)
+}
+
+// updateVRF adds new routes before it removes old ones.
+func (h *handler) updateVRF(ctx context.Context, _ string, old, v *nat.Nat44VrfTable, _ struct{}) (struct{}, error) {
+	if err := h.setRoutes(ctx, v.GetSrcVrfId(), lists.Without(v.GetDestVrfIds(), old.GetDestVrfIds()), true); err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, h.setRoutes(ctx, v.GetSrcVrfId(), lists.Without(old.GetDestVrfIds(), v.GetDestVrfIds()), false)
+}
+
+// setRoutes adds routes to a table, or removes them. A route that is there, or that is gone, is
+// no error.
+func (h *handler) setRoutes(ctx context.Context, from uint32, to []uint32, add bool) error {
+	var steps []*conn.Step
+	for _, id := range to {
+		q := &nat44_ed.Nat44EdAddDelVrfRoute{TableVrfID: from, VrfID: id, IsAdd: add}
+		steps = append(steps, conn.Ask(q, &nat44_ed.Nat44EdAddDelVrfRouteReply{}))
+	}
+	err := h.API.Batch(ctx, steps...)
+	for _, s := range steps {
+		if is := add && errors.Is(s.Err, api.VALUE_EXIST) || !add && isGone(s.Err); s.Err != nil && !is {
+			return s.Err
+		}
+	}
+	if _, refused := errors.AsType[*conn.Refusal](err); refused {
+		return nil
+	}
+	return err
+}
+
+// readVRFs returns the routes of each table, by its number. It reads VPP's command line: the
+// messages say too much. VPP counts the slots of removed routes, too, and sends whatever
+// follows its routes in memory (nat44_ed_api.c, vec_len of a pool). The first of the two
+// messages, which VPP has before 23.06, does not even tell the number of the table.
+func (h *handler) readVRFs(ctx context.Context) (map[uint32][]uint32, error) {
+	if !h.API.Has(&nat44_ed.Nat44EdAddDelVrfTable{}) {
+		return nil, nil //nolint:nilnil // without the message there are no tables
+	}
+	reply := &vlib.CliInbandReply{}
+	err := h.API.Call(ctx, &vlib.CliInband{Cmd: "show nat44 vrf tables"}, reply)
+	return parseVRFs(reply.Reply), err
+}
+
+// parseVRFs reads lines of "table 7:" and "[0] vrf-id 8" (VPP nat44_ed_cli.c,
+// nat44_ed_show_vrf_tables_command_fn).
+func parseVRFs(text string) map[uint32][]uint32 {
+	out, table := map[uint32][]uint32{}, uint32(0)
+	for line := range strings.Lines(text) {
+		var n, id uint32
+		line = strings.TrimSpace(line)
+		if _, err := fmt.Sscanf(line, "table %d:", &id); err == nil {
+			table, out[id] = id, nil
+		} else if _, err := fmt.Sscanf(line, "[%d] vrf-id %d", &n, &id); err == nil {
+			out[table] = append(out[table], id)
+		}
+	}
+	return out
+}
+
+// retrieveRoutes yields the declared routes that VPP has. A route that nobody declares belongs to
+// its table: retrieveVRFs reports it there, and a table that is ours loses it.
+func (h *handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44VrfRoute]) iter.Seq2[scheduler.Found[*nat.Nat44VrfRoute, struct{}], error] {
+	type found = scheduler.Found[*nat.Nat44VrfRoute, struct{}]
+	return func(yield func(found, error) bool) {
+		all, err := h.readVRFs(ctx)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		routes := map[vrfRoute]bool{}
+		for _, w := range wanted {
+			routes[vrfRoute{w.Value.GetSrcVrfId(), w.Value.GetDestVrfId()}] = true
+		}
+		h.routes.replace(routes)
+		for _, w := range wanted {
+			if slices.Contains(all[w.Value.GetSrcVrfId()], w.Value.GetDestVrfId()) && !yield(found{Key: w.Key, Value: w.Value}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// retrieveVRFs yields the tables, with the routes that are not values of their own.
+func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44VrfTable]) iter.Seq2[scheduler.Found[*nat.Nat44VrfTable, struct{}], error] {
+	type found = scheduler.Found[*nat.Nat44VrfTable, struct{}]
+	return func(yield func(found, error) bool) {
+		all, err := h.readVRFs(ctx)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		declared := map[uint32]bool{}
+		for _, w := range wanted {
+			declared[w.Value.GetSrcVrfId()] = true
+		}
+		for from, to := range all {
+			to = slices.DeleteFunc(slices.Clone(to), func(id uint32) bool { return h.routes.has(vrfRoute{from, id}) })
+			if !yield(found{Value: &nat.Nat44VrfTable{SrcVrfId: from, DestVrfIds: to}, OwnerUnknown: !declared[from]}, nil) {
+				return
+			}
+		}
+	}
+}

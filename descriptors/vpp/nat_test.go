@@ -1,0 +1,137 @@
+package vpp_test
+
+import (
+	"errors"
+	"testing"
+
+	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	natLoopKey = "config/vpp/nat/v2/nat44-interface/loop1"
+	natLoop    = `{"name":"loop1","nat_inside":true,"nat_outside":true}`
+	natPoolKey = "config/vpp/nat/v2/nat44-pool/a"
+	natPool    = `{"name":"a","first_ip":"10.6.0.1","last_ip":"10.6.0.3"}`
+	twiceKey   = "config/vpp/nat/v2/nat44-pool/vrf/0/address/10.6.1.1"
+	twicePool  = `{"first_ip":"10.6.1.1","twice_nat":true}`
+)
+
+// TestNAT declares NAT44 last, changes its kind, has another client remove items and disable it,
+// restarts VPP and the agent, and removes all.
+func TestNAT(t *testing.T) { onEachVPP(t, natStory) }
+
+func natStory(t *testing.T, vpp *simulated.VPP) {
+	items := []string{natLoopKey, natPoolKey, twiceKey}
+	all := []string{natLoopKey, natLoop, natPoolKey, natPool, twiceKey, twicePool, loopKey, loop, keys.NAT44Global, `{"forwarding":true}`}
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true, all[:8]...)
+	for _, key := range items {
+		a.expectState(key, scheduler.Pending)
+	}
+	a.want(false, all[8:]...)
+	for _, key := range append(items, keys.NAT44Global) {
+		a.expectState(key, scheduler.Configured)
+	}
+	a.settled()
+	a.resyncsInSync(vpp)
+
+	// The other plugin has no twice-NAT.
+	a.want(false, keys.NAT44Global, `{"endpoint_independent":true}`)
+	a.expectState(natLoopKey, scheduler.Configured)
+	a.expectState(natPoolKey, scheduler.Configured)
+	a.expectState(twiceKey, scheduler.Pending)
+	a.resyncsInSync(vpp)
+	a.want(false, all[8:]...)
+	for _, key := range items {
+		a.expectState(key, scheduler.Configured)
+	}
+
+	// Another client removes one item of each kind, and then disables the plugin.
+	c := vpp.Dial()
+	vpp.Ask(c, &nat44_ed.Nat44InterfaceAddDelFeature{SwIfIndex: 1, Flags: nat_types.NAT_IS_INSIDE}, &nat44_ed.Nat44InterfaceAddDelFeatureReply{})
+	gone := &nat44_ed.Nat44AddDelAddressRange{FirstIPAddress: [4]byte{10, 6, 0, 2}, LastIPAddress: [4]byte{10, 6, 0, 2}}
+	vpp.Ask(c, gone, &nat44_ed.Nat44AddDelAddressRangeReply{})
+	a.refreshes()
+	a.resyncsInSync(vpp)
+	if n := natAddresses(t, c); n != 4 {
+		t.Errorf("VPP has %d addresses", n)
+	}
+	vpp.Ask(c, &nat44_ed.Nat44EdPluginEnableDisable{}, &nat44_ed.Nat44EdPluginEnableDisableReply{})
+	a.refreshes()
+	for _, key := range append(items, keys.NAT44Global) {
+		a.expectState(key, scheduler.Configured)
+	}
+	a.resyncsInSync(vpp)
+	if n := natAddresses(t, c); n != 4 {
+		t.Errorf("VPP has %d addresses", n)
+	}
+
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	c = vpp.Dial()
+	until(t, func() bool { return natAddresses(t, c) == 4 }, func() string { return "the addresses are not back" })
+	a.settled()
+	expectRestartReads(t, vpp, a, all...)
+
+	again := startAgent(t, vpp.Socket)
+	awaitReady(t, again)
+	again.want(true, all...)
+	again.unwant(append(items, keys.NAT44Global)...)
+	var now nat44_ed.Nat44ShowRunningConfigReply
+	vpp.Ask(c, &nat44_ed.Nat44ShowRunningConfig{}, &now)
+	if n := natAddresses(t, c); now.Sessions != 0 || n != 0 {
+		t.Errorf("left behind is %+v with %d addresses", now, n)
+	}
+}
+
+// natAddresses returns the number of addresses of endpoint-dependent NAT44.
+func natAddresses(t *testing.T, c *conn.Conn) int {
+	t.Helper()
+	all, err := conn.Dump[nat44_ed.Nat44AddressDetails](t.Context(), c, &nat44_ed.Nat44AddressDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// refreshes reads VPP back, and restores what another client has changed.
+func (a *agent) refreshes() {
+	a.Helper()
+	if _, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// TestOneOfTwoTranslates declares pairs of which VPP can have one: it is asked for that alone, and
+// for the other as soon as that goes.
+func TestOneOfTwoTranslates(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, loopKey, loop, keys.NAT44Global, `{"nat_interfaces":[{"name":"loop1"}],"address_pool":[{"address":"10.6.0.2"}]}`)
+		listed, address := keys.NATInterface("loop1", false), keys.NATAddress("10.6.0.2", false)
+		a.expectState(listed, scheduler.Configured)
+		_, err := a.declare(false, natLoopKey, `{"name":"loop1","output_feature":true}`, natPoolKey, natPool)
+		if !errors.Is(err, scheduler.ErrInvalid) {
+			t.Errorf("the error is %v", err)
+		}
+		a.awaitState(natLoopKey, scheduler.Configured) // a value of its own wins
+		a.expectState(listed, scheduler.Invalid)
+		a.expectState(natPoolKey, scheduler.Invalid)
+		a.expectState(address, scheduler.Configured)
+		a.unwant(natLoopKey)
+		a.awaitState(listed, scheduler.Configured)
+		a.want(false, keys.NAT44Global, `{}`)
+		a.awaitState(natPoolKey, scheduler.Configured)
+		a.settled()
+		a.resyncsInSync(vpp)
+	})
+}
