@@ -31,9 +31,9 @@ const (
 	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
 	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
 	// their own, so a client that is slow to read its answer delays no source.
-	sourceMemory = 40 << 20
+	sourceMemory = 24 << 20
 	// requestMemory is the same for the requests to the HTTP server.
-	requestMemory = 24 << 20
+	requestMemory = 16 << 20
 	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
 	// reached. Collecting even more often would leave no time for anything else.
 	fewestGarbage = 16 << 20

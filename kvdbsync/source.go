@@ -40,7 +40,8 @@ type Options struct {
 	// Decode decodes the events with a value that change the mirror, before the consumer can
 	// take them; those of the first listing while the rest is listed. So the consumer, which
 	// has several sources, does not wait for the large values of one. Its result is
-	// Event.Decoded. Several goroutines call it. Defaults to none.
+	// Event.Decoded; that is nil where too many bytes were not taken yet. Several goroutines
+	// call it. Defaults to none.
 	Decode func(Event) any
 
 	Log *slog.Logger // Defaults to discarding
@@ -115,6 +116,7 @@ type Source struct {
 	distrust    error   // since the last Take
 	problems    []error
 	unannounced bool          // Take has something besides pending events
+	decoded     int64         // bytes of values that predecode has decoded since the last Take
 	came        time.Time     // time of the oldest pending event; zero: none is pending
 	waited      time.Duration // age of the oldest pending event at the last Take
 }
@@ -141,6 +143,7 @@ func (s *Source) Take() (Change, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.mirror.take()
+	s.decoded = 0
 	if !s.came.IsZero() {
 		s.waited, s.came = s.lag(), time.Time{}
 	}
@@ -267,8 +270,13 @@ func (s *Source) apply(b Batch) error {
 	return nil
 }
 
-// predecode decodes those of the events that will change the mirror. Only the goroutine of
-// Run changes the mirror, so it is the same when the events are put into it.
+// mostDecoded is the number of bytes of values that a source decodes until its consumer
+// takes them. A decoded value takes up to ten times its bytes. The consumer decodes the
+// others: it is busy, or it would have taken some.
+const mostDecoded = 4 << 20
+
+// predecode decodes those of the events that will change the mirror, up to mostDecoded. Only
+// the goroutine of Run changes the mirror, so it is the same when the events are put into it.
 func (s *Source) predecode(events []Event) {
 	if s.o.Decode == nil {
 		return
@@ -277,7 +285,9 @@ func (s *Source) predecode(events []Event) {
 	var at []int
 	s.mu.Lock()
 	for i := range events {
-		if s.mirror.changes(&events[i]) {
+		size := int64(len(events[i].Value))
+		if s.decoded+size <= mostDecoded && s.mirror.changes(&events[i]) {
+			s.decoded += size
 			changed, at = append(changed, events[i]), append(at, i)
 		}
 	}

@@ -160,6 +160,35 @@ func TestChangesAreDecodedBeforeTheyAreTaken(t *testing.T) {
 	})
 }
 
+// TestDecodedValuesAreBounded has a consumer that takes nothing for some time. Values above the
+// bound are left to it.
+func TestDecodedValuesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		s := kvdbsync.NewSource(kvdbsync.Options{Name: "mem", Connector: script(steps), Decode: func(e kvdbsync.Event) any { return e.Key }})
+		go func() { _ = s.Run(t.Context()) }()
+		steps <- step{b: kvdbsync.Batch{Synced: true}}
+		for range 2 {
+			for _, key := range []string{"a", "b", "c", "d"} {
+				value := strings.Repeat(key, 3<<19) + time.Now().String()
+				steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put(key, value), put("small "+key, value[:1]+time.Now().String())}}}
+			}
+			synctest.Wait()
+			c, _ := s.Take()
+			var decoded []string
+			for _, e := range c.Events {
+				if e.Decoded != nil && len(e.Value) > 1000 {
+					decoded = append(decoded, e.Key)
+				}
+			}
+			if got := strings.Join(decoded, " "); got != "a b" || len(c.Events) != 8 {
+				t.Errorf("of %d values, the large ones that were decoded are %q, want \"a b\"", len(c.Events), got)
+			}
+			elapse(time.Second)
+		}
+	})
+}
+
 func TestProblemsAndErrorsAreHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps := make(chan step)

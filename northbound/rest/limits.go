@@ -25,6 +25,10 @@ const (
 	maxUnread = 10 * time.Second
 )
 
+// bytesOfAnswer is about the memory, in bytes, that an expensive answer takes while it is
+// made and written: the text of the largest transaction or value in it.
+const bytesOfAnswer = 8 << 20
+
 // errBusy is the answer after expensiveWait, with status 503.
 var errBusy = errors.New("too many requests of this kind at once; try again later")
 
@@ -39,6 +43,13 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 			return err
 		}
 		defer func() { <-h.turns }()
+		if e.Body == "" { // bodyOf knows the need of the others
+			leave, err := h.Memory.Enter(r.Context(), bytesOfAnswer)
+			if err != nil {
+				return err
+			}
+			defer leave()
+		}
 		return serve(h.impatient(w), r, q)
 	}
 	return e
