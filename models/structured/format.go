@@ -14,26 +14,43 @@ import (
 // models, values of a model in the given order. It uses Model and Value of each
 // item. A model without a field in the structured form is an error.
 func (form Form) Format(items []Item) ([]byte, error) {
-	byField := map[[2]string][]*yaml.Node{}
-	for _, it := range items {
-		group, field := it.Model.ConfigField()
-		if field == "" {
-			return nil, fmt.Errorf("a value of %s has no place in a configuration document", it.Model.Name())
-		}
-		nodes, err := document.Read(it.Value, document.JSONText)
-		if err != nil {
-			return nil, fmt.Errorf("value of %s: %w", it.Model.Name(), err)
-		}
-		if len(nodes) != 1 {
-			return nil, fmt.Errorf("value of %s: %d JSON values: expected one", it.Model.Name(), len(nodes))
-		}
-		asTyped(nodes[0])
-		byField[[2]string{group, field}] = append(byField[[2]string{group, field}], nodes[0])
-	}
-	if len(byField) == 0 {
+	if len(items) == 0 {
 		return nil, nil
 	}
+	if text, ok, err := form.formatQuickly(items); ok || err != nil {
+		return text, err
+	}
+	return form.formatSlowly(items)
+}
+
+// formatSlowly is Format with the encoder.
+func (form Form) formatSlowly(items []Item) ([]byte, error) {
+	byField := map[[2]string][]*yaml.Node{}
+	for _, it := range items {
+		node, err := it.node()
+		if err != nil {
+			return nil, err
+		}
+		group, field := it.Model.ConfigField()
+		byField[[2]string{group, field}] = append(byField[[2]string{group, field}], node)
+	}
 	return encode(form.root(byField))
+}
+
+// node returns the value of an item as a node without the quotes of JSON.
+func (it Item) node() (*yaml.Node, error) {
+	if _, field := it.Model.ConfigField(); field == "" {
+		return nil, fmt.Errorf("a value of %s has no place in a configuration document", it.Model.Name())
+	}
+	nodes, err := document.Read(it.Value, document.JSONText)
+	if err != nil {
+		return nil, fmt.Errorf("value of %s: %w", it.Model.Name(), err)
+	}
+	if len(nodes) != 1 {
+		return nil, fmt.Errorf("value of %s: %d JSON values: expected one", it.Model.Name(), len(nodes))
+	}
+	asTyped(nodes[0])
+	return nodes[0], nil
 }
 
 // root builds the document from the nodes of each field.
