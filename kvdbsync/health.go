@@ -32,15 +32,23 @@ func (s State) String() string {
 
 // Health is the state of a Source at one moment. It is a copy and cheap to get.
 type Health struct {
-	Source   string
-	State    State
-	Since    time.Time // when it became synced; if it is not synced, when it lost the store
-	Rev      int64     // the store's revision; 0 where it has none
-	Keys     int       // in the store
-	Listed   int       // events of the listing under way, which are its keys so far; 0 unless State is Syncing
-	Problems int       // of the store's content that belong to no key
-	Failures int       // attempts that failed since the store was synced
-	Err      error     // why the store is not synced; nil when it is
+	Source string
+	State  State
+	// Since is the time at which the store became synced; if it is not, at which it was lost.
+	Since time.Time
+	// Rev is the store's revision; 0 where it has none.
+	Rev int64
+	// Keys is the number of keys in the store.
+	Keys int
+	// Listed is the number of events of the listing under way, which are its keys so far. It is
+	// 0 unless State is Syncing.
+	Listed int
+	// Problems is the number of errors in the store's content that belong to no key.
+	Problems int
+	// Failures is the number of attempts that failed since the store was synced.
+	Failures int
+	// Err is the reason why the store is not synced; nil: it is.
+	Err error
 
 	// LastErr is the reason for the last end of a watch, and LastErrAt its time. They stay
 	// after the store is synced again. nil means that no watch has ended yet.
@@ -52,10 +60,12 @@ type Health struct {
 	Waiting     int
 	Lag, Waited time.Duration
 
-	// from the connector since the Source was made
+	// Batches and Events count the yields of the connector since the Source was made.
 	Batches, Events uint64
-	Listings        uint64 // that were complete, those of anti-entropy included
-	Gaps            uint64 // times that it fell out of sync
+	// Listings counts the complete listings, those of anti-entropy included.
+	Listings uint64
+	// Gaps counts how often the source fell out of sync.
+	Gaps uint64
 }
 
 // health keeps a Health, except the waiting changes. The goroutines of the source write

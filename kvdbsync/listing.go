@@ -10,11 +10,14 @@ import (
 
 // A Listing describes a complete listing of a store: its time and its data set.
 type Listing struct {
-	Began    time.Time // the listing shows nothing that is older than this
-	Identity string    // of the store; see Batch
-	Former   string    // see Batch
-	Rev      int64     // the store's revision; 0 where it has none
-	Keys     int       // in the store
+	// Began is the time at which the listing began: it shows nothing that is older.
+	Began time.Time
+	// Identity and Former are those of the store; see Batch.
+	Identity, Former string
+	// Rev is the store's revision; 0 where it has none.
+	Rev int64
+	// Keys is the number of keys in the listing.
+	Keys int
 }
 
 // Succeeds returns nil if the listing can be a later state of the data that before

@@ -23,9 +23,14 @@ var (
 
 // A FieldError reports an invalid field of a value, and the allowed values.
 type FieldError struct {
-	Field    string // path with proto names: "ip_addresses[1]", "veth.peer_if_name"
-	Value    any    // value of the field; nil: omitted from the message
-	Expected string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
+	// Field is the path of the field with the names of the .proto file: "ip_addresses[1]",
+	// "veth.peer_if_name".
+	Field string
+	// Value is the value of the field; nil: the message omits it, as it must with a secret.
+	Value any
+	// Expected describes the allowed values: `an address with prefix length, such as
+	// "10.0.0.1/24"`. Empty: the field is required.
+	Expected string
 }
 
 // Error implements error: "mtu is 10000; expected at most 9216".

@@ -13,12 +13,16 @@ import (
 
 // A Declaration is the entry of one source for a key.
 type Declaration struct {
-	Key       string
-	Source    string
-	Priority  int
-	Effective bool  // its value takes effect
-	Err       error // why the newest value is refused; nil: it is valid
-	HasValid  bool  // a valid value is known; with Err, an earlier one
+	Key      string
+	Source   string
+	Priority int
+	// Effective means that this value takes effect: it is the valid one with the highest
+	// priority.
+	Effective bool
+	// Err is the reason why the newest value is refused; nil: it is valid.
+	Err error
+	// HasValid means that a valid value is known; with Err, an earlier one.
+	HasValid bool
 	// Remembered says that the entry comes from before the restart, and the source has not
 	// confirmed it yet.
 	Remembered bool

@@ -8,16 +8,23 @@ import (
 
 // Health is the state of a source at one moment.
 type Health struct {
-	kvdbsync.Health      // of a Feed with Health; otherwise only Source, State and Keys are set
-	Priority        int  // the highest takes effect
-	Complete        bool // it has delivered a complete listing
-	Refused         int  // keys whose newest value is refused
-	Remembered      int  // keys from before the restart that the source has not confirmed
+	// Health is that of the Feed, if it has one; otherwise only Source, State and Keys are set.
+	kvdbsync.Health
+	// Priority decides which source takes effect for a key: the highest does.
+	Priority int
+	// Complete means that the source has delivered a complete listing since the start.
+	Complete bool
+	// Refused is the number of keys with a refused newest value.
+	Refused int
+	// Remembered is the number of keys from before the restart that the source has not
+	// confirmed.
+	Remembered int
 	// Doubted is the number of keys that are missing but may not have been deleted. Their
 	// items stay until a listing after the grace time decides.
 	Doubted int
 
-	Faults []string // the first problems of the store that belong to no key
+	// Faults are the first problems of the store that belong to no key.
+	Faults []string
 }
 
 // maxFaults is the largest number of Faults.

@@ -15,10 +15,14 @@ import (
 // holds none. A value that vanished or could not be created has no precedence. Neither has
 // any value after the system restarts.
 type Claim struct {
-	Resource string // unique among all descriptors: "host-name/tap0"
-	Field    string // the field that makes the claim
-	Value    any    // the value of the field
-	Want     string // the allowed values: "a name that no other interface has"
+	// Resource is unique among all descriptors: "host-name/tap0".
+	Resource string
+	// Field is the path of the field that makes the claim, and Value its value. The error of a
+	// value that loses the claim names both.
+	Field string
+	Value any
+	// Want describes the allowed values: "a name that no other interface has".
+	Want string
 	// Yields makes the claim shared: any number of yielding values may hold the resource,
 	// while no other value claims it.
 	Yields bool

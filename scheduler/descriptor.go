@@ -103,11 +103,17 @@ type Created[M any] struct {
 
 // A Found is a value that Retrieve reports.
 type Found[V proto.Message, M any] struct {
-	Key          string // empty: the model makes the key from Value
-	Value        V
-	Meta         M
-	Foreign      bool // not ours: it can meet dependencies, but is never changed or removed
-	OwnerUnknown bool // it has no owner mark: a derived value has the owner of its base; otherwise a Memory decides
+	// Key may be empty: then the model makes it from Value.
+	Key   string
+	Value V
+	// Meta is the metadata that Create would have returned. The verbs get it.
+	Meta M
+	// Foreign means that the value is not ours: it can meet dependencies, but is never changed
+	// or removed.
+	Foreign bool
+	// OwnerUnknown means that the item has no mark of its owner. A derived value has the owner of
+	// its base then; otherwise a Memory decides, and without one the value is not ours.
+	OwnerUnknown bool
 }
 
 // Retrieved is the result of Retrieve: the actual values, or an error that ends them. A value
@@ -124,9 +130,12 @@ type Retrieved[V proto.Message, M any] = iter.Seq2[Found[V, M], error]
 //
 // A value is INVALID if one of its dependencies has none of these forms, or several.
 type Dependency struct {
-	Label    string // shown to people while it is unmet: "outgoing-interface-is-up"
-	Key      string
-	Keys     []string
+	// Label is shown to people while the dependency is unmet: "outgoing-interface-is-up".
+	Label string
+	Key   string
+	Keys  []string
+	// Prefixes need not end with a slash. Match gets whole keys. It must be pure: its answer for
+	// a key never changes.
 	Prefixes []string
 	Match    func(key string) bool
 }

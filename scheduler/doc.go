@@ -221,6 +221,32 @@
 // A message that was given to Value, yielded by Retrieve or observed is shared. Nobody
 // may change it.
 //
+// # Names and keys
+//
+// A descriptor gets whole keys, because a key also says which descriptor it belongs to: a
+// verb of one descriptor often names the keys of others, in Dependencies and Derived. The
+// name of a value is its key without the prefix of its descriptor; [Index] and package
+// inspect use names. In a callback, [models.Model.NameOf] returns the name in a key of a
+// model. A descriptor with a Prefix parses the rest of the key itself, with the function
+// that also makes the key.
+//
+// # Errors
+//
+// An error that a program may distinguish is a variable or a type; errors.Is and errors.As
+// find them in the errors of Commit, in records and in statuses:
+//
+//	ErrMisuse          the call can never be right; its text names the mistake
+//	ErrInvalid         the value is wrong; it wraps a *models.FieldError for each field
+//	ErrUnimplemented   no descriptor has the key, or the system lacks a feature
+//	ErrNoAnswer        the verb hangs and was abandoned
+//	ErrUnsettled       Plan was interrupted too often
+//	ErrStopped         Run has ended
+//	*TxnError          the values that failed in a transaction, each as a KeyError
+//	KeyError           the failure of one value, with its key and its verb
+//
+// Errors of verbs are in them unchanged, so a descriptor may have error types of its own.
+// History and the transaction log keep texts only.
+//
 // # Tests
 //
 // internal/graph tests the decisions without goroutines: scripts in text, and random

@@ -20,10 +20,14 @@ import (
 // Stats counts the activity of a Scheduler since New, and its present values. The cost of
 // reading it depends on the number of descriptors, not on the number of values.
 type Stats struct {
+	// Transactions counts the transactions that have ended.
 	Transactions map[scheduler.TxnType]uint64
-	Operations   map[scheduler.Verb]uint64            // executed operations, including those without a verb
-	Failures     uint64                               // failed operations
-	Verbs        map[string]map[scheduler.Verb]Timing // by name of the descriptor
+	// Operations counts executed operations, including those without a verb.
+	Operations map[scheduler.Verb]uint64
+	// Failures counts the operations among them that failed.
+	Failures uint64
+	// Verbs has the durations of the calls by name of the descriptor.
+	Verbs map[string]map[scheduler.Verb]Timing
 	// Values is the number of values by name of the descriptor and state. Values without a
 	// descriptor are under "". A state that all values have left stays with the number 0.
 	Values map[string]map[scheduler.State]uint64
@@ -32,8 +36,11 @@ type Stats struct {
 	// Waits are the times from the cause of a transaction until it begins; Durations are the
 	// times from there to its end.
 	Waits, Durations map[scheduler.TxnType]Timing
-	Phases           map[Phase]Timing
-	Connections      map[string]bool // by name: whether it is ready
+	// Phases has the durations of the parts of transactions.
+	Phases map[Phase]Timing
+	// Connections says by name whether a connection is ready. Connections that cannot be lost
+	// are not in it.
+	Connections map[string]bool
 	// Drift is the number of values by descriptor and kind that the last call of
 	// [drift.Check] found, which ended at DriftAt. The zero time: it was not called.
 	Drift   map[string]map[drift.Kind]uint64

@@ -29,18 +29,25 @@ type KeyValue struct {
 // An Operation is one step of a transaction. Prev fields describe the state before
 // it.
 type Operation struct {
-	Operation  string // VALIDATE, CREATE, UPDATE or DELETE
-	Key        string
+	// Operation is VALIDATE, CREATE, UPDATE or DELETE.
+	Operation string
+	Key       string
+	// The new and previous states, values and errors are those that the value showed after and
+	// before the operation. A state is empty if the value did not exist.
 	NewState   string   `json:",omitempty"`
 	NewValue   *Message `json:",omitempty"`
 	NewErrMsg  string   `json:",omitempty"`
 	PrevState  string   `json:",omitempty"`
 	PrevValue  *Message `json:",omitempty"`
 	PrevErrMsg string   `json:",omitempty"`
-	NOOP       bool     `json:",omitempty"`
-	IsDerived  bool     `json:",omitempty"`
-	IsProperty bool     `json:",omitempty"`
-	IsRevert   bool     `json:",omitempty"`
-	IsRetry    bool     `json:",omitempty"`
-	IsRecreate bool     `json:",omitempty"`
+	// NOOP means that no verb was called: only the state has changed.
+	NOOP bool `json:",omitempty"`
+	// IsDerived means that the value is derived and has a descriptor, IsProperty that it has none.
+	IsDerived  bool `json:",omitempty"`
+	IsProperty bool `json:",omitempty"`
+	// IsRevert marks the undoing of a failed transaction, IsRetry the consequences of a retry, and
+	// IsRecreate the two parts of a change that cannot be made in place.
+	IsRevert   bool `json:",omitempty"`
+	IsRetry    bool `json:",omitempty"`
+	IsRecreate bool `json:",omitempty"`
 }

@@ -5,17 +5,27 @@ import "time"
 // A Source is the state of one source of declared values. Sources are listed by
 // priority, the highest first.
 type Source struct {
-	Name     string
-	Priority int    // the source with the highest priority and a valid value takes effect
-	State    string // connecting, syncing, synced, lost
-	Since    time.Time
-	Complete bool  // it has listed all its keys at least once
-	Revision int64 `json:",omitempty"` // of the store
-	Keys     int   // number of keys in the store
-	Listed   int   `json:",omitempty"` // keys listed so far, while State is syncing
+	Name string
+	// Priority decides about keys that several sources have: the highest one with a valid value
+	// takes effect.
+	Priority int
+	// State is connecting, syncing, synced or lost, and Since the time of its beginning.
+	State string
+	Since time.Time
+	// Complete means that the source has listed all its keys at least once.
+	Complete bool
+	// Revision is that of the store; 0 if it has none.
+	Revision int64 `json:",omitempty"`
+	// Keys is the number of keys in the store.
+	Keys int
+	// Listed is the number of keys that were listed so far, while State is syncing.
+	Listed int `json:",omitempty"`
 
-	Refused    int      `json:",omitempty"` // keys with an invalid latest value
-	Remembered int      `json:",omitempty"` // keys saved by an earlier run that the store has not confirmed yet
+	// Refused is the number of keys with an invalid newest value.
+	Refused int `json:",omitempty"`
+	// Remembered is the number of keys that an earlier run has saved and the store has not
+	// confirmed yet.
+	Remembered int      `json:",omitempty"`
 	Doubted    int      `json:",omitempty"` // keys missing from an empty listing; removed if the next listing lacks them too
 	Problems   int      `json:",omitempty"` // problems of the store's content that concern no single key
 	Faults     []string `json:",omitempty"` // texts of the first 20 problems
