@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
@@ -100,11 +102,17 @@ func whatOthersDeleteComesBack(t *testing.T, vpp *simulated.VPP) {
 	a.awaitState("vpp/interface/loop1/link-state/UP", scheduler.Obtained)
 
 	other := vpp.Dial()
-	vpp.Ask(other, &vppif.SwInterfaceSetFlags{SwIfIndex: 1}, &vppif.SwInterfaceSetFlagsReply{})
+	all, err := conn.Dump[vppif.SwInterfaceDetails](t.Context(), other, &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)})
+	i := slices.IndexFunc(all, func(d vppif.SwInterfaceDetails) bool { return d.Tag == "loop1" })
+	if err != nil || i < 0 {
+		t.Fatalf("loop1 does not exist: %v", err)
+	}
+	loop := all[i].SwIfIndex
+	vpp.Ask(other, &vppif.SwInterfaceSetFlags{SwIfIndex: loop}, &vppif.SwInterfaceSetFlagsReply{})
 	a.awaitState("vpp/interface/loop1/link-state/DOWN", scheduler.Obtained)
 
-	vpp.Ask(other, &vppif.DeleteLoopback{SwIfIndex: 1}, &vppif.DeleteLoopbackReply{})
-	awaits(t, vpp, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
+	vpp.Ask(other, &vppif.DeleteLoopback{SwIfIndex: loop}, &vppif.DeleteLoopbackReply{})
+	awaits(t, vpp, "show interface", "loop0 loop1 up 5 10.1.0.1/24")
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 	a.awaitState("vpp/interface/loop1/link-state/UP", scheduler.Obtained)
 }

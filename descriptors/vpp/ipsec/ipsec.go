@@ -21,13 +21,14 @@
 //
 // Keys and salts are secrets: errors and logs never have them.
 //
-//	file         | subject
-//	ipsec.go     | descriptors
-//	sa.go        | security associations: validation, and their form in VPP's messages
-//	sa_verbs.go  | security associations: verbs, and who uses them
-//	spd.go       | policy databases and their interfaces
-//	policy.go    | policies
-//	shared.go    | reads that several callers share
+//	file          | subject
+//	ipsec.go      | descriptors
+//	sa.go         | security associations: validation, and their form in VPP's messages
+//	sa_verbs.go   | security associations: verbs, and their users
+//	spd.go        | policy databases and their interfaces
+//	policy.go     | policies
+//	protection.go | protection of tunnels
+//	shared.go     | reads that several callers share
 //
 // Tests run against a simulated VPP, which is itself tested against a real one.
 package ipsec
@@ -55,6 +56,7 @@ const (
 	SPDName          = "vpp-ipsec-spd"
 	SPDInterfaceName = "vpp-spd-interface"
 	SPName           = "vpp-ipsec-sp"
+	ProtectName      = "vpp-tun-protect"
 )
 
 // ErrNotFound reports that a required interface or association does not exist in VPP. The
@@ -108,7 +110,8 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	_, errSPD := scheduler.Register(group, h.databaseDescriptor())
 	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
 	_, errPolicy := scheduler.Register(group, h.policyDescriptor())
-	return errors.Join(err, errSPD, errInterface, errPolicy)
+	_, errProtection := scheduler.Register(group, h.protectionDescriptor())
+	return errors.Join(err, errSPD, errInterface, errPolicy, errProtection)
 }
 
 // associationDescriptor implements the associations. VPP changes none in place.
@@ -192,5 +195,29 @@ func (h *handler) policyDescriptor() scheduler.Descriptor[*ipsec.SecurityPolicy,
 		Retrieve: readback.Retriever[*ipsec.SecurityPolicy]{
 			Read: h.readPolicies, ID: policyID, AsDeclared: asDeclared,
 		}.Retrieve,
+	}
+}
+
+// protectionDescriptor implements the protection of tunnels.
+func (h *handler) protectionDescriptor() scheduler.Descriptor[*ipsec.TunnelProtection, struct{}] {
+	return scheduler.Descriptor[*ipsec.TunnelProtection, struct{}]{
+		Name:  ProtectName,
+		Model: models.For[*ipsec.TunnelProtection](),
+
+		Normalize:    normalizeProtection,
+		Validate:     validateProtection,
+		Equivalent:   equivalentProtection,
+		Dependencies: protectionDependencies,
+		Claims:       claimNextHop,
+
+		Create:    h.createProtection,
+		CreateAll: h.createProtections,
+		Update:    h.updateProtection,
+		Delete:    h.deleteProtection,
+		Retrieve: readback.Retriever[*ipsec.TunnelProtection]{
+			Read: h.readProtections, ID: protectionID,
+			AsDeclared: func(v, declared *ipsec.TunnelProtection) { v.NextHopAddr = declared.GetNextHopAddr() },
+		}.Retrieve,
+		RetrieveAfter: []string{iface.Name},
 	}
 }

@@ -79,14 +79,14 @@ func validatePolicy(_ string, v *ipsec.SecurityPolicy) error {
 // ranges checks valid addresses: one IP version, and no range that ends before it starts.
 func (f *faults) ranges(v *ipsec.SecurityPolicy) {
 	names, texts := addressFields(v)
-	all, first := addressesOf(v), -1
+	all, first, given := addressesOf(v), "", netip.Addr{} // the first field that has an address
 	for i, name := range names {
 		switch {
 		case *texts[i] == "":
-		case first < 0:
-			first = i
-		case all[i].Is6() != all[first].Is6():
-			f.Add(name, *texts[i], "an address of the IP version of %s, %s", names[first], all[first])
+		case first == "":
+			first, given = name, all[i]
+		case all[i].Is6() != given.Is6():
+			f.Add(name, *texts[i], "an address of the IP version of %s, %s", first, given)
 			return
 		}
 	}
