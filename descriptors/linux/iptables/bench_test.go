@@ -28,21 +28,26 @@ func manyIn(b *testing.B) *iptables.RuleChain {
 // BenchmarkRules compares Create, with the seal that follows it, with iptables-restore of the
 // same rules.
 func BenchmarkRules(b *testing.B) {
+	b.Run("without-iptables/create", func(b *testing.B) {
+		h := withoutPrograms(b)
+		v := manyIn(b)
+		benchmarkCreate(b, h, v, false)
+	})
 	for _, variant := range variants() {
 		b.Run(variant+"/create", func(b *testing.B) {
-			choose(b, variant)
+			withVariant(b, variant)
 			h := inRed(b)
 			v := manyIn(b)
 			benchmarkCreate(b, h, v, false)
 		})
 		b.Run(variant+"/create-and-seal", func(b *testing.B) {
-			choose(b, variant)
+			withVariant(b, variant)
 			h := inRed(b)
 			v := manyIn(b)
 			benchmarkCreate(b, h, v, true)
 		})
 		b.Run(variant+"/iptables-restore", func(b *testing.B) {
-			choose(b, variant)
+			withVariant(b, variant)
 			h := inRed(b)
 			v := manyIn(b)
 			text := "*filter\n:many - [0:0]\n-A many " + strings.Join(v.GetRules(), "\n-A many ") + "\nCOMMIT\n"

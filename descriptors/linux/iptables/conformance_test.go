@@ -21,7 +21,7 @@ func (broken) read(context.Context, *netns.Space, bool) (listing, error) {
 }
 
 func TestConforms(t *testing.T) {
-	choose(t, "nft")
+	withVariant(t, "nft")
 	c := func(text string) *iptables.RuleChain { return chainIn(t, text) }
 	in := func(more string) *iptables.RuleChain { return c(`name: "in" chain_type: INPUT ` + more) }
 	var last *host

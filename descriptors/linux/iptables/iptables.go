@@ -10,8 +10,9 @@
 // its value gives. Each chain of the agent begins with a rule that does nothing but carry the
 // agent's mark; see mark.go. Chains of others are never changed.
 //
-// All changes go through iptables-restore and ip6tables-restore, many rules at a time. The
-// kernel takes each batch whole or not at all.
+// All changes go through iptables-restore and ip6tables-restore, many rules at a time, or
+// through nftables on a host without these programs. The kernel takes each batch whole or not
+// at all.
 //
 //	state of a chain    meaning                                        changed by
 //	absent              no chain of that name                          create
@@ -20,7 +21,8 @@
 //	changed             the kernel's text differs from the seal        another program
 //
 // Tests: tables and fuzzing for the pure functions; iptables-nft and iptables-legacy in
-// private namespaces for the verbs, Retrieve and changes by other programs.
+// private namespaces for the verbs, Retrieve and changes by other programs; packets for the
+// translation to nftables.
 package iptables
 
 import (
@@ -115,7 +117,7 @@ func newHandler(o Options) *handler {
 	if o.Again == nil {
 		o.Again = func() {}
 	}
-	h := &handler{Options: o, tool: programs{}, refresh: func() {}}
+	h := &handler{Options: o, tool: choose(), refresh: func() {}}
 	h.watcher = newWatcher(h)
 	return h
 }

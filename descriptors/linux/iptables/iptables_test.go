@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 // administrator chooses one.
 func variants() []string { return []string{"nft", "legacy"} }
 
-// choose puts one variant first in PATH, under the names that the agent calls.
-func choose(t testing.TB, variant string) {
+// withVariant puts one variant first in PATH, under the names that the agent calls.
+func withVariant(t testing.TB, variant string) {
 	t.Helper()
 	dir := t.TempDir()
 	for _, family := range []string{"iptables", "ip6tables"} {
@@ -133,7 +133,7 @@ func (h *host) bench() *verbs.Bench[*iptables.RuleChain, Meta] {
 func each(t *testing.T, f func(t *testing.T)) {
 	for _, variant := range variants() {
 		t.Run(variant, func(t *testing.T) {
-			choose(t, variant)
+			withVariant(t, variant)
 			f(t)
 		})
 	}

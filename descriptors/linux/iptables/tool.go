@@ -39,6 +39,14 @@ func (e *batchError) Error() string { return e.text }
 // interface, nf_tables or the legacy one, as the administrator's iptables command.
 type programs struct{}
 
+// choose returns the backend for this host: its programs, or nftables without them.
+func choose() backend {
+	if _, err := find("iptables-restore"); err != nil {
+		return netfilter{}
+	}
+	return programs{}
+}
+
 // folders are searched besides PATH: services often run without sbin in it.
 func folders() []string { return []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} }
 

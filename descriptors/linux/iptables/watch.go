@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -263,7 +264,7 @@ func (w *watcher) receive(n notification) {
 // concerns reports whether an event is about a recorded chain or a built-in chain of its table.
 func (w *watched) concerns(e kernel.RuleEvent) bool {
 	for _, at := range w.chains {
-		if at.table != (table{e.IPv6, e.Table}) {
+		if at.table != (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)}) {
 			continue
 		}
 		if e.Chain == "" || e.Chain == at.chain || isBuiltIn(e.Chain) {
