@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -24,13 +25,14 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/linux"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/wait"
 	"github.com/keyplane/keyplane/statestore"
 )
 
-// A grpcBench is a scheduler for routes without a system, an orchestrator with a state folder
+// A grpcBench is a scheduler for routes and interfaces without a system, an orchestrator with a state folder
 // and a folder of files, and a gRPC server.
 type grpcBench struct {
 	sched *scheduler.Scheduler
@@ -49,9 +51,25 @@ func startGRPCBench(b *testing.B) grpcBench {
 		Update: func(context.Context, string, *l3.Route, *l3.Route, none) (none, error) { return none{}, nil },
 		Delete: func(context.Context, string, *l3.Route, none) error { return nil },
 	})
+	_, ifErr := scheduler.Register(out.sched, scheduler.Descriptor[*interfaces.Interface, none]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		// As many parts as those of a real interface: its link state and its addresses.
+		Derived: func(_ string, v *interfaces.Interface) []scheduler.KeyValue {
+			derived := []scheduler.KeyValue{{Key: "linux/interface/state/" + v.GetName() + "/UP", Value: &emptypb.Empty{}}}
+			for _, a := range v.GetIpAddresses() {
+				derived = append(derived, scheduler.KeyValue{Key: "linux/interface/" + v.GetName() + "/address/" + a, Value: &emptypb.Empty{}})
+			}
+			return derived
+		},
+		Create: func(context.Context, string, *interfaces.Interface) (none, error) { return none{}, nil },
+		Update: func(context.Context, string, *interfaces.Interface, *interfaces.Interface, none) (none, error) {
+			return none{}, nil
+		},
+		Delete: func(context.Context, string, *interfaces.Interface, none) error { return nil },
+	})
 	memory, memoryErr := statestore.Open(filepath.Join(b.TempDir(), "intent"), statestore.Options{Log: log})
 	files, filesErr := filedb.New(filedb.Config{Paths: []string{out.dir}}, "/vnf-agent/vpp1/", log)
-	for _, err := range []error{err, memoryErr, filesErr} {
+	for _, err := range []error{err, ifErr, memoryErr, filesErr} {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -108,18 +126,35 @@ func (a grpcBench) update(b *testing.B, routes []*l3.Route) {
 	}
 }
 
-// BenchmarkGRPCUpdateOne makes Update calls of one value each. p50-µs is the median of a call.
+// BenchmarkGRPCUpdateOne makes Update calls of one value each. The verbs do nothing, so p50-µs,
+// the median of a call, is the time above the verb.
 func BenchmarkGRPCUpdateOne(b *testing.B) {
+	b.Run("route", func(b *testing.B) {
+		routes := routesIn(0, benchRoutes)
+		updateOne(b, func(i int) *linux.ConfigData {
+			return &linux.ConfigData{Routes: routes[i%benchRoutes : i%benchRoutes+1]}
+		})
+	})
+	b.Run("interface", func(b *testing.B) {
+		updateOne(b, func(i int) *linux.ConfigData {
+			return &linux.ConfigData{Interfaces: []*interfaces.Interface{{
+				Name: fmt.Sprintf("if%d", i), Type: interfaces.Interface_DUMMY, Enabled: true, Mtu: 1400,
+				IpAddresses: []string{fmt.Sprintf("10.%d.%d.1/24", i>>8&255, i&255)},
+			}}}
+		})
+	})
+}
+
+// updateOne makes Update calls, the i-th of value(i).
+func updateOne(b *testing.B, value func(i int) *linux.ConfigData) {
+	b.Helper()
 	a := startGRPCBench(b)
 	client := configurator.NewConfiguratorServiceClient(a.conn)
-	routes := routesIn(0, benchRoutes)
 	var took []time.Duration
 	for b.Loop() {
+		one := &configurator.UpdateRequest{Update: &configurator.Config{LinuxConfig: value(len(took))}}
 		begun := time.Now()
-		_, err := client.Update(b.Context(), &configurator.UpdateRequest{
-			Update: &configurator.Config{LinuxConfig: &linux.ConfigData{Routes: routes[len(took)%benchRoutes : len(took)%benchRoutes+1]}},
-		})
-		if err != nil {
+		if _, err := client.Update(b.Context(), one); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(begun))
