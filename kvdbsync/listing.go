@@ -67,6 +67,9 @@ func (s *Source) gather(l *listing, b Batch) error {
 			l.lost = l.lost || e.Absent
 		}
 	}
+	if !l.first {
+		s.shareValues(part)
+	}
 	l.parts = append(l.parts, part)
 	if l.first && s.o.Decode != nil {
 		l.decoder.add(part)
@@ -79,6 +82,19 @@ func (s *Source) gather(l *listing, b Batch) error {
 		l.problems = b.Problems
 	}
 	return nil
+}
+
+// shareValues replaces values that the mirror has anyway. So a later listing of a store with
+// large values holds only those that differ.
+func (s *Source) shareValues(events []Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range events {
+		e := &events[i]
+		if it := s.mirror.items[e.Key]; it != nil && e.Value != nil && it.now.same(stateOf(e)) {
+			e.Value = it.now.value
+		}
+	}
 }
 
 // len returns the number of listed keys.

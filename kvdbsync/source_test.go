@@ -160,6 +160,27 @@ func TestChangesAreDecodedBeforeTheyAreTaken(t *testing.T) {
 	})
 }
 
+// TestLaterListingsShareValues lists a store again. Values that have not changed keep the
+// memory that the consumer has.
+func TestLaterListingsShareValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		s := run(t, kvdbsync.Options{Connector: script(steps), MinBackoff: 1, MaxBackoff: 1})
+		a, b := put("a", "1"), put("b", "1")
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{a, b}, Synced: true}}
+		expect(t, s, "a=1 b=1 resynced")
+		steps <- step{err: errDown}
+		again := []kvdbsync.Event{put("a", "1"), put("b", "2")}
+		steps <- step{b: kvdbsync.Batch{Events: again}}
+		synctest.Wait()
+		if &again[0].Value[0] != &a.Value[0] || string(again[1].Value) != "2" {
+			t.Error("the listing keeps a value twice, or loses a change")
+		}
+		steps <- step{b: kvdbsync.Batch{Synced: true}}
+		expect(t, s, "b=2 resynced")
+	})
+}
+
 // TestDecodedValuesAreBounded has a consumer that takes nothing for some time. Values above the
 // bound are left to it.
 func TestDecodedValuesAreBounded(t *testing.T) {
