@@ -264,7 +264,7 @@ func bytesOf(text string) []byte {
 	if text == "" {
 		return []byte{}
 	}
-	return unsafe.Slice(unsafe.StringData(text), len(text)) //nolint:gosec // see above
+	return unsafe.Slice(unsafe.StringData(text), len(text))
 }
 
 // notNil distinguishes an empty value from an absent one; the library does not.

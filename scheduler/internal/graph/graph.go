@@ -257,6 +257,10 @@ func (g *Graph) node(key string) *Node {
 		g.nodes[key] = n
 		if g.journal != nil {
 			g.journal.created = append(g.journal.created, n)
+			if g.journal.plan {
+				n.life, n.saved = planned, nodeSaved
+				g.journal.keepPace()
+			}
 		}
 	}
 	return n
@@ -333,5 +337,5 @@ func (g *Graph) forget(n *Node) {
 	}
 	delete(g.nodes, n.key)
 	g.removeFromKind(n)
-	n.dropped = true
+	n.life = dropped
 }

@@ -1,12 +1,19 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+)
 
 // A journal can undo all changes of a graph since Begin.
 //
 // The state of a node and of a version is one struct, which is copied whole before its
 // first change. Lists of edges can be long. So each change of a list is logged as a step.
 // Steps are undone in reverse order, which restores the order of the lists.
+//
+// A node that a plan creates vanishes with it. Nothing of such a node is copied, nor changes
+// of lists between two of them.
 //
 // Rollback restores everything. Undo keeps the actual values and restores the desired
 // ones.
@@ -16,8 +23,10 @@ type journal struct {
 	steps     []step
 	kinded    []*Node // added to the nodes of their kind
 	created   []*Node
-	newsNodes []*Node // News was false before
-	pace      func()  // nil: none
+	newsNodes []*Node                   // News was false before
+	plan      bool                      // only Rollback may follow
+	pace      func()                    // nil: none
+	available *btree.Map[string, *Node] // of a plan: the index at Begin
 
 	dirty        queue
 	blocked      []blockedMemento
@@ -94,7 +103,10 @@ func (g *Graph) Begin() {
 // and within its steps. If pace panics, only Rollback may follow, and it restores everything.
 func (g *Graph) BeginPlan(pace func()) {
 	g.Begin()
-	g.journal.pace = pace
+	g.journal.plan, g.journal.pace = true, pace
+	if g.available != nil {
+		g.journal.available = g.available.Copy() // shares all but the changes of the plan
+	}
 }
 
 // Pace calls the function that BeginPlan was given, if a plan is being made. The owner calls
@@ -146,32 +158,34 @@ func (g *Graph) Rollback() {
 	for i := range j.versions {
 		j.versions[i].restore()
 	}
+	if j.plan {
+		g.available = j.available
+	} else if !j.indexed {
+		g.available = nil
+	}
 	for i := range slices.Backward(j.nodes) {
-		g.restore(&j.nodes[i])
+		m := &j.nodes[i]
+		if m.restore(); m.direct && !j.plan {
+			g.reindex(m.node)
+		}
 	}
 	for _, n := range slices.Backward(j.kinded) {
 		g.removeFromKind(n)
 	}
 	for _, n := range j.created {
 		delete(g.nodes, n.key)
-		n.dropped = true
-	}
-	if !j.indexed {
-		g.available = nil
+		n.life = dropped
 	}
 	g.complete = j.complete
 	g.restoreLists(j)
 }
 
-func (g *Graph) restore(m *nodeMemento) {
+func (m *nodeMemento) restore() {
 	n := m.node
 	n.nodeState = m.state
 	n.saved, n.queued = unsaved, false
 	if n.running == inFlight {
 		n.running = idle
-	}
-	if m.direct {
-		g.reindex(n)
 	}
 }
 
@@ -291,9 +305,9 @@ func (g *Graph) saveVersion(v *version) {
 	}
 }
 
-// logStep logs a change of a list.
+// logStep logs a change of a list, unless nothing of it stays after a plan.
 func (g *Graph) logStep(s step) {
-	if g.journal != nil {
+	if g.journal != nil && (s.to == nil || s.to.life != planned || s.edge.v.node.life != planned) {
 		g.journal.steps = append(g.journal.steps, s)
 	}
 }

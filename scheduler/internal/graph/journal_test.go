@@ -55,3 +55,25 @@ func finish(g *Graph) {
 		g.Done(op, nil, nil)
 	}
 }
+
+// TestPlannedNodesNeedNoCopies plans values that are new, beside one that stands. Nothing of
+// the new nodes is copied, so an interruption of a large plan takes less time.
+func TestPlannedNodesNeedNoCopies(t *testing.T) {
+	g := New()
+	g.Want(value("b", "1"))
+	finish(g)
+	before := wholeState(g)
+	g.BeginPlan(func() {})
+	g.Want(value("c", "1,dep=b"))
+	g.Want(value("d", "1,dep=c"))
+	g.Want(value("e", "1,any=g1/"))
+	g.Want(value("g1/a", "1,dep=d"))
+	finish(g)
+	if n, v := len(g.journal.nodes), len(g.journal.versions); n != 1 || v != 0 {
+		t.Errorf("%d nodes and %d versions were copied, want 1 and 0: only b has a new dependent", n, v)
+	}
+	g.Rollback()
+	if after := wholeState(g); after != before {
+		t.Errorf("the plan changed the graph:\n%s", difference(before, after))
+	}
+}

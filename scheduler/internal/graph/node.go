@@ -23,7 +23,7 @@ type Node struct {
 	queued  bool // in one of the graph's queues
 	held    bool // in the list of its connection
 	blocked blockedState
-	dropped bool
+	life    lifetime
 
 	own     version // the first version, so that most nodes need one allocation
 	ownEdge [1]edge // the edge of own
@@ -52,6 +52,15 @@ type nodeState struct {
 	exclusive  bool // of a resource: a claim on it does not yield
 	unseen     bool // Found or Lost was ignored because of a running operation
 }
+
+// A lifetime says whether a node is in the graph.
+type lifetime uint8
+
+const (
+	kept    lifetime = iota
+	planned          // created by a plan that is being made
+	dropped          // the graph has forgotten it
+)
 
 // A suspension says whether an operation of the node may run after the last one failed. It
 // ends with Retry, with a new desired value, and when the actual value vanishes.
@@ -140,7 +149,7 @@ func (n *Node) Base() *Node { return n.base }
 func (n *Node) Foreign() bool { return n.foreign }
 
 // Gone reports that the graph has forgotten the node.
-func (n *Node) Gone() bool { return n.dropped }
+func (n *Node) Gone() bool { return n.life == dropped }
 
 // Last is the verb of the last operation.
 func (n *Node) Last() Verb { return n.last }
@@ -186,7 +195,11 @@ func (g *Graph) newVersion(n *Node, v *Value) *version {
 	if w.node != nil {
 		w = &version{}
 	}
-	g.saveVersion(w)
+	if n.life == planned {
+		w.saved = true
+	} else {
+		g.saveVersion(w)
+	}
 	w.Value, w.node = v, n
 	return w
 }

@@ -14,6 +14,8 @@ type step struct {
 // again.
 func (s step) undo(g *Graph) {
 	switch {
+	case s.to != nil && s.to.life == planned: // the list vanishes with the node
+		s.restoreEdge()
 	case s.to != nil && s.added:
 		s.detach()
 	case s.to != nil:
@@ -22,6 +24,15 @@ func (s step) undo(g *Graph) {
 		s.stopAwaiting(g)
 	default:
 		s.await(g)
+	}
+}
+
+// restoreEdge restores the edge alone.
+func (s step) restoreEdge() {
+	if s.added {
+		s.edge.to, s.edge.pos = nil, 0
+	} else {
+		s.edge.to, s.edge.pos = s.to, s.pos
 	}
 }
 
