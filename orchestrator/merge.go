@@ -165,12 +165,21 @@ func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next 
 	switch {
 	case e.Value == nil && e.Err == nil:
 		return nil, true
-	case d.err == nil:
-		return &entry{valid: d.value, labels: d.labels}, true
-	case old == nil && past != nil && past.valid != nil:
+	case d.err != nil && old == nil && past != nil && past.valid != nil:
 		return &entry{valid: o.decode(kvdbsync.Event{Key: e.Key, Value: past.valid}).value, err: d.err}, true
-	case old == nil:
-		return &entry{err: d.err, labels: d.labels}, true
 	}
-	return &entry{valid: old.valid, err: d.err, labels: d.labels}, true
+	return d.entryAfter(old), true
+}
+
+// entryAfter returns the entry of a key with the content d, after the entry old; nil: there was none.
+// A refused value leaves the last valid one in effect.
+func (d decoded) entryAfter(old *entry) *entry {
+	e := &entry{valid: d.value, err: d.err, labels: d.labels}
+	if d.err != nil {
+		e.valid = nil
+		if old != nil {
+			e.valid = old.valid
+		}
+	}
+	return e
 }

@@ -1,0 +1,107 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// planned returns the operations of a plan: "CREATE if1".
+func planned(r *scheduler.Record) string {
+	var out []string
+	for _, o := range r.Planned {
+		text := o.Verb.String() + " " + o.Key[strings.LastIndex(o.Key, "/")+1:]
+		if o.NewErr != nil {
+			text += " " + o.NewState.String()
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestForesee plans another content of a source, and then gives it to the source: what is planned
+// is what happens.
+func TestForesee(t *testing.T) {
+	for _, test := range []struct {
+		name, source, content string
+		plan, stands          string
+	}{
+		{"the same", "etcd", "if1=1 if2=2 if4=4", "", "if1=1 if2=7 if3=3 if4=4"},
+		{"less", "etcd", "if1=1", "DELETE if4", "if1=1 if2=7 if3=3"},
+		{"nothing: another source has if2", "files", "", "DELETE if3, UPDATE if2", "if1=1 if2=2 if4=4"},
+		{"below another source", "etcd", "if1=1 if2=9 if4=5", "UPDATE if4", "if1=1 if2=7 if3=3 if4=5"},
+		{"above another source", "files", "if1=8 if2=7 if3=3", "UPDATE if1", "if1=8 if2=7 if3=3 if4=4"},
+		{"more", "etcd", "if1=1 if2=2 if4=4 if5=5", "CREATE if5", "if1=1 if2=7 if3=3 if4=4 if5=5"},
+		{"a refused value keeps the last one", "files", "if2=99999 if3=3", "VALIDATE if2 INVALID", "if1=1 if2=7 if3=3 if4=4"},
+		{"a refused value without a last one", "etcd", "if1=1 if2=2 if4=4 if5=99999", "VALIDATE if5 INVALID", "if1=1 if2=7 if3=3 if4=4"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, map[string]int{"files": 2, "etcd": 1}, "", func(t *testing.T, r *rig) {
+				r.give("etcd", listed("if1=1 if2=2 if4=4"))
+				r.give("files", listed("if2=7 if3=3"))
+				before := r.standing()
+				changes, err := r.orch.Foresee(t.Context(), orchestrator.Foreseen{Source: test.source, Content: events(test.content)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: changes})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := planned(plan); got != test.plan {
+					t.Errorf("plan %q; expected %q", got, test.plan)
+				}
+				if got := r.standing(); got != before {
+					t.Errorf("planning changed %q to %q", before, got)
+				}
+				// Delete events are obeyed at once.
+				had, has := map[string]string{"etcd": "if1 if2 if4", "files": "if2 if3"}[test.source], events(test.content)
+				for name := range strings.FieldsSeq(had) {
+					if !strings.Contains(test.content, name+"=") {
+						has = append(has, event(name, ""))
+					}
+				}
+				r.give(test.source, kvdbsync.Change{Synced: true, Events: has})
+				if got := r.standing(); got != test.stands {
+					t.Errorf("then stands %q; expected %q", got, test.stands)
+				}
+			})
+		})
+	}
+}
+
+func TestForeseeLayers(t *testing.T) {
+	bubble(t, map[string]int{"files": 2}, "", func(t *testing.T, r *rig) {
+		r.give("files", listed("if1=1"))
+		for _, test := range []struct {
+			source, content string
+			fresh           bool
+			plan            string
+			err             error
+		}{
+			{"high", "if1=7 if2=2", true, "UPDATE if1, CREATE if2", nil}, // priority 3
+			{"low", "if1=7 if2=2", true, "CREATE if2", nil},              // priority 1
+			{"low", "if2=2", false, "", orchestrator.ErrNoSource},
+			{"redis", "if2=2", true, "", orchestrator.ErrLayerName},
+		} {
+			changes, err := r.orch.Foresee(t.Context(), orchestrator.Foreseen{Source: test.source, Content: events(test.content), New: test.fresh})
+			if !errors.Is(err, test.err) {
+				t.Errorf("%+v: error %v", test, err)
+			}
+			plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: changes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := planned(plan); got != test.plan {
+				t.Errorf("%+v: plan %q", test, got)
+			}
+		}
+		if got := r.layers(); got != "files" {
+			t.Errorf("sources %q; no layer may come from a plan", got)
+		}
+	})
+}
