@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
@@ -353,4 +354,15 @@ func (s stores) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ofFiles returns the stores that consist of files, by name.
+func (s stores) ofFiles() map[string]rest.FileStore {
+	out := map[string]rest.FileStore{}
+	for _, one := range s {
+		if files, ok := one.connector.(rest.FileStore); ok {
+			out[one.name] = files
+		}
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,24 +17,38 @@ import (
 // values counts until leave is called. Then the client may take its time to read the
 // answer.
 func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []structured.Item, leave func(), err error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, nil, reply.Status(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit))
-	}
-	if err != nil {
-		return nil, nil, reply.BadRequest(fmt.Errorf("reading the body: %w", err))
-	}
-	values := body.Of(text)
-	leave, err = h.Memory.Enter(r.Context(), values.Cost())
+	text, err := h.textOf(w, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	items, err = values.Items(r.Context(), structured.For(h.sched.Models()))
+	return h.itemsOf(r.Context(), text)
+}
+
+// textOf reads the body of a request.
+func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, reply.Status(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit))
+	}
+	if err != nil {
+		return nil, reply.BadRequest(fmt.Errorf("reading the body: %w", err))
+	}
+	return text, nil
+}
+
+// itemsOf returns the values in a text; see bodyOf.
+func (h *handler) itemsOf(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
+	values := body.Of(text)
+	leave, err = h.Memory.Enter(ctx, values.Cost())
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err = values.Items(ctx, structured.For(h.sched.Models()))
 	if err == nil {
 		return items, leave, nil
 	}
 	leave()
-	if r.Context().Err() != nil {
+	if ctx.Err() != nil {
 		return nil, nil, err
 	}
 	return nil, nil, reply.BadRequest(err)

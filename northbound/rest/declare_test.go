@@ -17,7 +17,7 @@ func declaring(t *testing.T, f func(w *world)) {
 	inWorld(t, func(w *world) {
 		orch := orchestrator.New(w.sched, orchestrator.Options{})
 		o := w.options()
-		o.Declarer, o.Sources = orch, orch
+		o.Declarer, o.Sources, o.Foreseer = orch, orch, orch
 		w.handler = Handler(o)
 		ctx, cancel := context.WithCancel(w.t.Context())
 		ended := make(chan error, 1)
@@ -128,5 +128,22 @@ func TestConfigurationHidesSecrets(t *testing.T) {
 		w.says("POST", "/scheduler/plan", hidden, 200, "expected the secret itself")
 		cancel()
 		w.must(<-ended)
+	})
+}
+
+// TestPlanAs plans another content of a source.
+func TestPlanAs(t *testing.T) {
+	declaring(t, func(w *world) {
+		const two = "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if2, type: DUMMY}]}"
+		w.says("PUT", "/configuration?datasrc=lab", two, 200, "{}\n")
+		w.says("POST", "/scheduler/plan?as=lab", two, 200, `"Operations": []`)
+		w.says("POST", "/scheduler/plan?as=lab&format=text", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}]}", 200, " DELETE:\n          - key: "+ifPrefix+"if2")
+		w.says("POST", "/scheduler/plan?as=lab&format=text", "", 200, " DELETE:\n          - key: "+ifPrefix+"if1")
+		w.says("POST", "/scheduler/plan?as=grpc&format=text", "linuxConfig: {interfaces: [{name: if3, type: DUMMY}]}", 200, "1. CREATE:\n          - key: "+ifPrefix+"if3")
+		w.says("POST", "/scheduler/plan?as=lab", "linuxConfig:\n  interfaces:\n    - {name: if1, type: DUMMY}\n    - {name: if2, type: DUMY}\n", 200, `"Line": 4`)
+		w.says("POST", "/scheduler/plan?as=etcd", two, 400, `no such source: \"etcd\"; expected one of lab`)
+		w.says("POST", "/scheduler/plan?as=lab:a.yaml", two, 400, `\"lab\" consists of no files`)
+		w.says("POST", "/scheduler/plan?as=lab&replace=1", two, 400, "replace: not with as")
+		w.says("GET", "/sources?key="+ifPrefix+"if2", "", 200, `"Source": "lab"`)
 	})
 }

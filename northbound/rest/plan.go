@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,13 +30,20 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if err != nil {
 		return reply.BadRequest(err)
 	}
-	items, leave, err := h.bodyOf(w, r)
+	as := q.Get("as")
+	if as != "" && replace {
+		return reply.BadRequest(errors.New("replace: not with as, which replaces the content of a source"))
+	}
+	text, err := h.textOf(w, r)
+	if err != nil {
+		return err
+	}
+	intended, leave, err := h.intended(r.Context(), as, text)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	changes, invalid, warnings := h.changes(items, h.change)
-	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
+	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: intended.changes, Replace: replace})
 	if errors.Is(err, scheduler.ErrUnsettled) {
 		return reply.Status(http.StatusServiceUnavailable, err)
 	}
@@ -45,10 +53,31 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if format == "text" {
 		text := txnlog.PlanText(record, -1)
 		leave()
-		return reply.Text(w, slices.Values([]string{text, warningText(warnings) + invalidText(invalid)}))
+		return reply.Text(w, slices.Values([]string{text, warningText(intended.warnings) + invalidText(intended.invalid)}))
 	}
 	leave() // the answer needs only the operations
-	return reply.Plan(w, operations(record.Planned), invalid, warnings)
+	return reply.Plan(w, operations(record.Planned), intended.invalid, intended.warnings)
+}
+
+// An intention is the meaning of a text: the changes of its valid values, and what is to be said about
+// the others.
+type intention struct {
+	changes  []scheduler.Change
+	invalid  []wire.Invalid
+	warnings []wire.Warning
+}
+
+// intended returns the meaning of a text: of values that are declared, or of the content of a source;
+// see foreseen. The memory for it counts until leave is called.
+func (h *handler) intended(ctx context.Context, as string, text []byte) (out intention, leave func(), err error) {
+	if as != "" {
+		return h.foreseen(ctx, as, text)
+	}
+	items, leave, err := h.itemsOf(ctx, text)
+	if err == nil {
+		out.changes, out.invalid, out.warnings = h.changes(items, h.change)
+	}
+	return out, leave, err
 }
 
 // maxInvalid is how many invalid items an answer names; the others are counted.

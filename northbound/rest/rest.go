@@ -71,6 +71,10 @@ type Options struct {
 	// Declarer takes the values that clients declare. Defaults to none: the methods answer
 	// 404.
 	Declarer Declarer
+	// Foreseer plans the content of a source. Defaults to none: such plans answer 404.
+	Foreseer Foreseer
+	// Files are the sources that consist of files, by name. Defaults to none.
+	Files map[string]FileStore
 	// Proxy serves VPP's whole binary API to GoVPP's proxy client. Defaults to none: the
 	// path answers 503.
 	Proxy http.Handler
@@ -205,7 +209,7 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/graph", endpoint.Dump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).Writes("image/svg+xml").Costly(),
 		endpoint.Get("/scheduler/stats", endpoint.Stats, "", "number and duration of operations", h.stats).Answers(wire.Stats{}),
 		endpoint.Get("/scheduler/explain", endpoint.Dump, "key=, format=json|text", "why a value is not applied", h.explain).Answers(wire.Explanation{}),
-		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1", "operations that these values would cause; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
+		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
 		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/scheduler/downstream-resync", endpoint.Write, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).By(http.MethodPost).Answers(wire.Record{}),

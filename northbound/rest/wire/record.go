@@ -40,6 +40,8 @@ type Operation struct {
 	PrevState  string   `json:",omitempty"`
 	PrevValue  *Message `json:",omitempty"`
 	PrevErrMsg string   `json:",omitempty"`
+	// Waits names the unmet dependencies of a value that is PENDING after the operation.
+	Waits []string `json:",omitempty"`
 	// NOOP means that no verb was called: only the state has changed.
 	NOOP bool `json:",omitempty"`
 	// IsDerived means that the value is derived and has a descriptor, IsProperty that it has none.

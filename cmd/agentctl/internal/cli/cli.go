@@ -33,6 +33,7 @@ const (
 	ExitDone     = 0
 	ExitFailed   = 1 // the command was executed and failed
 	ExitUsage    = 2 // the command line or the configuration file is invalid; nothing was executed
+	ExitChanges  = 2 // of commands that compare, such as plan: there are changes; for them, ExitFailed is also a wrong command line
 	ExitNotFound = 3 // the key does not exist
 )
 
@@ -66,12 +67,20 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	if err == nil {
 		return ExitDone
 	}
+	rest := withoutChanges(err)
+	if rest == nil {
+		return ExitChanges
+	}
+	err = rest
 	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
 	_, mistaken := errors.AsType[usageError](err)
 	switch {
 	case !a.argsValid, mistaken:
 		// The whole help would hide the error.
 		fmt.Fprintf(s.Err, "For help: %s -h\n", cmd.CommandPath())
+		if _, compares := cmd.Annotations[tellsChanges]; compares {
+			return ExitFailed
+		}
 		return ExitUsage
 	case errors.Is(err, kvdbsync.ErrNotFound):
 		return ExitNotFound
@@ -114,7 +123,7 @@ func (a *app) command() *cobra.Command {
 			"3 the key does not exist.",
 	}
 	a.flags(root.PersistentFlags())
-	root.AddCommand(a.kvdb(), a.values(), a.model(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp(), a.log())
+	root.AddCommand(a.kvdb(), a.values(), a.model(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.drift(), a.vpp(), a.log())
 	return root
 }
 

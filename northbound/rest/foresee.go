@@ -1,0 +1,136 @@
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A Foreseer tells the changes that would follow if a source had another content.
+// *orchestrator.Orchestrator implements it.
+type Foreseer interface {
+	Foresee(ctx context.Context, q orchestrator.Foreseen) ([]scheduler.Change, error)
+}
+
+// A FileStore is a source that consists of files. *filedb.DB implements it.
+type FileStore interface {
+	// WithFile returns the whole content of the source if the file at path had the text data. The
+	// problems are parts of the text without effect.
+	WithFile(ctx context.Context, prefix, path string, data []byte) (events []kvdbsync.Event, problems []error, err error)
+}
+
+// configFolder is the folder of declared values below the prefix of the agent.
+const configFolder = "config/"
+
+// errNoForeseer is the answer of an agent that cannot plan the content of a source.
+var errNoForeseer = errors.New("this agent has no sources")
+
+// foreseen returns the meaning of a text as the content of a source, "NAME", or of one of its files,
+// "NAME:PATH". Values without effect are invalid.
+func (h *handler) foreseen(ctx context.Context, as string, text []byte) (out intention, leave func(), err error) {
+	if h.Foreseer == nil {
+		return out, nil, reply.NotFound(errNoForeseer)
+	}
+	name, path, hasPath := strings.Cut(as, ":")
+	var content []kvdbsync.Event
+	leave = func() {}
+	switch {
+	case hasPath:
+		content, out.invalid, err = h.contentOfFile(ctx, name, path, text)
+	case len(bytes.TrimSpace(text)) > 0: // else the source becomes empty
+		var items []structured.Item
+		items, leave, err = h.itemsOf(ctx, text)
+		content, out.invalid = h.contentOf(items)
+	}
+	if err != nil {
+		return out, nil, err
+	}
+	changes, err := h.Foreseer.Foresee(ctx, orchestrator.Foreseen{Source: name, Content: content, New: name == DefaultLayer})
+	if errors.Is(err, orchestrator.ErrNoSource) || errors.Is(err, orchestrator.ErrLayerName) {
+		err = reply.BadRequest(fmt.Errorf("as: %w", err))
+	}
+	if err != nil {
+		leave()
+		return out, nil, err
+	}
+	lines := map[string]int{}
+	for i := range content {
+		lines[content[i].Key] = content[i].Origin.Line
+	}
+	for _, c := range changes {
+		// Otherwise a document that was read without secrets would look as if it changed them.
+		if c.Err == nil && c.Value != nil {
+			c.Err = models.CheckSecrets(c.Value.Message())
+		}
+		if c.Err != nil {
+			out.invalid = append(out.invalid, wire.Invalid{Key: c.Key, Line: lines[c.Key], Error: messageOnly(c.Err), Fields: models.Fields(c.Err)})
+			continue
+		}
+		out.changes = append(out.changes, c)
+	}
+	slices.SortStableFunc(out.invalid, func(a, b wire.Invalid) int { return cmp.Compare(a.Line, b.Line) })
+	return out, leave, nil
+}
+
+// contentOf returns the items of a body as the content of a source. Items that belong to no key, or
+// repeat one, are invalid.
+func (h *handler) contentOf(items []structured.Item) (content []kvdbsync.Event, invalid []wire.Invalid) {
+	lines := map[string]int{}
+	for _, it := range items {
+		key := h.short(it.Key)
+		var err error
+		switch first, repeated := lines[key]; {
+		case key == "":
+			err = it.Err
+		case strings.HasPrefix(key, "/"):
+			err = fmt.Errorf("the key does not belong to this agent: expected one that begins with %s or /vnf-agent/%s/%s", configFolder, h.Label, configFolder)
+		case repeated:
+			err = fmt.Errorf("the key is already in line %d: expected it once", first)
+		}
+		if err != nil {
+			invalid = append(invalid, wire.Invalid{Key: key, Line: it.Line, Error: messageOnly(err)})
+			continue
+		}
+		lines[key] = it.Line
+		if it.Value != nil || it.Err != nil {
+			content = append(content, kvdbsync.Event{Key: key, Value: it.Value, Err: it.Err, Origin: kvdbsync.Origin{Line: it.Line}})
+		}
+	}
+	return content, invalid
+}
+
+// contentOfFile returns the content of a source of files if one of them had another text. Lines
+// are those of this file.
+func (h *handler) contentOfFile(ctx context.Context, name, path string, text []byte) (content []kvdbsync.Event, invalid []wire.Invalid, err error) {
+	files := h.Files[name]
+	if files == nil {
+		return nil, nil, reply.BadRequest(fmt.Errorf("as: %q consists of no files: expected a source without a path", name))
+	}
+	root := ""
+	if h.Label != "" {
+		root = "/vnf-agent/" + h.Label + "/"
+	}
+	content, problems, err := files.WithFile(ctx, root+configFolder, path, text)
+	if err != nil {
+		return nil, nil, reply.BadRequest(fmt.Errorf("as: %w", err))
+	}
+	for i := range content {
+		content[i].Key = strings.TrimPrefix(content[i].Key, root)
+	}
+	for _, p := range problems {
+		invalid = append(invalid, wire.Invalid{Error: p.Error()})
+	}
+	return content, invalid, nil
+}
