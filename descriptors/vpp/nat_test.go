@@ -92,6 +92,80 @@ func natStory(t *testing.T, vpp *simulated.VPP) {
 	}
 }
 
+const (
+	webDNATKey = "config/vpp/nat/v2/dnat44/web"
+	webDNAT    = `{"label":"web","st_mappings":[{"external_ip":"10.6.2.1","external_port":80,"local_ips":[{"local_ip":"10.1.0.2","local_port":8080}]},` +
+		`{"external_interface":"loop1","external_port":81,"twice_nat":"ENABLED","twice_nat_pool_ip":"10.6.1.1","local_ips":[{"local_ip":"10.1.0.2","local_port":81}]},` +
+		`{"external_ip":"10.6.2.1","external_port":82,"session_affinity":30,"local_ips":[{"local_ip":"10.1.0.2","local_port":82},{"local_ip":"10.1.0.3","local_port":82}]}],` +
+		`"id_mappings":[{"ip_address":"10.6.2.2"}]}`
+)
+
+// TestMappings declares mappings before their pool, has another client remove one, restarts VPP
+// and the agent, and removes all.
+func TestMappings(t *testing.T) { onEachVPP(t, mappingsStory) }
+
+func mappingsStory(t *testing.T, vpp *simulated.VPP) {
+	all := []string{webDNATKey, webDNAT, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`, keys.NAT44Global, `{}`, twiceKey, twicePool}
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true, all[:6]...)
+	a.expectState(webDNATKey, scheduler.Pending)
+	a.want(false, all[6:]...)
+	a.expectState(webDNATKey, scheduler.Configured)
+	a.settled()
+	a.resyncsInSync(vpp)
+
+	// One of two values has an external side.
+	const other = "config/vpp/nat/v2/dnat44/other"
+	_, err := a.declare(false, other, `{"label":"other","st_mappings":[{"external_ip":"10.6.2.1","external_port":80,"local_ips":[{"local_ip":"10.1.0.9","local_port":1}]}]}`)
+	if !errors.Is(err, scheduler.ErrInvalid) {
+		t.Errorf("the error is %v", err)
+	}
+	a.expectState(other, scheduler.Invalid)
+	a.unwant(other)
+
+	c := vpp.Dial()
+	gone := &nat44_ed.Nat44AddDelStaticMapping{
+		Flags: nat_types.NAT_IS_OUT2IN_ONLY, ExternalIPAddress: [4]byte{10, 6, 2, 1}, ExternalPort: 80, Protocol: 6, LocalIPAddress: [4]byte{10, 1, 0, 2},
+		LocalPort: 8080, ExternalSwIfIndex: ^(nat44_ed.Nat44AddDelStaticMapping{}.ExternalSwIfIndex),
+	}
+	vpp.Ask(c, gone, &nat44_ed.Nat44AddDelStaticMappingReply{})
+	vpp.Counts()
+	a.refreshes()
+	if n := vpp.Counts()["nat44_add_del_static_mapping"]; n != 1 {
+		t.Errorf("VPP was asked %d times for static mappings; expected one", n)
+	}
+	a.resyncsInSync(vpp)
+	if n := natMappings(t, c); n != 3 {
+		t.Errorf("VPP has %d static mappings", n)
+	}
+
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	c = vpp.Dial()
+	until(t, func() bool { return natMappings(t, c) == 3 }, func() string { return "the mappings are not back" })
+	a.settled()
+	expectRestartReads(t, vpp, a, all...)
+
+	again := startAgent(t, vpp.Socket)
+	awaitReady(t, again)
+	again.want(true, all[2:]...)
+	if n := natMappings(t, c); n != 0 {
+		t.Errorf("left behind are %d static mappings", n)
+	}
+}
+
+// natMappings returns the number of static mappings: one of an interface's address counts twice.
+func natMappings(t *testing.T, c *conn.Conn) int {
+	t.Helper()
+	all, err := conn.Dump[nat44_ed.Nat44StaticMappingDetails](t.Context(), c, &nat44_ed.Nat44StaticMappingDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
 // natAddresses returns the number of addresses of endpoint-dependent NAT44.
 func natAddresses(t *testing.T, c *conn.Conn) int {
 	t.Helper()

@@ -147,7 +147,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err := stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := nat.Register(s, nat.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
+	if err := nat.Register(s, nat.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound}); err != nil {

@@ -10,11 +10,14 @@ import (
 	"go.fd.io/govpp/binapi/nat44_ed"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // globals are versions of the value of NAT44.
@@ -295,4 +298,33 @@ func drained[V proto.Message](t *testing.T, d scheduler.Descriptor[V, struct{}],
 		out = append(out, f)
 	}
 	return out
+}
+
+func TestListedConform(t *testing.T) {
+	type (
+		listedInterface = scheduler.Desired[*nat.Nat44Global_Interface]
+		address         = scheduler.Desired[*nat.Nat44Global_Address]
+	)
+	i := func(name string, inside, output bool) listedInterface {
+		return listedInterface{Key: keys.NATInterface(name, inside), Value: &nat.Nat44Global_Interface{Name: name, IsInside: inside, OutputFeature: output}}
+	}
+	a := func(text string, vrf uint32) address {
+		return address{Key: keys.NATAddress(text, false), Value: &nat.Nat44Global_Address{Address: text, VrfId: vrf}}
+	}
+	each(t, func(t *testing.T, endpointIndependent bool) {
+		existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*nat.Nat44Global_Interface, struct{}] {
+			h, _, _ := enabledVPP(t, release, endpointIndependent)
+			return h.listedInterfaceDescriptor()
+		}, conformance.Suite[*nat.Nat44Global_Interface, struct{}]{
+			Values:  []listedInterface{i("if1", true, false), i("if1", false, false), i("if2", false, true)},
+			Changes: []conformance.Change[*nat.Nat44Global_Interface]{{Name: "output", Key: i("if3", true, false).Key, From: i("if3", true, false).Value, To: i("if3", true, true).Value, How: conformance.Recreated}},
+		})
+		existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*nat.Nat44Global_Address, struct{}] {
+			h, _, _ := enabledVPP(t, release, endpointIndependent)
+			return h.listedAddressDescriptor()
+		}, conformance.Suite[*nat.Nat44Global_Address, struct{}]{
+			Values:  []address{a("10.0.0.1", 0), a("10.0.0.2", anyVRF)},
+			Changes: []conformance.Change[*nat.Nat44Global_Address]{{Name: "VRF", Key: a("10.0.0.3", 0).Key, From: a("10.0.0.3", 0).Value, To: a("10.0.0.3", 5).Value, How: conformance.Recreated}},
+		})
+	})
 }

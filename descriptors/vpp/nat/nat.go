@@ -30,6 +30,10 @@
 //	interfaces.go | sides of interfaces
 //	pools.go      | pools of addresses
 //	vrfs.go       | VRF tables and their routes
+//	mapping.go    | mappings in VPP's form, and their tags
+//	dnat_valid.go | validation of mappings
+//	dnat.go       | mappings: create, update, delete
+//	dnat_read.go  | mappings: Retrieve
 //
 // Tests: verbs and Retrieve run against a simulated VPP, which is itself tested against a
 // real one.
@@ -42,6 +46,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -55,6 +60,7 @@ const (
 	PoolName            = "vpp-nat44-address-pool"
 	VRFName             = "vpp-nat44-vrf"
 	RouteName           = "vpp-nat44-vrf-route"
+	DNATName            = "vpp-nat44-dnat"
 )
 
 // ErrNotFound reports that a required interface does not exist in VPP. The scheduler retries
@@ -65,10 +71,13 @@ var ErrNotFound = errors.New("does not exist in VPP")
 // client of VPP has disabled it.
 var ErrDisabled = errors.New("NAT44 is disabled in VPP")
 
-// Options configure the descriptors. All fields are required.
+// Options configure the descriptors. All fields except Tags are required.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
+	// Tags tells the owner of a mapping by its tag. Defaults to: every mapping with a tag
+	// belongs to this agent.
+	Tags       *ownership.Owner
 	Southbound string
 }
 
@@ -121,7 +130,8 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	_, errAddress := scheduler.Register(group, h.listedAddressDescriptor())
 	_, errRoute := scheduler.Register(group, h.routeDescriptor())
 	_, errVRF := scheduler.Register(group, h.vrfDescriptor())
-	return errors.Join(errInterface, errPool, errGlobal, errListed, errAddress, errRoute, errVRF)
+	_, errDNAT := scheduler.Register(group, h.dnatDescriptor())
+	return errors.Join(errDNAT, errInterface, errPool, errGlobal, errListed, errAddress, errRoute, errVRF)
 }
 
 // enabledFor is the dependency on NAT44, or on the endpoint-dependent kind of it.

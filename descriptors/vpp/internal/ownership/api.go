@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/acl"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/l2"
+	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/tapv2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -73,6 +74,22 @@ func (s signing) signed(request api.Message) api.Message {
 		out := *m
 		out.Tag = s.owner.Tag(m.Tag)
 		return &out
+	case *nat44_ed.Nat44AddDelStaticMapping:
+		out := *m
+		out.Tag = s.owner.Tag(m.Tag)
+		return &out
+	case *nat44_ed.Nat44AddDelStaticMappingV2:
+		out := *m
+		out.Tag = s.owner.Tag(m.Tag)
+		return &out
+	case *nat44_ed.Nat44AddDelLbStaticMapping:
+		out := *m
+		out.Tag = s.owner.Tag(m.Tag)
+		return &out
+	case *nat44_ed.Nat44AddDelIdentityMapping:
+		out := *m
+		out.Tag = s.owner.Tag(m.Tag)
+		return &out
 	case *tapv2.TapCreateV3:
 		out := *m
 		out.Tag = s.terminated(m.Tag)
@@ -106,6 +123,12 @@ func (s signing) Translate(detail api.Message) {
 	case *acl.ACLDetails:
 		m.Tag = s.owner.Name(m.Tag)
 	case *acl.MacipACLDetails:
+		m.Tag = s.owner.Name(m.Tag)
+	case *nat44_ed.Nat44StaticMappingDetails:
+		m.Tag = s.owner.Name(m.Tag)
+	case *nat44_ed.Nat44LbStaticMappingDetails:
+		m.Tag = s.owner.Name(m.Tag)
+	case *nat44_ed.Nat44IdentityMappingDetails:
 		m.Tag = s.owner.Name(m.Tag)
 	}
 }

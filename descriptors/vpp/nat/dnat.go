@@ -1,0 +1,297 @@
+package nat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/lists"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// noInterface is the interface of a mapping by address (~0).
+const noInterface = ^interface_types.InterfaceIndex(0)
+
+// dnatDescriptor implements mappings. A value is the set of mappings with its label in their tag.
+// They translate only what comes from outside: the destination of packets is translated, so
+// several external sides can lead to one local side.
+func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
+	return scheduler.Descriptor[*nat.DNat44, struct{}]{
+		Name:  DNATName,
+		Model: models.For[*nat.DNat44](),
+
+		Validate: validateDNAT,
+		Equivalent: func(_ string, old, new *nat.DNat44) bool {
+			return old.GetLabel() == new.GetLabel() && maps.Equal(lists.Set(mappingsOf(old)), lists.Set(mappingsOf(new)))
+		},
+		Recreate:     func(_ string, old, new *nat.DNat44, _ struct{}) bool { return old.GetLabel() != new.GetLabel() },
+		Dependencies: dnatDependencies,
+		Claims:       dnatClaims,
+
+		Create: func(ctx context.Context, key string, v *nat.DNat44) (struct{}, error) {
+			return struct{}{}, h.createDNATs(ctx, []scheduler.Desired[*nat.DNat44]{{Key: key, Value: v}})[0].Err
+		},
+		CreateAll: h.createDNATs,
+		Update: func(ctx context.Context, _ string, old, v *nat.DNat44, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.updateDNAT(ctx, old, v)
+		},
+		Delete: func(ctx context.Context, _ string, v *nat.DNat44, _ struct{}) error {
+			return h.remove(ctx, mappingsOf(v))
+		},
+		Retrieve:      h.retrieveDNATs,
+		RetrieveAfter: []string{iface.Name, GlobalName},
+	}
+}
+
+// dnatDependencies requires the interfaces, VRFs and pools that mappings name.
+func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
+	links, vrfs, pools := map[string]bool{}, map[uint32]bool{}, map[netip.Addr]bool{}
+	for _, m := range mappingsOf(v) {
+		if m.link != "" {
+			links[m.link] = true
+		}
+		if m.pool.IsValid() {
+			pools[m.pool] = true
+		}
+		vrfs[m.vrf], vrfs[m.local.vrf] = true, true
+		for _, l := range m.locals() {
+			vrfs[l.vrf] = true
+		}
+	}
+	out := []scheduler.Dependency{enabledFor(true)}
+	for _, name := range slices.Sorted(maps.Keys(links)) {
+		out = append(out, scheduler.Dependency{Label: "interface-exists-" + name, Key: keys.InterfaceKey(name)})
+	}
+	for _, id := range slices.Sorted(maps.Keys(vrfs)) {
+		out = append(out, vrfExists(fmt.Sprint("vrf-table-exists-", id), id)...)
+	}
+	for _, pool := range slices.SortedFunc(maps.Keys(pools), netip.Addr.Compare) {
+		label := "reference-to-twiceNATPoolIP"
+		if len(pools) > 1 {
+			label += "-" + pool.String()
+		}
+		out = append(out, scheduler.Dependency{
+			Label: label, Prefixes: []string{keys.TwiceNATPools},
+			Match: func(key string) bool { p, ok := keys.ParseTwiceNATPool(key); return ok && p.Has(pool) },
+		})
+	}
+	return out
+}
+
+// dnatClaims claims the external sides: VPP has one mapping of each. An identity mapping of
+// several VRFs has one tag, so all of them belong to one value.
+func dnatClaims(_ string, v *nat.DNat44) (out []scheduler.Claim) {
+	seen := map[place]bool{}
+	for i, m := range mappingsOf(v) {
+		if seen[m.place] {
+			continue
+		}
+		seen[m.place] = true
+		field := fmt.Sprintf("st_mappings[%d]", i)
+		if n := i - len(v.GetStMappings()); n >= 0 {
+			field = fmt.Sprintf("id_mappings[%d]", n)
+		}
+		out = append(out, scheduler.Claim{
+			Resource: "vpp-nat44-external/" + m.place.String(), Field: field, Value: m.place.String(),
+			Want: "an external address, port and protocol that no other value maps",
+		})
+	}
+	return out
+}
+
+// String is the form of errors: "10.0.0.1:80 TCP".
+func (p place) String() string {
+	at := p.link
+	if at == "" {
+		at = textOf(p.addr)
+	}
+	if p.port == 0 {
+		return at
+	}
+	protocol, _ := protocolOf(p.protocol)
+	return fmt.Sprintf("%s:%d %s", at, p.port, protocol)
+}
+
+// createDNATs makes the mappings of several values with one batch. VPP refuses a mapping whose
+// external side it has; then VPP's mappings of that value are read and brought to the declared
+// ones.
+func (h *handler) createDNATs(ctx context.Context, values []scheduler.Desired[*nat.DNat44]) []scheduler.Created[struct{}] {
+	out := make([]scheduler.Created[struct{}], len(values))
+	steps := make([][]*conn.Step, len(values))
+	var all []*conn.Step
+	for i, w := range values {
+		steps[i], out[i].Err = h.steps(w.Value.GetLabel(), mappingsOf(w.Value), true)
+		all = append(all, steps[i]...)
+	}
+	_ = h.API.Batch(ctx, all...) // each step has its error
+	for i, w := range values {
+		if out[i].Err == nil {
+			out[i].Err = h.added(ctx, w.Value, steps[i])
+		}
+	}
+	return out
+}
+
+// added returns the error of steps that add mappings of a value.
+func (h *handler) added(ctx context.Context, v *nat.DNat44, steps []*conn.Step) error {
+	for _, s := range steps {
+		if errors.Is(s.Err, api.VALUE_EXIST) {
+			return h.repair(ctx, v)
+		}
+		if s.Err != nil {
+			return s.Err
+		}
+	}
+	return nil
+}
+
+// repair reads VPP's mappings of a value, and brings them to the declared ones.
+func (h *handler) repair(ctx context.Context, v *nat.DNat44) error {
+	wanted := mappingsOf(v)
+	read, err := h.readMappings(ctx, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)})
+	if err != nil {
+		return err
+	}
+	has := read.all[v.GetLabel()]
+	if err := h.remove(ctx, lists.Without(has, wanted)); err != nil {
+		return err
+	}
+	return h.add(ctx, v.GetLabel(), lists.Without(wanted, has))
+}
+
+// updateDNAT removes mappings that are no longer declared, and adds new ones. Others stay, with
+// the connections that they translate.
+func (h *handler) updateDNAT(ctx context.Context, old, v *nat.DNat44) error {
+	before, now := mappingsOf(old), mappingsOf(v)
+	if err := h.remove(ctx, lists.Without(before, now)); err != nil {
+		return err
+	}
+	steps, err := h.steps(v.GetLabel(), lists.Without(now, before), true)
+	if err != nil {
+		return err
+	}
+	_ = h.API.Batch(ctx, steps...) // each step has its error
+	return h.added(ctx, v, steps)
+}
+
+// add adds mappings.
+func (h *handler) add(ctx context.Context, label string, all []mapping) error {
+	steps, err := h.steps(label, all, true)
+	if err != nil {
+		return err
+	}
+	return h.API.Batch(ctx, steps...)
+}
+
+// remove removes mappings. One that is gone is no error.
+func (h *handler) remove(ctx context.Context, all []mapping) error {
+	steps, err := h.steps("", all, false)
+	if err != nil {
+		return err
+	}
+	err = h.API.Batch(ctx, steps...)
+	for _, s := range steps {
+		if s.Err != nil && !isGone(s.Err) {
+			return s.Err
+		}
+	}
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// steps returns the requests to add mappings, or to remove them. A mapping of an interface that
+// is gone is removed by its last known index; if none is known, it is left out.
+func (h *handler) steps(label string, all []mapping, add bool) ([]*conn.Step, error) {
+	out := make([]*conn.Step, 0, len(all))
+	for _, m := range all {
+		at := noInterface
+		if m.link != "" {
+			index, known := h.Interfaces.Last(m.link)
+			link, exists := h.Interfaces.Get(m.link)
+			switch {
+			case exists:
+				index = link.Index
+			case add:
+				return nil, fmt.Errorf("interface %s: %w", m.link, ErrNotFound)
+			case !known:
+				continue
+			}
+			at = interface_types.InterfaceIndex(index)
+		}
+		out = append(out, h.step(m.tag(label), m, at, add))
+	}
+	return out, nil
+}
+
+// step returns the request to add a mapping, or to remove it.
+func (h *handler) step(tag string, m mapping, at interface_types.InterfaceIndex, add bool) *conn.Step {
+	var flags nat_types.NatConfigFlags
+	if m.port == 0 {
+		flags |= nat_types.NAT_IS_ADDR_ONLY
+	}
+	if m.identity {
+		return conn.Ask(&nat44_ed.Nat44AddDelIdentityMapping{
+			IsAdd: add, Flags: flags, IPAddress: as4(m.addr), Protocol: m.protocol, Port: m.port, SwIfIndex: at, VrfID: m.vrf, Tag: tag,
+		}, &nat44_ed.Nat44AddDelIdentityMappingReply{})
+	}
+	flags |= nat_types.NAT_IS_OUT2IN_ONLY
+	switch m.twice {
+	case nat.DNat44_StaticMapping_ENABLED:
+		flags |= nat_types.NAT_IS_TWICE_NAT
+	case nat.DNat44_StaticMapping_SELF:
+		flags |= nat_types.NAT_IS_SELF_TWICE_NAT
+	case nat.DNat44_StaticMapping_DISABLED:
+	}
+	if m.balanced != "" {
+		q := &nat44_ed.Nat44AddDelLbStaticMapping{
+			IsAdd: add, Flags: flags, ExternalAddr: as4(m.addr), ExternalPort: m.port, Protocol: m.protocol, Affinity: m.affinity, Tag: tag,
+		}
+		for _, l := range m.locals() {
+			q.Locals = append(q.Locals, nat44_ed.Nat44LbAddrPort{Addr: as4(l.addr), Port: l.port, Probability: l.probability, VrfID: l.vrf})
+		}
+		q.LocalNum = uint32(len(q.Locals))
+		return conn.Ask(q, &nat44_ed.Nat44AddDelLbStaticMappingReply{})
+	}
+	if add && m.pool.IsValid() {
+		return conn.Ask(&nat44_ed.Nat44AddDelStaticMappingV2{
+			IsAdd: true, MatchPool: true, PoolIPAddress: as4(m.pool), Flags: flags, LocalIPAddress: as4(m.local.addr), ExternalIPAddress: as4(m.addr),
+			Protocol: m.protocol, LocalPort: m.local.port, ExternalPort: m.port, ExternalSwIfIndex: h.orNone(at), VrfID: m.local.vrf, Tag: tag,
+		}, &nat44_ed.Nat44AddDelStaticMappingV2Reply{})
+	}
+	return conn.Ask(&nat44_ed.Nat44AddDelStaticMapping{
+		IsAdd: add, Flags: flags, LocalIPAddress: as4(m.local.addr), ExternalIPAddress: as4(m.addr), Protocol: m.protocol,
+		LocalPort: m.local.port, ExternalPort: m.port, ExternalSwIfIndex: at, VrfID: m.local.vrf, Tag: tag,
+	}, &nat44_ed.Nat44AddDelStaticMappingReply{})
+}
+
+// orNone returns the index for the second version of the request. Until 22.10, VPP takes ~0 for
+// an interface there, and 0 for none. A message that came with 23.02 tells the releases apart.
+func (h *handler) orNone(at interface_types.InterfaceIndex) interface_types.InterfaceIndex {
+	if at == noInterface && !h.API.Has(&nat44_ed.Nat44UserSessionV3Dump{}) {
+		return 0
+	}
+	return at
+}
+
+// as4 returns the bytes of an address; those of the zero Addr are 0.
+func as4(a netip.Addr) (out [4]byte) {
+	if a.IsValid() {
+		out = a.As4()
+	}
+	return out
+}

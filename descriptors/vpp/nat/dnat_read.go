@@ -1,0 +1,217 @@
+package nat
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/lists"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// readMappings returns VPP's mappings by label; declared are the mappings of declared labels.
+// Mappings without a tag are left out: they are not ours.
+//
+// VPP lists a mapping of an interface's address twice: with the interface, and once more with
+// the address that it has. The latter is left out. If a declared mapping looks like it, that one
+// stays: VPP would have refused another one of the same address.
+func (h *handler) readMappings(ctx context.Context, declared map[string]map[mapping]bool) (*reader, error) {
+	r := &reader{h: h, ctx: ctx, names: h.Interfaces.Names(), all: map[string][]mapping{}, bound: map[string][]mapping{}, unsigned: map[string]bool{}}
+	if err := errors.Join(r.static(), r.balanced(), r.identity()); err != nil {
+		return nil, err
+	}
+	for label, bound := range r.bound {
+		for _, b := range bound {
+			at := slices.IndexFunc(r.all[label], func(m mapping) bool { return m.link == "" && isResolved(b, m) && !declared[label][m] })
+			if at >= 0 {
+				r.all[label] = slices.Delete(r.all[label], at, at+1)
+			}
+		}
+		r.all[label] = append(r.all[label], bound...)
+	}
+	return r, nil
+}
+
+// isResolved reports whether m may be the mapping of an interface's address, b, with an address.
+func isResolved(b, m mapping) bool {
+	m.addr, m.link = b.addr, b.link
+	return m == b
+}
+
+// A reader collects mappings by label.
+type reader struct {
+	h     *handler
+	ctx   context.Context //nolint:containedctx // of one read
+	names map[uint32]string
+	all   map[string][]mapping
+	bound map[string][]mapping // of interfaces
+	// unsigned are the labels of tags that do not tell their owner.
+	unsigned map[string]bool
+}
+
+// take adds a mapping with a tag. No value can declare one of another protocol.
+func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex) error {
+	if _, known := protocolOf(m.protocol); !known {
+		return nil
+	}
+	label, affinity, pool, self := parseTag(tag)
+	m.affinity, m.pool = affinity, pool
+	r.unsigned[label] = r.unsigned[label] || r.h.Tags.Unsigned(tag)
+	if self {
+		m.twice = nat.DNat44_StaticMapping_SELF
+	}
+	if at == noInterface {
+		if tag != "" {
+			r.all[label] = append(r.all[label], m)
+		}
+		return nil
+	}
+	m.addr, m.link = netip.Addr{}, r.names[uint32(at)]
+	if m.link == "" {
+		// The next interface with the index would get the mapping.
+		return r.h.Interfaces.Leftovers().NoteOrphaned(r.ctx, r.h.API, uint32(at), "NAT44 mapping "+m.place.String(), r.h.endMapping(m))
+	}
+	if tag != "" {
+		r.bound[label] = append(r.bound[label], m)
+	}
+	return nil
+}
+
+// endMapping returns the function that removes a mapping of an interface's address.
+func (h *handler) endMapping(m mapping) func(context.Context, interface_types.InterfaceIndex) error {
+	return func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		return unlessGone(h.API.Batch(ctx, h.step("", m, at, false)))
+	}
+}
+
+// placeOf returns an external side.
+func placeOf(addr [4]byte, port uint16, protocol uint8, flags nat_types.NatConfigFlags) place {
+	if flags&nat_types.NAT_IS_ADDR_ONLY != 0 {
+		port, protocol = 0, noProtocol
+	}
+	return place{addr: netip.AddrFrom4(addr), port: port, protocol: protocol}
+}
+
+// twiceOf returns the mode of twice-NAT.
+func twiceOf(flags nat_types.NatConfigFlags) nat.DNat44_StaticMapping_TwiceNatMode {
+	switch {
+	case flags&nat_types.NAT_IS_TWICE_NAT != 0:
+		return nat.DNat44_StaticMapping_ENABLED
+	case flags&nat_types.NAT_IS_SELF_TWICE_NAT != 0:
+		return nat.DNat44_StaticMapping_SELF
+	}
+	return nat.DNat44_StaticMapping_DISABLED
+}
+
+// static reads static mappings. One that translates in both directions is not ours.
+func (r *reader) static() error {
+	all, err := conn.Dump[nat44_ed.Nat44StaticMappingDetails](r.ctx, r.h.API, &nat44_ed.Nat44StaticMappingDump{})
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.ExternalSwIfIndex == noInterface && d.Flags&nat_types.NAT_IS_OUT2IN_ONLY == 0 {
+			continue
+		}
+		m := mapping{
+			place: placeOf(d.ExternalIPAddress, d.ExternalPort, d.Protocol, d.Flags), twice: twiceOf(d.Flags),
+			local: local{addr: netip.AddrFrom4(d.LocalIPAddress), port: d.LocalPort, vrf: d.VrfID},
+		}
+		if m.port == 0 {
+			m.local.port = 0
+		}
+		if err := r.take(d.Tag, m, d.ExternalSwIfIndex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// balanced reads mappings with several local sides.
+func (r *reader) balanced() error {
+	all, err := conn.Dump[nat44_ed.Nat44LbStaticMappingDetails](r.ctx, r.h.API, &nat44_ed.Nat44LbStaticMappingDump{})
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.Flags&nat_types.NAT_IS_OUT2IN_ONLY == 0 {
+			continue
+		}
+		locals := make([]local, 0, len(d.Locals))
+		for _, l := range d.Locals {
+			locals = append(locals, local{netip.AddrFrom4(l.Addr), l.Port, l.VrfID, l.Probability})
+		}
+		m := mapping{place: placeOf(d.ExternalAddr, d.ExternalPort, d.Protocol, d.Flags), twice: twiceOf(d.Flags), balanced: encode(locals)}
+		if err := r.take(d.Tag, m, noInterface); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identity reads identity mappings.
+func (r *reader) identity() error {
+	all, err := conn.Dump[nat44_ed.Nat44IdentityMappingDetails](r.ctx, r.h.API, &nat44_ed.Nat44IdentityMappingDump{})
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		m := mapping{place: placeOf(d.IPAddress, d.Port, d.Protocol, d.Flags), identity: true, vrf: d.VrfID}
+		if err := r.take(d.Tag, m, d.SwIfIndex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retrieveDNATs yields the mappings by label. A declared value without mappings needs nothing in
+// VPP, so it is there.
+func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[*nat.DNat44]) iter.Seq2[scheduler.Found[*nat.DNat44, struct{}], error] {
+	type found = scheduler.Found[*nat.DNat44, struct{}]
+	return func(yield func(found, error) bool) {
+		declared, byLabel := make(map[string]map[mapping]bool, len(wanted)), make(map[string]scheduler.Desired[*nat.DNat44], len(wanted))
+		for _, w := range wanted {
+			label, all := w.Value.GetLabel(), mappingsOf(w.Value)
+			declared[label], byLabel[label] = lists.Set(all), w
+			for _, m := range all {
+				h.Tags.Expect(m.tag(label))
+			}
+			if len(all) == 0 && !yield(found{Key: w.Key, Value: w.Value}, nil) {
+				return
+			}
+		}
+		read, err := h.readMappings(ctx, declared)
+		if errors.Is(err, scheduler.ErrUnimplemented) {
+			return
+		}
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		all := read.all
+		for _, label := range slices.Sorted(maps.Keys(all)) {
+			w, ours := byLabel[label]
+			one := found{Key: w.Key, Value: valueOf(label, all[label])}
+			switch {
+			case ours && len(declared[label]) == 0, len(all[label]) == 0:
+				continue
+			case ours && maps.Equal(declared[label], lists.Set(all[label])):
+				one.Value = w.Value
+			case !ours:
+				one.Foreign, one.OwnerUnknown = h.Tags.Foreign(label), read.unsigned[label]
+			}
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
