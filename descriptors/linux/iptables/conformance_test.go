@@ -3,8 +3,11 @@ package iptables
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -18,6 +21,28 @@ type broken struct{ backend }
 
 func (broken) read(context.Context, *netns.Space, bool) (listing, error) {
 	return nil, errors.New("broken")
+}
+
+// denied is a backend that may not read.
+type denied struct{ backend }
+
+func (denied) read(context.Context, *netns.Space, bool) (listing, error) {
+	return nil, fmt.Errorf("reading tables of rules: %w", unix.EPERM)
+}
+
+// An agent without the right to read rules works, unless a chain is wanted.
+func TestWithoutRights(t *testing.T) {
+	h := inRed(t)
+	h.tool = denied{}
+	for _, wanted := range [][]desired{nil, {{Key: "key", Value: chainIn(t, `name: "in" chain_type: INPUT`)}}} {
+		var failed error
+		for _, err := range h.retrieve(t.Context(), wanted) {
+			failed = err
+		}
+		if (failed != nil) != (len(wanted) > 0) {
+			t.Errorf("%d chains are wanted: %v", len(wanted), failed)
+		}
+	}
 }
 
 func TestConforms(t *testing.T) {

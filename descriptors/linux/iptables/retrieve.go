@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
@@ -109,11 +110,12 @@ func (h *handler) readAll(ctx context.Context, places []*place, wanted []desired
 	return nil
 }
 
-// readMarked reads one IP version of a namespace. A host without the program cannot have
-// chains of ours; that is an error only if one is wanted.
+// readMarked reads one IP version of a namespace. A host without the program, or an agent
+// without the right to use it (CAP_NET_ADMIN), cannot have chains of ours; that is an error only
+// if one is wanted.
 func (h *handler) readMarked(ctx context.Context, space *netns.Space, ipv6 bool, wanted []desired) ([]mine, error) {
 	all, err := h.tool.read(ctx, space, ipv6)
-	if errors.Is(err, ErrNoProgram) && !wants(wanted, ipv6) {
+	if unusable := errors.Is(err, ErrNoProgram) || errors.Is(err, unix.EPERM); unusable && !wants(wanted, ipv6) {
 		return nil, nil
 	}
 	return all.marked(ipv6), err
