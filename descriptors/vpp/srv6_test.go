@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/sr"
+	"go.fd.io/govpp/binapi/sr_types"
 	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -20,15 +22,27 @@ import (
 )
 
 const (
-	sidPrefix = "config/vpp/srv6/v2/localsid/"
-	globalKey = "config/vpp/srv6/v2/srv6-global"
-	secondKey = "config/vpp/v2/interfaces/loop2"
-	loop2     = `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true}`
+	sidPrefix      = "config/vpp/srv6/v2/localsid/"
+	globalKey      = "config/vpp/srv6/v2/srv6-global"
+	policyPrefix   = "config/vpp/srv6/v2/policy/"
+	steeringPrefix = "config/vpp/srv6/v2/steering/"
+	secondKey      = "config/vpp/v2/interfaces/loop2"
+	loop2          = `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true}`
 )
 
 // sidValue returns the key and the value of a local SID.
 func sidValue(address, more string) []string {
 	return []string{sidPrefix + address, fmt.Sprintf(`{"sid":%q,%s}`, address, more)}
+}
+
+// policyValue returns the key and the value of a policy.
+func policyValue(bsid, more string, lists ...string) []string {
+	return []string{policyPrefix + bsid, fmt.Sprintf(`{"bsid":%q,%s,"segment_lists":[%s]}`, bsid, more, strings.Join(lists, ","))}
+}
+
+// steeringValue returns the key and the value of steering.
+func steeringValue(name, bsid, traffic string) []string {
+	return []string{steeringPrefix + name, fmt.Sprintf(`{"name":%q,"policy_bsid":%q,%s}`, name, bsid, traffic)}
 }
 
 // segmentBase are the values that those of segmentRouting need.
@@ -55,6 +69,12 @@ func segmentRouting() []string {
 		sidValue("fd02::9", `"installation_vrf_id":20,"end_function_ad":{"outgoing_interface":"loop1","incoming_interface":"loop2","l3_service_address":"10.0.0.8"}`),
 		sidValue("fd02::a", `"end_function_ad":{"outgoing_interface":"loop1","incoming_interface":"loop2","l3_service_address":"fd00::8"}`),
 		sidValue("fd02::b", `"end_function_ad":{"outgoing_interface":"loop1","incoming_interface":"loop2"}`),
+		policyValue("fd03::1", `"srh_encapsulation":true`, `{"weight":2,"segments":["fd02::1","fd02::2"]}`, `{"segments":["fd02::3"]}`),
+		policyValue("FD03:0::2", `"installation_vrf_id":20`, `{"segments":["fd02::1"]}`),
+		policyValue("fd03::3", `"srh_encapsulation":true,"spray_behaviour":true`, `{"segments":["fd02::1"]}`, `{"segments":["fd02::2"]}`),
+		steeringValue("v4", "fd03:0::1", `"l3_traffic":{"prefix_address":"10.9.0.0/16"}`),
+		steeringValue("v6", "fd03::2", `"l3_traffic":{"installation_vrf_id":20,"prefix_address":"::/0"}`),
+		steeringValue("l2", "fd03::3", `"l2_traffic":{"interface_name":"loop1"}`),
 	)
 }
 
@@ -102,6 +122,80 @@ func TestSegmentRoutingGoes(t *testing.T) {
 		awaitReady(t, a)
 		a.want(true, append(segmentBase(), segmentRouting()...)...)
 		a.want(true)
+		if left := segmentsIn(t, vpp); len(left) > 1 || left["source"] != "::" {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// TestPolicyChanges changes the lists of a policy, which traffic is steered into, and its source
+// address: nothing but lists changes in VPP.
+func TestPolicyChanges(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, append(segmentBase(), segmentRouting()...)...)
+		vpp.Counts()
+		counted := func(what string, want map[string]int) {
+			t.Helper()
+			got := vpp.Counts()
+			maps.DeleteFunc(got, func(name string, _ int) bool {
+				return !strings.HasPrefix(name, "sr_") || strings.HasSuffix(name, "_dump")
+			})
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: VPP was asked %v; expected %v", what, got, want)
+			}
+		}
+		a.want(false, policyValue("fd03::1", `"srh_encapsulation":true`, `{"weight":3,"segments":["fd02::1","fd02::2"]}`, `{"segments":["fd02::4"]}`)...)
+		counted("one weight, one new list, one list less", map[string]int{"sr_policy_mod": 3})
+		a.want(false, globalKey, `{"encap_source_address":"fd01::2"}`)
+		counted("two lists of each of two policies", map[string]int{"sr_set_encap_source": 1, "sr_policy_mod": 8})
+		for key, value := range segmentsIn(t, vpp) {
+			if strings.HasPrefix(key, "source of ") && value != "fd01::2" && key != "source of fd03::2" {
+				t.Errorf("the %s is %s", key, value)
+			}
+		}
+		_, err := a.declare(false, policyValue("fd03::1", `"spray_behaviour":true`, `{"segments":["fd02::1"]}`)...)
+		if err == nil || !strings.Contains(err.Error(), "expected one with srh_encapsulation") {
+			t.Errorf("the error is %v", err)
+		}
+		a.want(false, policyValue("fd03::1", `"srh_encapsulation":true`, `{"segments":["fd02::1"]}`)...)
+		a.awaitState(steeringPrefix+"v4", scheduler.Configured)
+	})
+}
+
+// TestSteeringOfDeletedInterfaces has somebody else delete an interface whose frames are steered.
+// The next interface with its index keeps its frames.
+func TestSteeringOfDeletedInterfaces(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		values := slices.Concat([]string{loopKey, loop}, policyValue("fd03::1", `"srh_encapsulation":true`, `{"segments":["fd02::1"]}`),
+			steeringValue("l2", "fd03::1", `"l2_traffic":{"interface_name":"loop1"}`))
+		a.want(true, values...)
+		vpp.Ask(vpp.Dial(), &vppif.DeleteLoopback{SwIfIndex: 1}, &vppif.DeleteLoopbackReply{})
+		a.want(true, slices.Concat([]string{secondKey, loop2}, values[2:])...)
+		a.expectState(steeringPrefix+"l2", scheduler.Pending)
+		if has := segmentsIn(t, vpp); has["steering loop2"] != "" {
+			t.Errorf("VPP has %v", has)
+		}
+		a.want(true, values...)
+		a.expectState(steeringPrefix+"l2", scheduler.Configured)
+	})
+}
+
+// TestSegmentsOfEarlierAgents starts an agent with other values, which remembers those of the
+// earlier one: VPP is left with the new ones, although it knows neither names nor owners.
+func TestSegmentsOfEarlierAgents(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		notes := notebook{}
+		a := startAgentWith(t, vpp.Socket, nil, notes)
+		awaitReady(t, a)
+		a.want(true, append(segmentBase(), segmentRouting()...)...)
+		a.stop()
+		a = startAgentWith(t, vpp.Socket, nil, notes)
+		awaitReady(t, a)
+		a.want(true, segmentBase()...)
 		if left := segmentsIn(t, vpp); len(left) > 1 || left["source"] != "::" {
 			t.Errorf("left behind: %v", left)
 		}
@@ -177,17 +271,22 @@ func TestOneSIDPerAddress(t *testing.T) {
 		return fmt.Sprintf(ad, `,"l3_service_address":"`+address+`"`)
 	}
 	pairs := map[string][2][]string{
-		"spelling":  {sidValue("fd02::1", `"base_end_function":{}`), sidValue("fd02:0::1", `"base_end_function":{}`)},
-		"table":     {sidValue("fd02::1", `"base_end_function":{}`), sidValue("FD02::1", `"installation_vrf_id":20,"base_end_function":{}`)},
-		"services":  {sidValue("fd02::1", service("10.0.0.1")), sidValue("fd02::2", service("10.0.0.2"))},
-		"frames":    {sidValue("fd02::1", fmt.Sprintf(ad, "")), sidValue("fd02::2", fmt.Sprintf(ad, ""))},
-		"to bridge": {sidValue("fd02::1", fmt.Sprintf(ad, "")), {"config/vpp/l2/v2/xconnect/loop2", `{"receive_interface":"loop2","transmit_interface":"loop1"}`}},
+		"spelling":   {sidValue("fd02::1", `"base_end_function":{}`), sidValue("fd02:0::1", `"base_end_function":{}`)},
+		"table":      {sidValue("fd02::1", `"base_end_function":{}`), sidValue("FD02::1", `"installation_vrf_id":20,"base_end_function":{}`)},
+		"BSIDs":      {policyValue("fd03::1", `"spray_behaviour":true`, `{"segments":["fd02::1"]}`), policyValue("fd03:0::1", `"installation_vrf_id":20`, `{"segments":["fd02::1"]}`)},
+		"SID, BSID":  {sidValue("fd02::1", `"base_end_function":{}`), policyValue("fd02::1", `"spray_behaviour":true`, `{"segments":["fd02::2"]}`)},
+		"traffic":    {steeringValue("a", "fd03::9", `"l3_traffic":{"prefix_address":"10.9.0.0/16"}`), steeringValue("b", "fd03::9", `"l3_traffic":{"prefix_address":"10.9.0.1/16"}`)},
+		"address":    {sidValue("fd02::1", `"base_end_function":{}`), steeringValue("b", "fd03::9", `"l3_traffic":{"prefix_address":"fd02::1/128"}`)},
+		"L2 traffic": {steeringValue("a", "fd03::9", `"l2_traffic":{"interface_name":"loop2"}`), sidValue("fd02::1", fmt.Sprintf(ad, ""))},
+		"services":   {sidValue("fd02::1", service("10.0.0.1")), sidValue("fd02::2", service("10.0.0.2"))},
+		"frames":     {sidValue("fd02::1", fmt.Sprintf(ad, "")), sidValue("fd02::2", fmt.Sprintf(ad, ""))},
+		"to bridge":  {sidValue("fd02::1", fmt.Sprintf(ad, "")), {"config/vpp/l2/v2/xconnect/loop2", `{"receive_interface":"loop2","transmit_interface":"loop1"}`}},
 	}
 	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
 		a := startAgent(t, vpp.Socket)
 		awaitReady(t, a)
 		for name, pair := range pairs {
-			a.want(true, segmentBase()...)
+			a.want(true, append(segmentBase(), policyValue("fd03::9", `"srh_encapsulation":true`, `{"segments":["fd02::9"]}`)...)...)
 			a.want(false, pair[0]...)
 			if _, err := a.declare(false, pair[1]...); !errors.Is(err, scheduler.ErrInvalid) {
 				t.Errorf("%s: the error is %v", name, err)
@@ -210,7 +309,7 @@ func TestOneSIDPerAddress(t *testing.T) {
 func segmentConfigurations() map[string][]string {
 	swapped := segmentRouting()
 	for i := 1; i < len(swapped); i += 2 {
-		swapped[i] = strings.NewReplacer("loop1", "loop2", "loop2", "loop1", "fd00::9", "fd00::7", "10.0.0", "10.0.1").Replace(swapped[i])
+		swapped[i] = strings.NewReplacer("loop1", "loop2", "loop2", "loop1", "fd00::9", "fd00::7", "10.0.0", "10.0.1", `"weight":2`, `"weight":5`, `["fd02::2"]`, `["fd02::4"]`, "fd01::1", "fd01::7", "::/0", "fd09::/64", `"srh_encapsulation":true,"spray`, `"srh_encapsulation":true,"installation_vrf_id":20,"spray`).Replace(swapped[i])
 	}
 	return map[string][]string{
 		"nothing":      nil,
@@ -221,6 +320,11 @@ func segmentConfigurations() map[string][]string {
 		"functions": slices.Concat(segmentBase(), sidValue("fd02::1", `"end_function_dx2":{"outgoing_interface":"loop1"}`),
 			sidValue("fd02::2", `"base_end_function":{}`), sidValue("fd02::4", `"installation_vrf_id":20,"end_function_dt4":{}`),
 			sidValue("fd02::9", `"base_end_function":{}`), sidValue("fd02::7", `"end_function_ad":{"outgoing_interface":"loop2","incoming_interface":"loop1"}`)),
+		"other kinds": slices.Concat(segmentBase(), policyValue("fd03::1", `"spray_behaviour":true`, `{"segments":["fd02::1"]}`), sidValue("fd03::2", `"base_end_function":{}`),
+			policyValue("fd02::1", `"srh_encapsulation":true`, `{"segments":["fd02::5","fd02::6"]}`), steeringValue("v4", "fd02::1", `"l2_traffic":{"interface_name":"loop2"}`),
+			steeringValue("l2", "fd02::1", `"l3_traffic":{"prefix_address":"10.9.0.0/16"}`), steeringValue("v6", "fd03::1", `"l3_traffic":{"prefix_address":"fd08::/64"}`)),
+		"less": slices.Concat(segmentBase(), policyValue("fd03::1", `"srh_encapsulation":true`, `{"segments":["fd02::3"]}`), policyValue("fd03::3", `"srh_encapsulation":true`, `{"segments":["fd02::3"]}`),
+			steeringValue("l2", "fd03::1", `"l2_traffic":{"interface_name":"loop1"}`)),
 	}
 }
 
@@ -331,6 +435,38 @@ func segmentsIn(t *testing.T, vpp *simulated.VPP) map[string]string {
 	for _, d := range links {
 		names[uint32(d.SwIfIndex)] = d.Tag
 	}
+	policies, err := conn.Dump[sr.SrPoliciesWithSlIndexDetails](t.Context(), c, &sr.SrPoliciesWithSlIndexDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range policies {
+		var lists []string
+		for _, l := range d.SidLists {
+			lists = append(lists, fmt.Sprint(l.Weight, l.Sids[:l.NumSids]))
+		}
+		slices.Sort(lists)
+		out["policy "+d.Bsid.String()] = fmt.Sprint(d.FibTable, d.IsEncap, d.IsSpray, lists)
+	}
+	if c.Has(&sr.SrPoliciesV2Dump{}) {
+		told, err := conn.Dump[sr.SrPoliciesV2Details](t.Context(), c, &sr.SrPoliciesV2Dump{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range told {
+			out["source of "+d.Bsid.String()] = d.EncapSrc.String()
+		}
+	}
+	steered, err := conn.Dump[sr.SrSteeringPolDetails](t.Context(), c, &sr.SrSteeringPolDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range steered {
+		what := fmt.Sprint("steering ", d.FibTable, " ", d.Prefix)
+		if d.TrafficType == sr_types.SR_STEER_API_L2 {
+			what = "steering " + names[uint32(d.SwIfIndex)]
+		}
+		out[what] = d.Bsid.String()
+	}
 	for _, d := range sids {
 		// The number is that of a table or of an interface. Those of interfaces change.
 		name := names[d.XconnectIfaceOrVrfTable]
@@ -352,6 +488,24 @@ func deleteSegments(t *testing.T, vpp *simulated.VPP) {
 	}
 	for _, d := range sids {
 		vpp.Ask(c, &sr.SrLocalsidAddDel{IsDel: true, Localsid: d.Addr, FibTable: d.FibTable}, &sr.SrLocalsidAddDelReply{})
+	}
+	steered, err := conn.Dump[sr.SrSteeringPolDetails](t.Context(), c, &sr.SrSteeringPolDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range steered {
+		if d.TrafficType == sr_types.SR_STEER_API_IPV6 {
+			d.Prefix.Address.Af = ip_types.ADDRESS_IP6 // VPP has taken ::/0 for an IPv4 network
+		}
+		q := &sr.SrSteeringAddDel{IsDel: true, TrafficType: d.TrafficType, TableID: d.FibTable, Prefix: d.Prefix, SwIfIndex: d.SwIfIndex}
+		vpp.Ask(c, q, &sr.SrSteeringAddDelReply{})
+	}
+	policies, err := conn.Dump[sr.SrPoliciesWithSlIndexDetails](t.Context(), c, &sr.SrPoliciesWithSlIndexDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range policies {
+		vpp.Ask(c, &sr.SrPolicyDel{BsidAddr: d.Bsid}, &sr.SrPolicyDelReply{})
 	}
 	vpp.Ask(c, &sr.SrSetEncapSource{}, &sr.SrSetEncapSourceReply{})
 }

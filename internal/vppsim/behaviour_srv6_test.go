@@ -3,14 +3,18 @@ package vppsim_test
 import (
 	"context"
 	"net/netip"
+	"reflect"
 	"strings"
 
 	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/sr"
 	"go.fd.io/govpp/binapi/sr_types"
 	"go.fd.io/govpp/binapi/vlib"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
 func sid(text string) ip_types.IP6Address { return netip.MustParseAddr(text).As16() }
@@ -152,6 +156,8 @@ func segmentRows() []row {
 			v.localSID(&sr.SrLocalsidAddDel{Localsid: sid("fd08::1"), Behavior: end}, routed)
 			v.localSID(&sr.SrLocalsidAddDel{Localsid: sid("fd08::2"), Behavior: end}, 0)
 		}},
+		{"segment policies", segmentPolicies},
+		{"steering into segment policies", segmentSteering},
 		{"End.AD", func(v *vpp) {
 			i, j := v.loop(), v.loop()
 			name := func(i index) string { return strings.TrimRight(v.details(i).InterfaceName, "\x00") }
@@ -196,4 +202,184 @@ func segmentRows() []row {
 			v.localSID(&sr.SrLocalsidAddDel{IsDel: true, Localsid: sid("fd09::1")}, 0)
 		}},
 	}
+}
+
+// The return values of policies.
+const (
+	noPolicy     api.VPPApiError = -1
+	policyExists api.VPPApiError = -12
+	noBSIDTable  api.VPPApiError = -13
+	lastList     api.VPPApiError = -21
+)
+
+// segmentList returns a list in the form of messages.
+func segmentList(weight uint32, segments ...string) (out sr.Srv6SidList) {
+	out.Weight, out.NumSids = weight, uint8(len(segments))
+	for i, s := range segments {
+		out.Sids[i] = sid(s)
+	}
+	return out
+}
+
+// addPolicy makes a policy, for the time of the row.
+func (v *vpp) addPolicy(q *sr.SrPolicyAdd, want api.VPPApiError) {
+	v.Helper()
+	v.call("sr_policy_add", want, q, &sr.SrPolicyAddReply{})
+	if want == 0 {
+		v.Cleanup(func() {
+			_ = v.Call(context.WithoutCancel(v.Context()), &sr.SrPolicyDel{BsidAddr: q.BsidAddr}, &sr.SrPolicyDelReply{}) // the row may have deleted it
+		})
+	}
+}
+
+// segmentPolicies makes policies, and changes the lists of one.
+func segmentPolicies(v *vpp) {
+	const add, del, mod = sr_types.SR_POLICY_OP_API_ADD, sr_types.SR_POLICY_OP_API_DEL, sr_types.SR_POLICY_OP_API_MOD
+	v.table6(7)
+	lists := func(bsid string) (out []sr.Srv6SidListWithSlIndex) {
+		for _, d := range dump[sr.SrPoliciesWithSlIndexDetails](v, &sr.SrPoliciesWithSlIndexDump{}) {
+			if d.Bsid == sid(bsid) {
+				out = d.SidLists
+			}
+		}
+		return out
+	}
+	change := func(op sr_types.SrPolicyOp, list uint32, to sr.Srv6SidList, want api.VPPApiError) {
+		v.Helper()
+		v.call("sr_policy_mod", want, &sr.SrPolicyMod{BsidAddr: sid("fd0a::1"), Operation: op, SlIndex: list, Sids: to}, &sr.SrPolicyModReply{})
+	}
+	source := func(bsid string) (out string) {
+		for _, d := range dump[sr.SrPoliciesV2Details](v, &sr.SrPoliciesV2Dump{}) {
+			if d.Bsid == sid(bsid) {
+				out = d.EncapSrc.String()
+			}
+		}
+		return out
+	}
+	setSource := func(to string) {
+		v.call("sr_set_encap_source", 0, &sr.SrSetEncapSource{EncapsSource: sid(to)}, &sr.SrSetEncapSourceReply{})
+	}
+	v.Cleanup(func() {
+		_ = v.Call(context.WithoutCancel(v.Context()), &sr.SrSetEncapSource{}, &sr.SrSetEncapSourceReply{}) // usually unset
+	})
+	setSource("fd00::1")
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::1"), IsEncap: true, Sids: segmentList(3, "fd0b::1", "fd0b::2")}, 0)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::1"), Sids: segmentList(3, "fd0b::1")}, policyExists)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::1"), FibTable: 7, Sids: segmentList(3, "fd0b::1")}, policyExists)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::2"), FibTable: 7, IsSpray: true, Sids: segmentList(^uint32(0), "fd0b::1")}, 0)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::3"), FibTable: 9999, Sids: segmentList(1, "fd0b::1")}, noBSIDTable)
+	v.localSID(&sr.SrLocalsidAddDel{Localsid: sid("fd0a::1"), Behavior: sr_types.SR_BEHAVIOR_API_END}, routed)
+	v.localSID(&sr.SrLocalsidAddDel{Localsid: sid("fd0a::4"), Behavior: sr_types.SR_BEHAVIOR_API_END}, 0)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::4"), Sids: segmentList(1, "fd0b::1")}, policyExists)
+	if got := lists("fd0a::2"); len(got) != 1 || got[0].Weight != 1 || got[0].NumSids != 1 {
+		v.Errorf("the other one has %+v", got)
+	}
+
+	first := lists("fd0a::1")
+	if len(first) != 1 || first[0].Weight != 3 || first[0].NumSids != 2 || first[0].Sids[1] != sid("fd0b::2") {
+		v.Errorf("it has %+v", first)
+	}
+	change(del, first[0].SlIndex, sr.Srv6SidList{}, lastList)
+	setSource("fd00::2")
+	if got := source("fd0a::1"); got != "fd00::1" {
+		v.Errorf("its source is %s; expected the one when it was made", got)
+	}
+	change(add, 0, segmentList(0, "fd0b::3"), 0)
+	if got := source("fd0a::1"); got != "fd00::2" {
+		v.Errorf("its source is %s; expected that of its newest list", got)
+	}
+	change(add, 0, segmentList(5, "fd0b::3"), 0) // the same segments
+	change(mod, first[0].SlIndex, segmentList(9), 0)
+	change(del, first[0].SlIndex, sr.Srv6SidList{}, 0)
+	change(sr_types.SR_POLICY_OP_API_NONE, 0, sr.Srv6SidList{}, noPolicy)
+	left := lists("fd0a::1")
+	if len(left) != 2 || left[0].Weight+left[1].Weight != 5 || left[0].Sids[0] != sid("fd0b::3") {
+		v.Errorf("it has %+v", left)
+	}
+	v.call("sr_policy_del", 0, &sr.SrPolicyDel{BsidAddr: sid("fd0a::1")}, &sr.SrPolicyDelReply{})
+	v.call("sr_policy_del", noPolicy, &sr.SrPolicyDel{BsidAddr: sid("fd0a::1")}, &sr.SrPolicyDelReply{})
+	if got := lists("fd0a::2"); len(got) != 1 {
+		v.Errorf("the other one has %+v", got)
+	}
+}
+
+// The return values of steering.
+const (
+	badTraffic  api.VPPApiError = -1
+	nowhere     api.VPPApiError = -2
+	notHardware api.VPPApiError = -3
+	notSteered  api.VPPApiError = -4
+	noHeader    api.VPPApiError = -5
+)
+
+// segmentSteering steers packets and frames.
+func segmentSteering(v *vpp) {
+	const l2, v4, v6 = sr_types.SR_STEER_API_L2, sr_types.SR_STEER_API_IPV4, sr_types.SR_STEER_API_IPV6
+	i := v.loop()
+	v.table6(7)
+	v.table(7, "")
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::1"), IsEncap: true, Sids: segmentList(1, "fd0b::1")}, 0)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::2"), Sids: segmentList(1, "fd0b::1")}, 0)
+	steer := func(del bool, bsid string, kind sr_types.SrSteer, table uint32, prefix string, at index, want api.VPPApiError) {
+		v.Helper()
+		q := &sr.SrSteeringAddDel{IsDel: del, BsidAddr: sid(bsid), TrafficType: kind, TableID: table, SwIfIndex: at, Prefix: vppwire.Prefix(netip.MustParsePrefix(prefix))}
+		v.call("sr_steering_add_del", want, q, &sr.SrSteeringAddDelReply{})
+		if want == 0 && !del {
+			v.Cleanup(func() {
+				q := *q
+				q.IsDel = true
+				_ = v.Call(context.WithoutCancel(v.Context()), &q, &sr.SrSteeringAddDelReply{}) // the row may have deleted it
+			})
+		}
+	}
+	steer(false, "fd0a::9", v6, 0, "fd0c::/64", none, nowhere)
+	steer(false, "fd0a::2", v4, 0, "10.9.0.0/16", none, noHeader)
+	steer(false, "fd0a::2", l2, 0, "0.0.0.0/0", i, noHeader)
+	steer(false, "fd0a::1", l2, 0, "0.0.0.0/0", unknown, api.INVALID_SW_IF_INDEX)
+	steer(false, "fd0a::1", 0, 0, "0.0.0.0/0", i, badTraffic)
+	steer(true, "::", v6, 0, "fd0c::/64", none, notSteered)
+	steer(false, "fd0a::2", v6, 0, "fd0c::/64", none, 0)
+	steer(false, "fd0a::1", v6, 7, "fd0c::/64", none, 0)
+	steer(false, "fd0a::1", v6, 7, "::/0", none, 0)
+	steer(false, "fd0a::1", v4, 7, "10.9.0.0/16", none, 0)
+	steer(false, "fd0a::1", l2, 0, "0.0.0.0/0", i, 0)
+	steer(false, "fd0a::1", v6, 0, "fd0c::/64", none, 0)   // goes into the other policy
+	steer(false, "fd0a::2", v4, 7, "10.9.0.0/16", none, 0) // VPP does not look at the policy here
+	type line struct {
+		bsid   string
+		table  uint32
+		prefix string
+	}
+	want := map[sr_types.SrSteer][]line{v4: {{"fd0a::2", 7, "10.9.0.0/16"}}, v6: {{"fd0a::1", 0, "fd0c::/64"}, {"fd0a::1", 7, "fd0c::/64"}, {"fd0a::1", 7, "0.0.0.0/0"}}}
+	got := map[sr_types.SrSteer][]line{}
+	for _, d := range dump[sr.SrSteeringPolDetails](v, &sr.SrSteeringPolDump{}) {
+		if d.TrafficType != l2 {
+			got[d.TrafficType] = append(got[d.TrafficType], line{d.Bsid.String(), d.FibTable, vppwire.PrefixOf(d.Prefix).String()})
+		} else if d.SwIfIndex != i || d.Bsid != sid("fd0a::1") {
+			v.Errorf("there is %+v", d)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		v.Errorf("there is %v; expected %v", got, want)
+	}
+	var sub vppif.CreateVlanSubifReply
+	v.call("create_vlan_subif", 0, &vppif.CreateVlanSubif{SwIfIndex: i, VlanID: 5}, &sub)
+	v.Cleanup(func() {
+		_ = v.Call(context.WithoutCancel(v.Context()), &vppif.DeleteSubif{SwIfIndex: sub.SwIfIndex}, &vppif.DeleteSubifReply{}) // may be gone with its parent
+	})
+	steer(false, "fd0a::1", l2, 0, "0.0.0.0/0", sub.SwIfIndex, notHardware)
+	if err := v.Call(v.Context(), &vppif.DeleteSubif{SwIfIndex: sub.SwIfIndex}, &vppif.DeleteSubifReply{}); err != nil {
+		v.Error(err)
+	}
+	if err := v.delete(i); err != nil {
+		v.Error(err)
+	}
+	steer(true, "::", l2, 0, "0.0.0.0/0", i, api.INVALID_SW_IF_INDEX)
+	next := v.loop()
+	if next != i {
+		v.Fatalf("the next interface has index %d; expected %d", next, i)
+	}
+	steer(true, "::", l2, 0, "0.0.0.0/0", i, 0) // it has stayed
+	steer(true, "::", v6, 7, "::/0", none, 0)
+	steer(true, "::", v6, 7, "::/0", none, notSteered)
 }

@@ -31,6 +31,8 @@ const (
 	ACLParts    = "vpp/acl/"
 	ABFParts    = "vpp/abf/"
 	SPDParts    = "vpp/spd/"
+	// SRv6Policies begins the keys of policies of segment routing.
+	SRv6Policies = "config/vpp/srv6/v2/policy/"
 	// NAT44Global is the key of NAT44 itself.
 	NAT44Global = "config/vpp/nat/v2/nat44-global"
 	// NATEndpointDependent is the key of a property of NAT44: it is endpoint-dependent.

@@ -54,9 +54,15 @@ func sourceOf(v *srv6.SRv6Global) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// setSource sets the source address (VPP sr_set_encap_source).
+// setSource sets the source address (VPP sr_set_encap_source), also in existing policies.
 func (h *handler) setSource(ctx context.Context, source netip.Addr) error {
-	return h.API.Call(ctx, &sr.SrSetEncapSource{EncapsSource: source.As16()}, &sr.SrSetEncapSourceReply{})
+	h.policies.changing.Lock()
+	defer h.policies.changing.Unlock()
+	err := h.API.Call(ctx, &sr.SrSetEncapSource{EncapsSource: source.As16()}, &sr.SrSetEncapSourceReply{})
+	if err != nil {
+		return err
+	}
+	return h.renew(ctx)
 }
 
 // source reads the source address. Only the command line tells it.

@@ -43,6 +43,14 @@ func (h *handler) localSIDDescriptor() scheduler.Descriptor[*srv6.LocalSID, stru
 		},
 		Dependencies: dependenciesOfSID,
 		Claims:       claimsOfSID,
+		Resolve: func(_ string, v *srv6.LocalSID) *srv6.LocalSID {
+			if spelling.Canonical(v.GetSid()) == v.GetSid() {
+				return v
+			}
+			v = proto.CloneOf(v)
+			v.Sid = spelling.Canonical(v.GetSid())
+			return v
+		},
 
 		Create: h.createSID,
 		Delete: h.deleteSID,

@@ -1,5 +1,5 @@
-// Package srv6 implements VPP's segment routing over IPv6 (RFC 8754, RFC 8986): local SIDs
-// and the source address of encapsulated packets.
+// Package srv6 implements VPP's segment routing over IPv6 (RFC 8754, RFC 8986): local SIDs,
+// policies, steering into policies, and the source address of encapsulated packets.
 //
 //	err := srv6.Register(s, srv6.Options{API: manager, Interfaces: links, ...})
 //
@@ -13,7 +13,17 @@
 //	look up in a table that is missing                | dies at the next dump
 //	End.AD with an interface that is missing          | makes End instead, and reports an error
 //	take frames from an interface that is no Ethernet | dies, or changes another interface
+//	delete a policy with a table that is gone         | dies
+//	steer packets in a table that is missing          | dies, also when that is to end
+//	steer frames or IPv4 packets into another policy  | does not check whether it has an outer header
+//	add a list without segments                       | dies
+//	delete a list that a policy does not have         | reads beyond its lists
 //	delete a local SID made as "address X"            | does not find it, unless "prefix X/128" made it
+//
+// The source address is written into the header of a segment list when that is added, so a new
+// address does not reach existing policies. The global descriptor then makes their lists anew:
+// new lists come before the old ones go. From 23.06 on, VPP tells the address that a policy has,
+// so one that was missed, because the agent ended, is found when VPP is read back.
 //
 // No message tells some of the state. The descriptors read pages of the command line instead,
 // whose format is the same in all releases from 22.02 to 26.06:
@@ -35,6 +45,9 @@
 //	sidread.go    | local SIDs: Retrieve
 //	page.go       | the command line of VPP
 //	global.go     | source address
+//	policy.go     | policies: validation, and when two are the same
+//	policyverbs.go | policies: verbs and Retrieve
+//	steering.go   | steering
 //
 // Tests run against a simulated VPP, which is itself tested against a real one.
 package srv6
@@ -59,6 +72,8 @@ import (
 const (
 	GlobalName   = "vpp-srv6-global"
 	LocalSIDName = "vpp-sr-localsid"
+	PolicyName   = "vpp-sr-policy"
+	SteeringName = "vpp-sr-steering"
 )
 
 // ErrNotFound reports that a required interface or table does not exist in VPP. The scheduler
@@ -73,15 +88,21 @@ type Options struct {
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
-type handler struct{ Options }
+type handler struct {
+	Options
+	policies policies
+	steered  steered
+}
 
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
-	h := &handler{o}
+	h := &handler{Options: o}
 	group := s.Group(o.Southbound)
 	_, errGlobal := scheduler.Register(group, h.globalDescriptor())
 	_, errSID := scheduler.Register(group, h.localSIDDescriptor())
-	return errors.Join(errGlobal, errSID)
+	_, errPolicy := scheduler.Register(group, h.policyDescriptor())
+	_, errSteering := scheduler.Register(group, h.steeringDescriptor())
+	return errors.Join(errGlobal, errSID, errPolicy, errSteering)
 }
 
 // faults collects the invalid fields of a value.

@@ -6,6 +6,10 @@
 //	deletion of a local SID, with a table that does not exist
 //	a local SID that looks up in a table that does not exist (the real one dies at the next dump)
 //	frames of an interface that is not Ethernet, for End.AD
+//	a segment list without segments
+//	deletion of a policy whose table does not exist any more
+//	steering of packets in a table that does not exist
+//	steering of the frames of an interface that is not Ethernet, before 26.06
 //
 // Its return values are small negative numbers of its own, which mean something else in
 // api_errno.h. For example, -2 stands for "no such local SID" and not for a bad interface.
@@ -63,17 +67,16 @@ type plugin struct {
 	tables *ip.IP
 	source ip_types.IP6Address
 	sids   []*localSID // in the order of VPP's pool: a free place is used again
+
+	policies policies
+	steered  []*steering
 }
 
 // New adds the plugin.
 func New(vpp *core.VPP, tables *ip.IP) {
 	p := &plugin{vpp: vpp, tables: tables}
 	vpp.Register(core.Plugin{
-		Messages: []core.Message{
-			core.Call(p.setSource),
-			core.Call(p.changeSID),
-			core.Dump(p.dumpSIDs),
-		},
+		Messages: append(append(p.policyMessages(), p.steeringMessages()...), core.Call(p.setSource), core.Call(p.changeSID), core.Dump(p.dumpSIDs)),
 		Pages: map[string]func() string{
 			"show sr encaps source addr":  p.showSource,
 			"show sr localsids":           p.showSIDs,
@@ -162,6 +165,11 @@ func (p *plugin) find(key sidKey) int {
 func (p *plugin) isRouted(table uint32, a netip.Addr) bool {
 	for _, s := range p.sids {
 		if s != nil && s.table == table && s.sid == a {
+			return true
+		}
+	}
+	for _, one := range p.policies.all {
+		if one.table == table && one.bsid == a {
 			return true
 		}
 	}
