@@ -92,6 +92,7 @@ func features() []feature {
 		of("IPsec interface", &ipsec.IpsecItfCreate{}),
 		of("IPsec association", &ipsec.IpsecSadEntryAdd{}),
 		of("WireGuard interface", &wireguard.WireguardInterfaceCreate{}),
+		of("WireGuard peer", &wireguard.WireguardPeerAdd{}),
 		of("RDMA interface", &rdma.RdmaCreateV4{}, &rdma.RdmaCreateV3{}),
 		of("VMXNET3 interface", &vmxnet3.Vmxnet3Create{}),
 		of("DHCP client", &dhcp.DHCPClientDetails{}),

@@ -25,7 +25,11 @@ func TestREADMEs(t *testing.T) {
 			"ipsec/README.md",
 			"srv6/README.md",
 			"nat/README.md",
+			"wireguard/README.md",
 		} {
+			if file == "wireguard/README.md" && strings.HasSuffix(t.Name(), "/22.02") {
+				continue // that release has other messages for peers
+			}
 			values := shownIn(t, file)
 			a.want(true, values...)
 			for i := 0; i < len(values); i += 2 {

@@ -26,6 +26,7 @@ func resyncInSync(t *testing.T, vpp *simulated.VPP) {
 	all := append(network(), waiting()...)
 	if vpp.Sim == nil || vpp.Sim.Release() != "22.02" {
 		all = append(all, tablesOfNAT()...)
+		all = append(all, wireguardKey, wireguardLink, peerKey, peerValue(peerAt))
 	}
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
@@ -230,7 +231,9 @@ func TestResyncCoversEveryDescriptor(t *testing.T) {
 	_, socket := startSim(t)
 	a := startAgent(t, socket)
 	awaitReady(t, a)
-	a.want(true, slices.Concat(network(), waiting(), tablesOfNAT())...)
+	peer := []string{wireguardKey, wireguardLink, peerKey, peerValue(peerAt)}
+	a.want(true, slices.Concat(network(), waiting(), tablesOfNAT(), peer)...)
+	a.awaitState(keys.WireguardPeerState(peerName, keys.WireguardHandshake), scheduler.Obtained) // VPP tells it afterwards
 	has := map[string]bool{}
 	for _, st := range a.sched.Statuses("") {
 		has[st.Descriptor] = true

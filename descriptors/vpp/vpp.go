@@ -6,8 +6,8 @@
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
 // cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
-// dns (the DNS cache), ipfix (the export of flows), ipsec, nat (NAT44), srv6 (segment routing) and l3 (VRF tables and
-// routes). Run keeps the connection. Without a
+// dns (the DNS cache), ipfix (the export of flows), ipsec, nat (NAT44), srv6 (segment routing), wireguard
+// (its peers) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -26,6 +26,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/dhcp"
 	vppif "go.fd.io/govpp/binapi/interface"
+	vppwg "go.fd.io/govpp/binapi/wireguard"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/abf"
@@ -42,6 +43,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/srv6"
 	"github.com/keyplane/keyplane/descriptors/vpp/stn"
 	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
+	"github.com/keyplane/keyplane/descriptors/vpp/wireguard"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -87,6 +89,7 @@ type Plugin struct {
 	api     conn.API // the manager, with names for tags
 	links   iface.Index
 	events  *iface.Events
+	peers   *wireguard.Peers
 
 	statsSocket string
 	proxied     bool      // govpp.conf enables Proxy
@@ -118,6 +121,8 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Events: map[api.Message]func([]byte){
 			&vppif.SwInterfaceEvent{}: func(m []byte) { p.events.Take(m) },
 			&dhcp.DHCPComplEvent{}:    func(m []byte) { p.events.TakeLease(m) },
+
+			&vppwg.WireguardPeerEvent{}: func(m []byte) { p.peers.Take(m) },
 		},
 		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
@@ -139,6 +144,10 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	p.peers, err = wireguard.Register(s, wireguard.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := ipsec.Register(s, ipsec.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
@@ -206,5 +215,6 @@ func (p *Plugin) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.manager.Run(ctx) })
 	group.Go(func() error { return p.events.Run(ctx) })
+	group.Go(func() error { return p.peers.Run(ctx) })
 	return group.Wait()
 }

@@ -48,6 +48,7 @@ func TestBehaviour(t *testing.T) {
 		"IPsec":           ipsecRows(),
 		"segment routing": segmentRows(),
 		"flows":           flowRows(),
+		"WireGuard":       wireguardRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

@@ -34,8 +34,8 @@ import (
 )
 
 // register makes all plugins of one VPP. A new plugin is one line here. It returns the
-// DHCP clients, which Sim.Lease needs.
-func register(vpp *core.VPP) *dhcp.Clients {
+// DHCP clients, which Sim.Lease needs, and the WireGuard peers, which Sim.Meet needs.
+func register(vpp *core.VPP) (*dhcp.Clients, *wireguard.Peers) {
 	tables := ip.New(vpp)
 	switching := l2.New(vpp)
 
@@ -66,7 +66,6 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	gre.New(vpp, tables)
 	ipip.New(vpp, tables)
 	ipsec.New(vpp, tables)
-	wireguard.New(vpp)
 
-	return dhcp.New(vpp, tables)
+	return dhcp.New(vpp, tables), wireguard.New(vpp)
 }

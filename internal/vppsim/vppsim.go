@@ -22,6 +22,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/dhcp"
+	"github.com/keyplane/keyplane/internal/vppsim/wireguard"
 )
 
 // Options are the options of a Sim; see core.Options.
@@ -37,13 +38,15 @@ func Releases() []string { return core.Releases() }
 type Sim struct {
 	*core.Server
 
-	dhcp *dhcp.Clients // of the VPP that runs now; guarded by Server.Do
+	// Both are of the VPP that runs now; guarded by Server.Do.
+	dhcp  *dhcp.Clients
+	peers *wireguard.Peers
 }
 
 // New returns a Sim that does nothing before Start. An unknown release or plugin is an error.
 func New(o Options) (*Sim, error) {
 	s := &Sim{}
-	server, err := core.NewServer(o, func(vpp *core.VPP) { s.dhcp = register(vpp) })
+	server, err := core.NewServer(o, func(vpp *core.VPP) { s.dhcp, s.peers = register(vpp) })
 	if err != nil {
 		return nil, err
 	}
@@ -57,5 +60,14 @@ func New(o Options) (*Sim, error) {
 func (s *Sim) Lease(tag string, address netip.Prefix, router netip.Addr) error {
 	var err error
 	s.Do(func() { err = s.dhcp.Lease(tag, address, router) })
+	return err
+}
+
+// Meet has the WireGuard peer with a public key (in base64) answer from an endpoint: the tunnel is
+// established, and VPP sends to that endpoint. The zero AddrPort ends the session. An unknown
+// public key is an error.
+func (s *Sim) Meet(public string, from netip.AddrPort) error {
+	var err error
+	s.Do(func() { err = s.peers.Meet(public, from) })
 	return err
 }

@@ -413,6 +413,36 @@ func (p TwiceNATPool) Has(a netip.Addr) bool {
 // NATVRF is the key of a table of VRFs that translations from one VRF may lead to.
 func NATVRF(id uint32) string { return natVRFs + strconv.FormatUint(uint64(id), 10) }
 
+// WireguardPeers begins the keys of the states of WireGuard peers.
+const WireguardPeers = "vpp/wg/peer/"
+
+// States of a WireGuard peer.
+const (
+	WireguardHandshake   = "HANDSHAKE"   // no session yet, or it has ended
+	WireguardEstablished = "ESTABLISHED" // packets can pass
+	WireguardDead        = "DEAD"        // VPP has given it up
+)
+
+// wireguardState stands between the name of a peer and its state.
+const wireguardState = "/state/"
+
+// WireguardPeerState is the key that tells the state of a peer. Its name is that of the value:
+// "wg1/endpoint/10.0.0.1/51820".
+func WireguardPeerState(peer, state string) string {
+	return WireguardPeers + or(peer) + wireguardState + state
+}
+
+// ParseWireguardPeerState reads a key of WireguardPeerState.
+func ParseWireguardPeerState(key string) (peer, state string, ok bool) {
+	rest, ok := strings.CutPrefix(key, WireguardPeers)
+	at := strings.LastIndex(rest, wireguardState)
+	if !ok || at <= 0 {
+		return "", "", false
+	}
+	peer, state = rest[:at], rest[at+len(wireguardState):]
+	return peer, state, state == WireguardHandshake || state == WireguardEstablished || state == WireguardDead
+}
+
 // PartIn returns the part of an interface's name that makes the keys of its derived
 // values ambiguous, or "".
 func PartIn(name string) string {

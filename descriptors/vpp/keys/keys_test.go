@@ -16,7 +16,7 @@ func FuzzParse(f *testing.F) {
 		HasAddress("a/b"), LinkState("a", true), LinkState("a", false), RxModes("a/b"), RxPlacement("a/b", 7), "vpp/interface/a/rx-placement/queue/07",
 		BondMember("a", "b/c"), BridgeInterface("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
 		ACLInterface{"a", true, "b/c"}.Key(), "vpp/acl/a/interface/sideways/b", ABFInterface(7, "a/b"), "vpp/abf/07/interface/a",
-		SPDInterface(7, "a/b"), "vpp/spd/07/interface/a",
+		SPDInterface(7, "a/b"), "vpp/spd/07/interface/a", WireguardPeerState("a/b", WireguardDead), "vpp/wg/peer/a/state/b",
 		NATInterface("a/feature/in", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1/32", false),
 		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1")}.Key(), "vpp/nat44/twiceNAT-pool/vrf/07/addresses/10.0.0.1-10.0.0.2",
 	} {
@@ -76,6 +76,9 @@ func parsed(key string) map[string]bool {
 	if pool, ok := ParseTwiceNATPool(key); ok {
 		out[pool.Key()] = true
 	}
+	if peer, state, ok := ParseWireguardPeerState(key); ok {
+		out[WireguardPeerState(peer, state)] = true
+	}
 	return out
 }
 
@@ -99,7 +102,7 @@ func TestEachKeyHasOneParser(t *testing.T) {
 		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), VRF{Interface: "a", ID: 5, IPv6: true}.Key(),
 		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true), RxModes("a"), RxPlacement("a", 7),
 		BondMember("a", "b"), BridgeInterface("a", "b/c"), ACLInterface{"a", true, "b/c"}.Key(), ACLInterface{ACL: "a/b", Interface: "c"}.Key(),
-		ABFInterface(7, "a/b"), SPDInterface(7, "a/b"),
+		ABFInterface(7, "a/b"), SPDInterface(7, "a/b"), WireguardPeerState("a/state/b", WireguardEstablished),
 		NATInterface("a/b", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1", false),
 		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1"), Last: netip.MustParseAddr("10.0.0.2")}.Key(),
 	} {

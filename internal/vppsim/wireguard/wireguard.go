@@ -1,5 +1,5 @@
-// Package wireguard simulates the interfaces of VPP's WireGuard plugin. Peers are not
-// simulated.
+// Package wireguard simulates VPP's WireGuard plugin: interfaces and their peers. No packet is
+// sent, so a test tells when a peer answers.
 package wireguard
 
 import (
@@ -21,17 +21,19 @@ type plugin struct{ vpp *core.VPP }
 
 type index = interface_types.InterfaceIndex
 
-// New adds the plugin.
-func New(vpp *core.VPP) {
-	p := plugin{vpp}
-	vpp.Register(core.Plugin{Messages: []core.Message{
+// New adds the plugin, and returns the peers.
+func New(vpp *core.VPP) *Peers {
+	p, peers := plugin{vpp}, &Peers{vpp: vpp, all: map[uint32]*peer{}}
+	messages := append(peers.messages(),
 		core.Call(func(q *wireguard.WireguardInterfaceCreate, r *wireguard.WireguardInterfaceCreateReply) (e core.Errno) {
 			r.SwIfIndex, e = p.create(q.Interface)
 			return e
 		}),
 		core.On(vpp, func(q *wireguard.WireguardInterfaceDelete) index { return q.SwIfIndex }, p.delete),
 		core.Dump(p.dump),
-	}})
+	)
+	vpp.Register(core.Plugin{Messages: messages, Pages: map[string]func() string{"show wireguard peer": peers.show}, Removing: peers.removing})
+	return peers
 }
 
 // create derives the public key from the private one. Any number of interfaces may listen
