@@ -44,7 +44,12 @@ func (f *faults) mappings(v *nat.DNat44) (out []mapping) {
 		vrf uint32 // an identity mapping may have several
 	}
 	static, identity, inVRF := map[place]string{}, map[place]string{}, map[key]string{}
+	alone := len(v.GetStMappings())+len(v.GetIdMappings()) == 1
 	add := func(field string, m mapping) {
+		if alone { // as most values; this is called several times for each
+			out = append(out, m)
+			return
+		}
 		first, twice := static[m.place]
 		if m.identity && !twice {
 			first, twice = inVRF[key{m.place, m.vrf}]
@@ -184,11 +189,13 @@ func (f *faults) locals(field string, s *nat.DNat44_StaticMapping) (out []local)
 		if len(all) > 1 {
 			one.probability = uint8(cmp.Or(l.GetProbability(), equal))
 		}
-		k := key{one.addr, one.port, one.vrf}
-		if first, twice := seen[k]; twice && one.addr.IsValid() {
-			f.Add(field, nil, "each local address, port and VRF once; local_ips[%d] has them already", first)
+		if len(all) > 1 {
+			k := key{one.addr, one.port, one.vrf}
+			if first, twice := seen[k]; twice && one.addr.IsValid() {
+				f.Add(field, nil, "each local address, port and VRF once; local_ips[%d] has them already", first)
+			}
+			seen[k] = i
 		}
-		seen[k] = i
 		if one.addr.IsValid() {
 			out = append(out, one)
 		}
