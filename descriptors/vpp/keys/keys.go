@@ -27,6 +27,7 @@ const (
 	IP6NDs      = part + "ip6nd/"
 	Bonds       = "vpp/bond/"
 	BridgeParts = "vpp/bd/"
+	XConnects   = "config/vpp/l2/v2/xconnect/"
 	ProxyARPs   = "vpp/proxyarp/interface/"
 	ACLParts    = "vpp/acl/"
 	ABFParts    = "vpp/abf/"

@@ -24,13 +24,8 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 		Name:  SpanName,
 		Model: models.For[*interfaces.Span](),
 
-		Validate: validateSpan,
-		Dependencies: func(_ string, v *interfaces.Span) []scheduler.Dependency {
-			return []scheduler.Dependency{
-				{Label: "interface-from", Key: keys.InterfaceKey(v.GetInterfaceFrom())},
-				{Label: "interface-to", Key: keys.InterfaceKey(v.GetInterfaceTo())},
-			}
-		},
+		Validate:     validateSpan,
+		Dependencies: spanDependencies,
 
 		Create: func(ctx context.Context, _ string, v *interfaces.Span) (struct{}, error) {
 			return struct{}{}, h.setSpan(ctx, v, span.SpanState(v.GetDirection()))
@@ -48,6 +43,30 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 		}.Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}
+}
+
+// spanDependencies requires both interfaces. A mirror of received bridged packets also requires
+// that the interface is in a bridge domain or cross-connect: when the interface leaves it, VPP
+// clears the feature, but still lists the mirror (VPP l2_input.c, set_int_l2_mode). So the mirror
+// goes with the membership, and comes back with the next one. A mirror of sent packets alone has
+// no such requirement: it also serves the transmitting interface of a cross-connect, which is a
+// member of nothing.
+func spanDependencies(_ string, v *interfaces.Span) []scheduler.Dependency {
+	from := v.GetInterfaceFrom()
+	out := []scheduler.Dependency{
+		{Label: "interface-from", Key: keys.InterfaceKey(from)},
+		{Label: "interface-to", Key: keys.InterfaceKey(v.GetInterfaceTo())},
+	}
+	if v.GetIsL2() && v.GetDirection() != interfaces.Span_TX {
+		out = append(out, scheduler.Dependency{
+			Label: "interface-is-bridged", Prefixes: []string{keys.BridgeParts, keys.XConnects},
+			Match: func(key string) bool {
+				_, member, ok := keys.ParseBridgeInterface(key)
+				return ok && member == from || key == keys.XConnects+from
+			},
+		})
+	}
+	return out
 }
 
 // validateSpan checks interfaces and direction.

@@ -1,0 +1,40 @@
+package vpp_test
+
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// TestMirrorOfBridgedPackets has an interface leave its bridge domain and come back. VPP forgets
+// to mirror then, although it lists the mirror, so the mirror is ended and made again.
+func TestMirrorOfBridgedPackets(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		const (
+			mirror = "config/vpp/v2/span/loop1/to/loop2"
+			set    = "sw_interface_span_enable_disable"
+			in     = `{"name":"bd1","interfaces":[{"name":"loop1"}]}`
+		)
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, loopKey, loop, secondKey, loop2, mirror, `{"interface_from":"loop1","interface_to":"loop2","direction":"BOTH","is_l2":true}`)
+		a.expectState(mirror, scheduler.Pending)
+		vpp.Counts()
+		a.want(false, bridgeKey, in)
+		a.expectState(mirror, scheduler.Configured)
+		a.want(false, bridgeKey, `{"name":"bd1"}`)
+		a.expectState(mirror, scheduler.Pending)
+		a.want(false, bridgeKey, in)
+		a.expectState(mirror, scheduler.Configured)
+		if n := vpp.Counts(); n[set] != 3 {
+			t.Errorf("VPP was asked %v; expected to make the mirror, end it and make it", n)
+		}
+		a.resyncsInSync(vpp)
+		a.want(false, bridgeKey, `{"name":"bd1"}`, "config/vpp/l2/v2/xconnect/loop1", `{"receive_interface":"loop1","transmit_interface":"loop2"}`)
+		a.awaitState(mirror, scheduler.Configured)
+		a.want(false, mirror, `{"interface_from":"loop1","interface_to":"loop2","direction":"TX","is_l2":true}`)
+		a.unwant("config/vpp/l2/v2/xconnect/loop1")
+		a.expectState(mirror, scheduler.Configured) // packets that it sends need no membership
+	})
+}
