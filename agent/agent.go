@@ -219,6 +219,7 @@ func (a *assembly) offer(context.Context) error {
 	a.below = slices.Concat(a.below,
 		a.stores.publishers(a.root(), a.conf.orchestrator.publishing(a.PublishStatus), a.Scheduler, a.Log),
 		a.stores.watchers(a.root(), a.conf.vpp.Interfaces.StatusPublishers, a.VPP, a.Log),
+		a.stores.registrars(a.root(), a.VPP, a.Log),
 		a.stores.healthPublishers(a.root(), a.conf.orchestrator.PublishHealth, a.health, a.Log))
 	return err
 }

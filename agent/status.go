@@ -52,6 +52,42 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 	return out
 }
 
+// puntSockets is the prefix of the registrations of programs' sockets, below the agent's root.
+const puntSockets = "status/vpp/v2/"
+
+// registrars returns a task for each store, which tells programs to which socket of VPP they
+// send packets. It does not use the store before VPP has a registration.
+func (s stores) registrars(root string, plane *vpp.Plugin, log *slog.Logger) (out []Task) {
+	if plane == nil {
+		return nil
+	}
+	for _, one := range s {
+		into, able := one.connector.(kvdbsync.Publisher)
+		if !able {
+			continue
+		}
+		sockets := plane.Sockets()
+		table := publish.Table{
+			Options: publish.Options{Name: one.name, Store: into, Root: root, Period: socketsPeriod, Log: log},
+			Below:   puntSockets, Changed: sockets.Turned.C(),
+			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(sockets.Read(ctx)) },
+		}
+		out = append(out, Task{"punt sockets into " + one.name, func(ctx context.Context) error {
+			select {
+			case <-sockets.Turned.C():
+				return table.Run(ctx)
+			case <-ctx.Done():
+				return nil
+			}
+		}})
+	}
+	return out
+}
+
+// socketsPeriod is how often the states of registrations are read from the scheduler. A state
+// follows the registration a moment later.
+const socketsPeriod = 2 * time.Second
+
 // texts converts messages to the JSON that stores hold.
 func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(all))

@@ -24,6 +24,7 @@ type changeable struct {
 func changeables() map[string]changeable {
 	const cache = "config/vpp/dns/v1/dnscache"
 	const exporter, params, feature = "config/vpp/ipfix/v2/ipfix", "config/vpp/ipfix/v2/flowprobe-params", "config/vpp/ipfix/v2/flowprobe-feature/"
+	const redirect, host, exception = "config/vpp/v2/ipredirect/l3/", "config/vpp/v2/tohost/l3/", "config/vpp/v2/exception/reason/"
 	loops := configuration{
 		interfacesPrefix + "loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`,
 		interfacesPrefix + "loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.2.0.1/24"]}`,
@@ -38,6 +39,34 @@ func changeables() map[string]changeable {
 				{exporter, `{"collector":{"address":"10.1.0.7"},"source_address":"10.1.0.2","path_mtu":1450,"template_interval":60}`},
 			},
 			pages: []string{"show ipfix exporter"},
+		},
+		"redirected packets": {
+			ground: loops,
+			configs: []configuration{
+				{redirect + "IPV4/tx/loop1", `{"l3_protocol":"IPV4","tx_interface":"loop1","next_hop":"10.1.0.9"}`},
+				{redirect + "IPV4/tx/loop1", `{"l3_protocol":"IPV4","tx_interface":"loop1","next_hop":"10.1.0.8","rx_interface":"loop2"}`},
+				{redirect + "IPV4/tx/loop2", `{"l3_protocol":"IPV4","tx_interface":"loop2"}`, redirect + "IPV6/tx/loop1", `{"l3_protocol":"IPV6","tx_interface":"loop1","next_hop":"fd01::9"}`},
+				{redirect + "ALL/tx/loop2", `{"l3_protocol":"ALL","tx_interface":"loop2"}`},
+				{redirect + "IPV4/tx/loop2", `{"l3_protocol":"IPV4","tx_interface":"loop2"}`, redirect + "IPV6/tx/loop2", `{"l3_protocol":"IPV6","tx_interface":"loop2"}`},
+			},
+			pages: []string{"show ip punt redirect"},
+		},
+		"sockets of programs": {
+			configs: []configuration{
+				{host + "IPV4/l4/UDP/port/9000", `{"l3_protocol":"IPV4","l4_protocol":"UDP","port":9000,"socket_path":"/tmp/a"}`},
+				{host + "IPV4/l4/UDP/port/9000", `{"l3_protocol":"IPV4","l4_protocol":"UDP","port":9000,"socket_path":"/tmp/b"}`},
+				{host + "ALL/l4/UDP/port/9000", `{"l3_protocol":"ALL","l4_protocol":"UDP","port":9000,"socket_path":"/tmp/a"}`},
+				{
+					host + "IPV4/l4/UDP/port/9000", `{"l3_protocol":"IPV4","l4_protocol":"UDP","port":9000,"socket_path":"/tmp/a"}`,
+					host + "IPV6/l4/UDP/port/9000", `{"l3_protocol":"IPV6","l4_protocol":"UDP","port":9000,"socket_path":"/tmp/a"}`,
+				},
+				{exception + "ipsec4-no-such-tunnel", `{"reason":"ipsec4-no-such-tunnel","socket_path":"/tmp/a"}`},
+				{
+					exception + "ipsec4-no-such-tunnel", `{"reason":"ipsec4-no-such-tunnel","socket_path":"/tmp/b"}`,
+					exception + "ipsec6-no-such-tunnel", `{"reason":"ipsec6-no-such-tunnel","socket_path":"/tmp/b"}`,
+				},
+			},
+			pages: []string{"show punt"},
 		},
 		"recording of flows": {
 			ground: loops,
@@ -83,10 +112,13 @@ func everyChangeIsPlannedAndUndone(t *testing.T, vpp *simulated.VPP, kind change
 		}
 		return b.String()
 	}
-	for i, from := range all {
-		if !a.canHave(t, vpp, slices.Concat(kind.ground, from)) {
+	for _, one := range kind.configs {
+		if !a.canHave(t, vpp, slices.Concat(kind.ground, one)) {
 			return
 		}
+	}
+	for i, from := range all {
+		a.want(true, slices.Concat(kind.ground, from)...)
 		before := shows()
 		for j, to := range all {
 			a.changesTo(fmt.Sprintf("%d to %d", i, j), slices.Concat(kind.ground, to))

@@ -26,6 +26,7 @@ func TestREADMEs(t *testing.T) {
 			"srv6/README.md",
 			"nat/README.md",
 			"wireguard/README.md",
+			"punt/README.md",
 		} {
 			if file == "wireguard/README.md" && strings.HasSuffix(t.Name(), "/22.02") {
 				continue // that release has other messages for peers
@@ -44,15 +45,24 @@ func TestREADMEs(t *testing.T) {
 	})
 }
 
-// shownIn are the keys and values, by turns, that a README shows as YAML.
+// shownIn are the keys and values, by turns, that a README shows as its first YAML.
 func shownIn(t *testing.T, file string) (out []string) {
+	t.Helper()
+	return shownAt(t, file, 0)
+}
+
+// shownAt is shownIn for the YAML behind this number of others.
+func shownAt(t *testing.T, file string, others int) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "```yaml\n")
-	example, _, ok := strings.Cut(rest, "```")
+	examples := strings.Split(string(text), "```yaml\n")
+	if len(examples) < others+2 {
+		t.Fatalf("%s shows %d examples", file, len(examples)-1)
+	}
+	example, _, ok := strings.Cut(examples[others+1], "```")
 	items, errs := structured.For(models.BuiltIn()).Parse([]byte(example), document.YAML)
 	if !ok || len(errs) > 0 || len(items) == 0 {
 		t.Fatalf("%s shows %d values, %v", file, len(items), errs)

@@ -232,7 +232,7 @@ func TestResyncCoversEveryDescriptor(t *testing.T) {
 	a := startAgent(t, socket)
 	awaitReady(t, a)
 	peer := []string{wireguardKey, wireguardLink, peerKey, peerValue(peerAt)}
-	a.want(true, slices.Concat(network(), waiting(), tablesOfNAT(), peer)...)
+	a.want(true, slices.Concat(network(), waiting(), tablesOfNAT(), peer, shownAt(t, "punt/README.md", 1))...)
 	a.awaitState(keys.WireguardPeerState(peerName, keys.WireguardHandshake), scheduler.Obtained) // VPP tells it afterwards
 	has := map[string]bool{}
 	for _, st := range a.sched.Statuses("") {

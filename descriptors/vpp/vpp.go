@@ -6,8 +6,8 @@
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
 // cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
-// dns (the DNS cache), ipfix (the export of flows), ipsec, nat (NAT44), srv6 (segment routing), wireguard
-// (its peers) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// dns (the DNS cache), ipfix (the export of flows), ipsec, nat (NAT44), punt (packets for the host), srv6
+// (segment routing), wireguard (its peers) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -40,6 +40,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/descriptors/vpp/nat"
+	"github.com/keyplane/keyplane/descriptors/vpp/punt"
 	"github.com/keyplane/keyplane/descriptors/vpp/srv6"
 	"github.com/keyplane/keyplane/descriptors/vpp/stn"
 	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
@@ -90,6 +91,7 @@ type Plugin struct {
 	links   iface.Index
 	events  *iface.Events
 	peers   *wireguard.Peers
+	sockets func() *punt.Sockets
 
 	statsSocket string
 	proxied     bool      // govpp.conf enables Proxy
@@ -168,6 +170,10 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err := ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
+	p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound})
+	if err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
@@ -199,6 +205,10 @@ func (p *Plugin) TAPHost(name string) string {
 	meta, _ := p.links.Get(name)
 	return meta.TAPHost
 }
+
+// Sockets returns a reader that tells programs to which socket of VPP they send packets. It is
+// called before Run.
+func (p *Plugin) Sockets() *punt.Sockets { return p.sockets() }
 
 // Telemetry returns a reader of VPP's counters, which knows the declared names of interfaces.
 // It is called before Run.

@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/punt"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
@@ -28,7 +29,9 @@ type agent struct {
 	*testing.T
 	sched  *scheduler.Scheduler
 	states *vpp.States
-	stop   func()
+
+	sockets *punt.Sockets
+	stop    func()
 }
 
 func startSim(t *testing.T) (*vppsim.Sim, string) {
@@ -105,7 +108,7 @@ func startAgentKnowing(t *testing.T, socket string, known memories) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{T: t, sched: s, states: plugin.States()}
+	a := &agent{T: t, sched: s, states: plugin.States(), sockets: plugin.Sockets()}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- s.Run(ctx) }()
@@ -198,6 +201,7 @@ func network() []string {
 		"config/vpp/srv6/v2/srv6-global", `{"encap_source_address":"fd01::1"}`,
 		"config/vpp/srv6/v2/localsid/fd01::2", `{"sid":"fd01::2","end_function_dx4":{"outgoing_interface":"loop1","next_hop":"10.1.0.4"}}`,
 		"config/vpp/srv6/v2/localsid/fd01::3", `{"sid":"fd01::3","end_function_ad":{"outgoing_interface":"loop1","incoming_interface":"loop1","l3_service_address":"10.1.0.6"}}`,
+		"config/vpp/v2/ipredirect/l3/IPV4/tx/loop1", `{"l3_protocol":"IPV4","tx_interface":"loop1","next_hop":"10.1.0.5"}`,
 		"config/vpp/ipfix/v2/ipfix", `{"collector":{"address":"10.1.0.6"},"source_address":"10.1.0.1","vrf_id":5}`,
 		"config/vpp/ipfix/v2/flowprobe-params", `{"active_timer":10,"passive_timer":60,"record_l3":true}`,
 		"config/vpp/ipfix/v2/flowprobe-feature/loop1", `{"interface":"loop1","ip4":true}`,

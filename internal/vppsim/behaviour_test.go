@@ -44,6 +44,7 @@ func TestBehaviour(t *testing.T) {
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(), "DHCP": dhcpRows(), "services": serviceRows(),
 		"bridges": bridgeRows(), "what stays": stayingRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(), "devices": deviceRows(),
 		"access lists": accessRows(), "policies": policyRows(), "host": hostRows(), "NAT": natRows(),
+		"punt":            puntRows(),
 		"DNS":             dnsRows(),
 		"IPsec":           ipsecRows(),
 		"segment routing": segmentRows(),

@@ -20,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/memif"
 	"github.com/keyplane/keyplane/internal/vppsim/nat"
 	"github.com/keyplane/keyplane/internal/vppsim/neighbours"
+	"github.com/keyplane/keyplane/internal/vppsim/punt"
 	"github.com/keyplane/keyplane/internal/vppsim/rdcp"
 	"github.com/keyplane/keyplane/internal/vppsim/rdma"
 	"github.com/keyplane/keyplane/internal/vppsim/span"
@@ -51,6 +52,7 @@ func register(vpp *core.VPP) (*dhcp.Clients, *wireguard.Peers) {
 	dns.New(vpp)
 	srv6.New(vpp, tables)
 	ipfix.New(vpp, tables)
+	punt.New(vpp)
 	vrrp.New(vpp)
 
 	tap.New(vpp)
