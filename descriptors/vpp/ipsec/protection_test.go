@@ -90,7 +90,7 @@ func TestProtectionsThatVPPMustNotSee(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			h, _ := withTunnels(t, release)
 			for _, tt := range []struct{ text, want string }{
-				{`interface: "if1" sa_out: 1 sa_in: 2`, "interface if1 is a ; expected a tunnel of type IPSEC_TUNNEL, IPIP_TUNNEL or GRE_TUNNEL"},
+				{`interface: "if1" sa_out: 1 sa_in: 2`, "interface if1 is a Loopback; expected a tunnel of type IPSEC_TUNNEL, IPIP_TUNNEL or GRE_TUNNEL"},
 				{`interface: "ipip1" sa_out: 77 sa_in: 2`, "security association 77: does not exist in VPP"},
 				{`interface: "ipip1" sa_out: 1 sa_in: 78`, "security association 78: does not exist in VPP"},
 				{`interface: "ipip9" sa_out: 1 sa_in: 2`, "interface ipip9: does not exist in VPP"},
