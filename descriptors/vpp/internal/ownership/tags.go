@@ -1,4 +1,5 @@
-// Package ownership signs the tags of interfaces and bridge domains in VPP with their owner.
+// Package ownership signs the tags of interfaces, bridge domains, access lists and NAT44
+// mappings in VPP with their owner.
 // Several agents can then share one VPP, and an agent recognises its own objects after a
 // restart.
 //
