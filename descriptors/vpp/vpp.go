@@ -138,47 +138,64 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	lists, err := acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
-	if err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	p.peers, err = wireguard.Register(s, wireguard.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
-	if err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := ipsec.Register(s, ipsec.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := nat.Register(s, nat.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	if err := ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound}); err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound})
-	if err != nil {
-		return nil, fmt.Errorf("vpp: %w", err)
-	}
-	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
+	linkChanged, err = p.registerItems(s, o, owner, guard)
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	return p, nil
+}
+
+// registerItems registers the descriptors of all items but interfaces. It returns the function that is
+// to be called when a link changes.
+func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownership.Owner, guard *guard) (linkChanged func(name string), err error) {
+	var lists acl.Index
+	for _, register := range []func() error{
+		func() error {
+			return l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+		},
+		func() (err error) {
+			lists, err = acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+			return err
+		},
+		func() error {
+			return abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound})
+		},
+		func() (err error) {
+			p.peers, err = wireguard.Register(s, wireguard.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+			return err
+		},
+		func() error {
+			return ipsec.Register(s, ipsec.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+		},
+		func() error {
+			return stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+		},
+		func() error {
+			return nat.Register(s, nat.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+		},
+		func() error {
+			return dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound})
+		},
+		func() error {
+			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+		},
+		func() error {
+			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound})
+		},
+		func() (err error) {
+			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound})
+			return err
+		},
+		func() (err error) {
+			linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
+			return err
+		},
+	} {
+		if err := register(); err != nil {
+			return nil, err
+		}
+	}
+	return linkChanged, nil
 }
 
 // hostOf distinguishes the agents of this host from each other and from those of other
