@@ -11,7 +11,9 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 )
 
-// nameOf returns the name of a list by its tag. A list without a tag is not ours.
+// nameOf returns the name of a list by its tag. A list without a tag is not ours. Its number
+// makes the name unique. Two kinds of lists have numbers of their own, so the name has the kind
+// too.
 func nameOf(tag string, index uint32, macip bool) string {
 	switch {
 	case tag != "":
@@ -22,7 +24,8 @@ func nameOf(tag string, index uint32, macip bool) string {
 	return fmt.Sprintf("UNTAGGED-%d", index)
 }
 
-// ipRuleFrom is the inverse of faults.ipRule: it returns a rule that converts to r.
+// ipRuleFrom is the inverse of faults.ipRule: it returns a rule that converts to r. VPP has no
+// mark for "not given", so a range of all ports counts as none.
 func ipRuleFrom(r acl_types.ACLRule) *acl.ACL_Rule {
 	rule := &acl.ACL_Rule_IpRule{Ip: &acl.ACL_Rule_IpRule_Ip{
 		SourceNetwork: networkFrom(r.SrcPrefix), DestinationNetwork: networkFrom(r.DstPrefix),
@@ -47,10 +50,13 @@ func ipRuleFrom(r acl_types.ACLRule) *acl.ACL_Rule {
 	return &acl.ACL_Rule{Action: acl.ACL_Rule_Action(r.IsPermit), IpRule: rule}
 }
 
+// icmp returns a range of ICMP types or codes as a value.
 func (p portRange) icmp() *acl.ACL_Rule_IpRule_Icmp_Range {
 	return &acl.ACL_Rule_IpRule_Icmp_Range{First: uint32(p.first), Last: uint32(p.last)}
 }
 
+// ports returns a range of ports as a value. A full range is written out, because a missing one
+// means port 0.
 func (p portRange) ports() *acl.ACL_Rule_IpRule_PortRange {
 	return &acl.ACL_Rule_IpRule_PortRange{LowerPort: uint32(p.first), UpperPort: uint32(p.last)}
 }
@@ -64,7 +70,8 @@ func networkFrom(p ip_types.Prefix) string {
 	return network.String()
 }
 
-// macipRuleFrom is the inverse of faults.macipRule.
+// macipRuleFrom is the inverse of faults.macipRule. It writes out addresses that the declaration
+// may leave empty. Lists are compared in VPP's form, so this makes no difference.
 func macipRuleFrom(r acl_types.MacipACLRule) *acl.ACL_Rule {
 	source := vppwire.PrefixOf(r.SrcPrefix)
 	return &acl.ACL_Rule{Action: acl.ACL_Rule_Action(r.IsPermit), MacipRule: &acl.ACL_Rule_MacIpRule{

@@ -74,6 +74,8 @@ func normalizeExporter(_ string, v *ipfix.IPFIX) (*ipfix.IPFIX, []string) {
 	return v, warnings
 }
 
+// validateExporter checks a value against VPP's limits. IPv6 is refused, because VPP reads the
+// collector's address as IPv4 always.
 func validateExporter(_ string, v *ipfix.IPFIX) error {
 	var f models.Faults
 	address := func(field, text string) {

@@ -50,6 +50,8 @@ func (h *handler) featureDescriptor() scheduler.Descriptor[*ipfix.FlowProbeFeatu
 	}
 }
 
+// validateFeature demands an interface and exactly one kind of packets. VPP's request has room
+// for one.
 func validateFeature(_ string, v *ipfix.FlowProbeFeature) error {
 	var f models.Faults
 	if v.GetInterface() == "" {

@@ -49,6 +49,8 @@ func normalizePolicy(_ string, v *ipsec.SecurityPolicy) (*ipsec.SecurityPolicy, 
 	return v, warnings
 }
 
+// validatePolicy checks a policy. An invalid address hides errors of its range, which cannot be
+// compared then.
 func validatePolicy(_ string, v *ipsec.SecurityPolicy) error {
 	var f faults
 	names, texts := addressFields(v)
@@ -342,7 +344,8 @@ func policyFrom(e ipsec_types.IpsecSpdEntry) *ipsec.SecurityPolicy {
 	return v
 }
 
-// asDeclared gives v the declared notation of addresses.
+// asDeclared gives v the declared notation of addresses. Otherwise, another spelling or an
+// omitted address would look like drift.
 func asDeclared(v, declared *ipsec.SecurityPolicy) {
 	_, into := addressFields(v)
 	_, from := addressFields(declared)
@@ -351,10 +354,12 @@ func asDeclared(v, declared *ipsec.SecurityPolicy) {
 	}
 }
 
-// policyID returns the selector of a value as text.
+// policyID returns the selector of a value as text. It is the same for the declared value and
+// for the one that VPP shows.
 func policyID(v *ipsec.SecurityPolicy) string { return fmt.Sprint(selectorOf(entryOf(v))) }
 
-// policySteps removes the policies of a database that VPP shows.
+// policySteps removes the policies of a database that VPP shows. They include policies of
+// others, and the caller sends them before it deletes the database.
 func (h *handler) policySteps(ctx context.Context, database uint32) (steps []*conn.Step, err error) {
 	entries, err := conn.Dump[vppipsec.IpsecSpdDetails](ctx, h.API, &vppipsec.IpsecSpdDump{SpdID: database, SaID: all})
 	if err != nil {

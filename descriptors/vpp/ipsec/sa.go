@@ -66,6 +66,7 @@ func normalizeAssociation(_ string, v *ipsec.SecurityAssociation) (*ipsec.Securi
 // faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
+// validateAssociation checks a value as VPP would, but names the field. Errors never show keys.
 func validateAssociation(_ string, v *ipsec.SecurityAssociation) error {
 	var f faults
 	if ipsec.SecurityAssociation_IPSecProtocol_name[int32(v.GetProtocol())] == "" {
@@ -118,7 +119,8 @@ func (f *faults) authentication(v *ipsec.SecurityAssociation) {
 	}
 }
 
-// tunnel checks the ends of the tunnel: both or none.
+// tunnel checks the ends of the tunnel: both or none. VPP refuses two ends of different IP
+// versions.
 func (f *faults) tunnel(v *ipsec.SecurityAssociation) {
 	if v.GetTunnelSrcAddr() == "" && v.GetTunnelDstAddr() == "" {
 		return
@@ -160,7 +162,8 @@ type association struct {
 	srcPort, dstPort uint16
 }
 
-// associationOf returns the association of a valid value.
+// associationOf returns the association of a valid value. An AH association has no encryption,
+// and a port counts only with UDP encapsulation.
 func associationOf(v *ipsec.SecurityAssociation) association {
 	a := association{
 		spi: v.GetSpi(), protocol: v.GetProtocol(), integ: v.GetIntegAlg(),

@@ -69,6 +69,8 @@ func (h *handler) created(ctx context.Context, v *ipsec.SecurityAssociation, err
 	return h.API.Call(ctx, step.Request, step.Reply)
 }
 
+// deleteAssociation deletes an association, or returns ErrInUse. The scheduler deletes declared
+// users first, so only foreign ones cause that error.
 func (h *handler) deleteAssociation(ctx context.Context, _ string, v *ipsec.SecurityAssociation, _ Meta) error {
 	return h.remove(ctx, v.GetIndex())
 }

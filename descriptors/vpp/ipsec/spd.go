@@ -182,6 +182,8 @@ func (h *handler) release(number uint32) func(context.Context, interface_types.I
 	}
 }
 
+// setBinding adds or removes a binding. VPP answers SYSCALL_ERROR_1 for a missing database, and
+// SYSCALL_ERROR_2 for an interface that has one.
 func (h *handler) setBinding(ctx context.Context, at interface_types.InterfaceIndex, number uint32, add bool) error {
 	return h.API.Call(ctx, &vppipsec.IpsecInterfaceAddDelSpd{IsAdd: add, SwIfIndex: at, SpdID: number}, &vppipsec.IpsecInterfaceAddDelSpdReply{})
 }

@@ -80,6 +80,8 @@ func (h *handler) catch(ctx context.Context, v *punt.Exception) error {
 	return h.register(ctx, reasonOf(id), v.GetSocketPath())
 }
 
+// readExceptions returns the registrations by reason. A number without a name is left out,
+// because no value could declare it.
 func (h *handler) readExceptions(ctx context.Context) ([]*punt.Exception, error) {
 	all, err := h.registered(ctx, vpppunt.PUNT_API_TYPE_EXCEPTION)
 	if err != nil || len(all) == 0 {

@@ -53,6 +53,8 @@ func (h *handler) hostDescriptor() scheduler.Descriptor[*punt.ToHost, struct{}] 
 // noPort is the port that VPP takes for none.
 const noPort = 1<<16 - 1
 
+// validateHost checks a value. VPP answers these errors with one number, which could not name
+// the field.
 func validateHost(_ string, v *punt.ToHost) error {
 	var f models.Faults
 	if len(versionsOf(v.GetL3Protocol())) == 0 {
@@ -114,6 +116,8 @@ func (h *handler) readHost(ctx context.Context) (map[uint32]*pair[string], error
 	return out, err
 }
 
+// retrieveHost yields declared values first, in their own spelling. The remaining registrations
+// follow with an unknown owner, because VPP stores none.
 func (h *handler) retrieveHost(ctx context.Context, wanted []scheduler.Desired[*punt.ToHost]) iter.Seq2[scheduler.Found[*punt.ToHost, struct{}], error] {
 	type found = scheduler.Found[*punt.ToHost, struct{}]
 	return func(yield func(found, error) bool) {

@@ -15,7 +15,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// globalDescriptor implements the source address of the outer headers that policies add.
+// globalDescriptor implements the source address of the outer headers that policies add. VPP
+// always has one, so Delete restores the default instead of removing it.
 func (h *handler) globalDescriptor() scheduler.Descriptor[*srv6.SRv6Global, struct{}] {
 	return scheduler.Descriptor[*srv6.SRv6Global, struct{}]{
 		Name:  GlobalName,
@@ -46,7 +47,8 @@ func (h *handler) globalDescriptor() scheduler.Descriptor[*srv6.SRv6Global, stru
 // noSource is the default of the source address.
 const noSource = "::"
 
-// sourceOf returns the source address of a value.
+// sourceOf returns the source address of a value. An empty field and "::" are equal: both are
+// VPP's default.
 func sourceOf(v *srv6.SRv6Global) netip.Addr {
 	if a := unicast(v.GetEncapSourceAddress()); a.IsValid() {
 		return a
@@ -54,7 +56,9 @@ func sourceOf(v *srv6.SRv6Global) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// setSource sets the source address (VPP sr_set_encap_source), also in existing policies.
+// setSource sets the source address (VPP sr_set_encap_source), also in existing policies. The
+// lock keeps verbs of policies out: a policy that changes meanwhile could get some lists with
+// the old address. If only the renewal fails, the scheduler retries both.
 func (h *handler) setSource(ctx context.Context, source netip.Addr) error {
 	h.policies.changing.Lock()
 	defer h.policies.changing.Unlock()
@@ -65,7 +69,8 @@ func (h *handler) setSource(ctx context.Context, source netip.Addr) error {
 	return h.renew(ctx)
 }
 
-// source reads the source address. Only the command line tells it.
+// source reads the source address. Only the command line tells it. A page in an unknown format
+// is an error. A default in its place would make the scheduler repair a correct address.
 func (h *handler) source(ctx context.Context) (netip.Addr, error) {
 	text, err := h.page(ctx, "show sr encaps source addr")
 	if err != nil {
@@ -80,6 +85,7 @@ func (h *handler) source(ctx context.Context) (netip.Addr, error) {
 }
 
 // retrieveGlobal yields the source address. The default counts as none, unless it is declared.
+// VPP stores no owner, so an undeclared address is reported with an unknown one.
 func (h *handler) retrieveGlobal(ctx context.Context, wanted []scheduler.Desired[*srv6.SRv6Global]) iter.Seq2[scheduler.Found[*srv6.SRv6Global, struct{}], error] {
 	return func(yield func(scheduler.Found[*srv6.SRv6Global, struct{}], error) bool) {
 		source, err := h.source(ctx)

@@ -17,7 +17,8 @@ import (
 )
 
 // The functions of local SIDs. End.AD belongs to a plugin, which gets its number when VPP
-// starts; behaviorAD is the number that this package uses.
+// starts; behaviorAD is the number that this package uses. The other numbers are those of VPP's
+// messages (VPP sr_types.api, sr_behavior). RFC 8986 defines the functions themselves.
 const (
 	behaviorEnd = sr_types.SR_BEHAVIOR_API_END
 	behaviorX   = sr_types.SR_BEHAVIOR_API_X
@@ -30,7 +31,8 @@ const (
 	behaviorAD  = sr_types.SrBehavior(255)
 )
 
-// localSIDDescriptor implements the local SIDs. VPP changes nothing about a SID in place.
+// localSIDDescriptor implements the local SIDs. VPP changes nothing about a SID in place. So
+// there is no Update: each difference deletes the SID and creates it again.
 func (h *handler) localSIDDescriptor() scheduler.Descriptor[*srv6.LocalSID, struct{}] {
 	return scheduler.Descriptor[*srv6.LocalSID, struct{}]{
 		Name:  LocalSIDName,
@@ -43,6 +45,7 @@ func (h *handler) localSIDDescriptor() scheduler.Descriptor[*srv6.LocalSID, stru
 		},
 		Dependencies: dependenciesOfSID,
 		Claims:       claimsOfSID,
+		// VPP shows addresses in the canonical spelling only.
 		Resolve: func(_ string, v *srv6.LocalSID) *srv6.LocalSID {
 			if spelling.Canonical(v.GetSid()) == v.GetSid() {
 				return v
@@ -73,7 +76,9 @@ type function struct {
 	next     netip.Addr          // not valid: there is none
 }
 
-// functionOf returns the function of a SID.
+// functionOf returns the function of a SID. Addresses are parsed, so two spellings of one
+// address give equal functions. A SID without a function gives the zero function, which Validate
+// refuses.
 func functionOf(v *srv6.LocalSID) function {
 	switch f := v.GetEndFunction().(type) {
 	case *srv6.LocalSID_BaseEndFunction:
@@ -110,7 +115,8 @@ func service(text string) netip.Addr {
 	return unicast(text)
 }
 
-// set gives a SID this function.
+// set gives a SID this function. It is the inverse of functionOf. It leaves out the VLAN tag of
+// End.DX2, as normalizeSID does.
 func (f function) set(v *srv6.LocalSID) {
 	next := ""
 	if f.next.IsValid() {
@@ -139,7 +145,8 @@ func (f function) set(v *srv6.LocalSID) {
 	}
 }
 
-// looksUp reports whether the function looks up packets in a table, and of which IP version.
+// looksUp reports whether the function looks up packets in a table, and of which IP version. For
+// other functions, the second result has no meaning.
 func (f function) looksUp() (looksUp, ipv6 bool) {
 	return f.behavior == behaviorT || f.behavior == behaviorDT4 || f.behavior == behaviorDT6, f.behavior != behaviorDT4
 }
@@ -155,6 +162,8 @@ func normalizeSID(_ string, v *srv6.LocalSID) (*srv6.LocalSID, []string) {
 	return v, []string{models.Ignored("end_function_dx2.vlan_tag", tag, "VPP sends frames as they are; a VLAN sub-interface as outgoing_interface can tag them")}
 }
 
+// validateSID checks the fields that need no other value. Tables and interfaces are
+// dependencies, because they may appear later.
 func validateSID(_ string, v *srv6.LocalSID) error {
 	var f faults
 	f.address("sid", v.GetSid())
@@ -195,7 +204,8 @@ func (f *faults) named(field, name string) {
 	}
 }
 
-// dependenciesOfSID requires tables and interfaces. Table 0 exists always.
+// dependenciesOfSID requires tables and interfaces. Table 0 exists always. Each dependency
+// prevents a crash or a refusal: VPP dies if it looks up packets in a missing table.
 func dependenciesOfSID(_ string, v *srv6.LocalSID) []scheduler.Dependency {
 	var out []scheduler.Dependency
 	need := func(label, key string) { out = append(out, scheduler.Dependency{Label: label, Key: key}) }
@@ -241,7 +251,8 @@ func claimsOfSID(_ string, v *srv6.LocalSID) []scheduler.Claim {
 	return out
 }
 
-// claimOnAddress claims an address in an IPv6 table: segment routing has one use for it.
+// claimOnAddress claims an address in an IPv6 table: segment routing has one use for it. Without
+// the claim, VPP would refuse the second value with an error about a route.
 func claimOnAddress(field, spelled string, table uint32, address string) scheduler.Claim {
 	return scheduler.Claim{
 		Resource: fmt.Sprintf("vpp-srv6-address/%d/%s", table, address), Field: field, Value: spelled,
@@ -249,7 +260,8 @@ func claimOnAddress(field, spelled string, table uint32, address string) schedul
 	}
 }
 
-// claimOnFrames claims the frames that an interface receives.
+// claimOnFrames claims the frames that an interface receives. Bridge domains and cross-connects of
+// the package l2 claim the same resource, so the scheduler applies only one of these values.
 func claimOnFrames(field, name string) scheduler.Claim {
 	return scheduler.Claim{
 		Resource: "vpp-layer-2/" + name, Field: field, Value: name,

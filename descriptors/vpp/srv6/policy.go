@@ -35,6 +35,7 @@ func (h *handler) policyDescriptor() scheduler.Descriptor[*srv6.Policy, struct{}
 		Equivalent: func(_ string, old, new *srv6.Policy) bool {
 			return sameKind(old, new) && slices.Equal(listsOf(old), listsOf(new))
 		},
+		// sr_policy_mod changes only lists, and weights of lists.
 		Recreate: func(_ string, old, new *srv6.Policy, _ struct{}) bool { return !sameKind(old, new) },
 		Dependencies: func(_ string, v *srv6.Policy) []scheduler.Dependency {
 			if v.GetInstallationVrfId() == 0 {
@@ -85,7 +86,8 @@ func listOf(l *srv6.Policy_SegmentList) list {
 	return list{strings.Join(segments, " "), max(l.GetWeight(), 1)}
 }
 
-// addresses returns the segments of a list.
+// addresses returns the segments of a list. They are valid only if Validate has accepted the
+// list.
 func (l list) addresses() (out []netip.Addr) {
 	for s := range strings.FieldsSeq(l.segments) {
 		out = append(out, unicast(s))
@@ -93,7 +95,8 @@ func (l list) addresses() (out []netip.Addr) {
 	return out
 }
 
-// listsOf returns the lists of a policy in a fixed order: VPP has a set of them.
+// listsOf returns the lists of a policy in a fixed order: VPP has a set of them. The first one
+// goes into sr_policy_add, so the order makes requests reproducible.
 func listsOf(v *srv6.Policy) (out []list) {
 	for _, l := range v.GetSegmentLists() {
 		out = append(out, listOf(l))
@@ -107,6 +110,8 @@ func listsOf(v *srv6.Policy) (out []list) {
 	return out
 }
 
+// validatePolicy enforces VPP's limits. VPP itself does not check them: it dies if a list has no
+// segments. Two equal lists are refused, because a weight expresses the same.
 func validatePolicy(_ string, v *srv6.Policy) error {
 	var f faults
 	f.address("bsid", v.GetBsid())
@@ -129,7 +134,8 @@ func validatePolicy(_ string, v *srv6.Policy) error {
 	return f.Err()
 }
 
-// list checks one segment list.
+// list checks one segment list. field is the name of the list in errors, such as
+// "segment_lists[0]".
 func (f *faults) list(field string, l *srv6.Policy_SegmentList) {
 	if l.GetWeight() == math.MaxUint32 {
 		f.Add(field+".weight", l.GetWeight(), "at most 4294967294, as VPP takes the largest number for none")

@@ -49,7 +49,7 @@ func (p *policies) set(bsid string, ours bool) {
 	}
 }
 
-// has reports whether a policy is ours.
+// has reports whether a policy is ours. A policy of others keeps its old source address.
 func (p *policies) has(bsid netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,9 @@ func (h *handler) createPolicy(ctx context.Context, _ string, v *srv6.Policy) (s
 	return struct{}{}, err
 }
 
-// addPolicy makes a policy with all its lists, unless VPP may have it.
+// addPolicy makes a policy with all its lists, unless VPP may have it. The result exists is true
+// if VPP has a policy or a route of the address. Both have the same return value, so only a dump
+// can tell them apart.
 func (h *handler) addPolicy(ctx context.Context, v *srv6.Policy) (exists bool, err error) {
 	all := listsOf(v)
 	q := &sr.SrPolicyAdd{
@@ -94,7 +96,8 @@ func (h *handler) addPolicy(ctx context.Context, v *srv6.Policy) (exists bool, e
 	return false, h.changeLists(ctx, q.BsidAddr, nil, all[1:], nil)
 }
 
-// updatePolicy brings the lists of a policy to those of v.
+// updatePolicy brings the lists of a policy to those of v. It reads the lists first: only VPP
+// knows the indexes by which sr_policy_mod addresses them.
 func (h *handler) updatePolicy(ctx context.Context, _ string, _, v *srv6.Policy, _ struct{}) (struct{}, error) {
 	h.policies.changing.RLock()
 	defer h.policies.changing.RUnlock()
@@ -171,8 +174,8 @@ func (h *handler) changeTo(ctx context.Context, p foundPolicy, want []list) erro
 	return h.changeLists(ctx, p.Bsid, weights, want, gone)
 }
 
-// changeLists sets weights and adds lists before it deletes others, so that the policy never
-// has none.
+// changeLists sets weights and adds lists before it deletes others, so that the policy never has
+// none. All requests go out as one batch, and VPP handles them in this order.
 func (h *handler) changeLists(ctx context.Context, bsid ip_types.IP6Address, weights map[uint32]uint32, added []list, gone []uint32) error {
 	var steps []*conn.Step
 	ask := func(op sr_types.SrPolicyOp, index uint32, l sr.Srv6SidList) {
@@ -194,7 +197,7 @@ func (h *handler) changeLists(ctx context.Context, bsid ip_types.IP6Address, wei
 	return h.API.Batch(ctx, steps...)
 }
 
-// wire returns a list in the form of messages.
+// wire returns a list in the form of messages. Validate has checked that the segments fit.
 func (l list) wire() sr.Srv6SidList {
 	out := sr.Srv6SidList{Weight: l.weight}
 	for i, s := range l.addresses() {
@@ -204,7 +207,8 @@ func (l list) wire() sr.Srv6SidList {
 	return out
 }
 
-// listIn returns a list of a message.
+// listIn returns a list of a message. A count above VPP's own maximum is cut, so a broken reply
+// cannot cause a panic.
 func listIn(n uint8, weight uint32, sids [maxSegments]ip_types.IP6Address) list {
 	var segments []string
 	for _, s := range sids[:min(n, maxSegments)] {
@@ -213,7 +217,8 @@ func listIn(n uint8, weight uint32, sids [maxSegments]ip_types.IP6Address) list 
 	return list{strings.Join(segments, " "), weight}
 }
 
-// deletePolicy deletes a policy.
+// deletePolicy deletes a policy. If the request fails, the policy stays ours: a new source
+// address must still reach it.
 func (h *handler) deletePolicy(ctx context.Context, _ string, v *srv6.Policy, _ struct{}) error {
 	h.policies.changing.RLock()
 	defer h.policies.changing.RUnlock()

@@ -32,7 +32,7 @@ var errExists = errors.New("VPP has a local SID of this address already")
 const noVLAN = ^uint32(0)
 
 // createSID makes a SID. One that VPP has already is replaced: an earlier attempt or somebody
-// else made it after the last Retrieve.
+// else made it after the last Retrieve. Between both requests, VPP has no SID of this address.
 func (h *handler) createSID(ctx context.Context, _ string, v *srv6.LocalSID) (struct{}, error) {
 	err := h.addSID(ctx, v)
 	if errors.Is(err, errExists) {
@@ -44,7 +44,8 @@ func (h *handler) createSID(ctx context.Context, _ string, v *srv6.LocalSID) (st
 	return struct{}{}, err
 }
 
-// addSID makes a SID that VPP does not have.
+// addSID makes a SID that VPP does not have. It returns errExists if VPP has the address, and
+// ErrNotFound for a missing interface or table.
 func (h *handler) addSID(ctx context.Context, v *srv6.LocalSID) error {
 	f := functionOf(v)
 	if f.behavior == behaviorAD {
@@ -133,13 +134,14 @@ func (h *handler) addProxy(ctx context.Context, v *srv6.LocalSID, f function) er
 	switch {
 	case i >= 0 && functionOf(all[i]) == f:
 		return nil
+	// Without the removal, End would process packets that are meant for the service.
 	case i >= 0:
 		err = h.removeSID(ctx, address)
 	}
 	return errors.Join(fmt.Errorf("VPP has not made End.AD of %s with the interfaces %s and %s: %q", address, f.out, f.in, strings.TrimSpace(said)), err)
 }
 
-// deleteSID deletes a SID.
+// deleteSID deletes a SID. A SID that is gone already is no error.
 func (h *handler) deleteSID(ctx context.Context, _ string, v *srv6.LocalSID, _ struct{}) error {
 	return h.removeSID(ctx, unicast(v.GetSid()))
 }

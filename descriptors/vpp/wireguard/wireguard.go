@@ -132,6 +132,8 @@ func normalize(_ string, v *wireguard.Peer) (*wireguard.Peer, []string) {
 	return v, warnings
 }
 
+// validate checks a peer against the limits of VPP's message, which has one byte for the number
+// of networks.
 func validate(_ string, v *wireguard.Peer) error {
 	var f models.Faults
 	if key, err := keyOf(v); err != nil || len(key) != keyBytes {
@@ -171,8 +173,9 @@ func keyOf(v *wireguard.Peer) ([]byte, error) {
 
 // A peer is a peer in one notation.
 type peer struct {
-	key, at   string // public key and name of the interface
-	endpoint  netip.AddrPort
+	key, at  string // public key and name of the interface
+	endpoint netip.AddrPort
+	// keepalive is in seconds; 0 sends none.
 	keepalive uint32
 	networks  []netip.Prefix // sorted, without bits of a host
 }
@@ -198,7 +201,8 @@ func peerOf(v *wireguard.Peer) peer {
 	return out
 }
 
-// equal reports whether two peers are the same to VPP.
+// equal reports whether two peers are the same to VPP. The order of networks and repeated ones
+// do not count.
 func (p peer) equal(o peer) bool {
 	return p.key == o.key && p.at == o.at && p.endpoint == o.endpoint && p.keepalive == o.keepalive && slices.Equal(p.networks, o.networks)
 }

@@ -43,7 +43,8 @@ func (p *plugin) enable(q *dns.DNSEnableDisable, _ *dns.DNSEnableDisableReply) c
 	return core.OK
 }
 
-// set adds a server, unless the cache has it, or removes one.
+// set adds a server, unless the cache has it, or removes one. The address field has 16 bytes, of
+// which IPv4 uses the first 4. A server that VPP has already is no error.
 func (p *plugin) set(q *dns.DNSNameServerAddDel, _ *dns.DNSNameServerAddDelReply) core.Errno {
 	of, size := &p.servers[0], 4
 	if q.IsIP6 != 0 {
@@ -62,7 +63,8 @@ func (p *plugin) set(q *dns.DNSNameServerAddDel, _ *dns.DNSNameServerAddDelReply
 	return core.OK
 }
 
-// cache is VPP's page (src/plugins/dns/dns.c, format_dns_cache).
+// cache is VPP's page (src/plugins/dns/dns.c, format_dns_cache). The name in the command does
+// not matter, because an empty cache has none.
 func (p *plugin) cache() string {
 	if !p.enabled {
 		return "The DNS cache is disabled...\n"

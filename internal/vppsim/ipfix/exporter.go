@@ -22,13 +22,15 @@ const (
 	defaultPort     = 4739
 	defaultMTU      = 512 // bytes
 	defaultInterval = 20  // seconds
-	leastMTU        = 68
-	mostMTU         = 1450
-	noPort          = ^uint16(0) // stands for the default
+	// VPP accepts only path MTUs in this range, in bytes.
+	leastMTU = 68
+	mostMTU  = 1450
+	noPort   = ^uint16(0) // stands for the default
 )
 
 type exporter struct {
-	tables  *ip.IP
+	tables *ip.IP
+	// setting always has a value: before the first request, its collector is 0.0.0.0.
 	setting ipfix_export.IpfixExporterDetails
 }
 
@@ -42,8 +44,8 @@ func New(vpp *core.VPP, tables *ip.IP) {
 	newProbe(vpp)
 }
 
-// set changes the exporter (src/vnet/ipfix-export/flow_api.c). VPP reads the collector's
-// address as IPv4 always.
+// set changes the exporter (src/vnet/ipfix-export/flow_api.c). VPP reads the collector's address
+// as IPv4 always. A refused request changes nothing.
 func (e *exporter) set(q *ipfix_export.SetIpfixExporter, _ *ipfix_export.SetIpfixExporterReply) core.Errno {
 	collector, source := vppwire.AddrIn(q.CollectorAddress.Un, false), vppwire.Addr(q.SrcAddress)
 	now := ipfix_export.IpfixExporterDetails{
@@ -69,6 +71,7 @@ func (e *exporter) set(q *ipfix_export.SetIpfixExporter, _ *ipfix_export.SetIpfi
 	return core.OK
 }
 
+// dump yields the exporter. There always is one, also before the first request.
 func (e *exporter) dump(_ *ipfix_export.IpfixExporterDump, yield func(ipfix_export.IpfixExporterDetails)) {
 	yield(e.setting)
 }

@@ -33,6 +33,8 @@ type probes struct {
 
 type index = interface_types.InterfaceIndex
 
+// newProbe adds the recording of flows. Initially, VPP records nothing and has its default
+// timers.
 func newProbe(vpp *core.VPP) {
 	p := &probes{vpp: vpp, active: defaultActive, passive: defaultPassive, on: map[uint32]probe{}}
 	vpp.Register(core.Plugin{
@@ -66,6 +68,7 @@ func (p *probes) set(q *flowprobe.FlowprobeParams, _ *flowprobe.FlowprobeParamsR
 	return core.OK
 }
 
+// get returns the parameters. VPP 22.02 lacks this message and has only a page.
 func (p *probes) get(_ *flowprobe.FlowprobeGetParams, r *flowprobe.FlowprobeGetParamsReply) core.Errno {
 	r.RecordFlags, r.ActiveTimer, r.PassiveTimer = p.record, p.active, p.passive
 	return core.OK
@@ -83,6 +86,7 @@ func (p *probes) setTX(i *core.Interface, q *flowprobe.FlowprobeTxInterfaceAddDe
 	return core.OK
 }
 
+// setInterface is the message since 22.06. The end of a recording must name its variant.
 func (p *probes) setInterface(i *core.Interface, q *flowprobe.FlowprobeInterfaceAddDel, _ *flowprobe.FlowprobeInterfaceAddDelReply) core.Errno {
 	was, has := p.on[i.Index]
 	switch {
@@ -99,6 +103,7 @@ func (p *probes) setInterface(i *core.Interface, q *flowprobe.FlowprobeInterface
 	return core.OK
 }
 
+// change stores or removes the recording of an interface. The caller has checked the request.
 func (p *probes) change(i *core.Interface, to probe, add bool) {
 	if add {
 		p.on[i.Index] = to
@@ -107,6 +112,8 @@ func (p *probes) change(i *core.Interface, to probe, add bool) {
 	}
 }
 
+// dump lists the recording of one interface, or all for ~0. Deleted interfaces are among them,
+// because VPP does not clean up.
 func (p *probes) dump(q *flowprobe.FlowprobeInterfaceDump, yield func(flowprobe.FlowprobeInterfaceDetails)) {
 	for _, i := range slices.Sorted(maps.Keys(p.on)) {
 		if uint32(q.SwIfIndex) == core.None || uint32(q.SwIfIndex) == i {
@@ -116,6 +123,7 @@ func (p *probes) dump(q *flowprobe.FlowprobeInterfaceDump, yield func(flowprobe.
 }
 
 // showParams prints the parameters (src/plugins/flowprobe/flowprobe.c, format_flowprobe_params).
+// Timers print as signed numbers of seconds, as in the real VPP.
 func (p *probes) showParams() string {
 	var b strings.Builder
 	for i, name := range []string{"l2", "l3", "l4"} {

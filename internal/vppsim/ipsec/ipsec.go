@@ -96,7 +96,8 @@ type pool[T any] struct {
 	free  []int
 }
 
-// put stores one in a free slot.
+// put stores one in a free slot. It returns the number of the slot. Dumps go by slots, so their
+// order is not the order of creation after a deletion.
 func (p *pool[T]) put(one *T) int {
 	if n := len(p.free); n > 0 {
 		slot := p.free[n-1]
@@ -107,7 +108,7 @@ func (p *pool[T]) put(one *T) int {
 	return len(p.slots) - 1
 }
 
-// remove frees the slot that has one.
+// remove frees the slot that has one. If none has it, nothing happens.
 func (p *pool[T]) remove(one *T) {
 	for slot, other := range p.slots {
 		if other == one {

@@ -21,14 +21,17 @@ const maxInbound = 4
 type protection struct {
 	at   uint32 // sw_if_index
 	next ip_types.Address
-	out  *association
-	in   []*association
+	// out and in are held once per use. An association that is used in both directions has two
+	// holds.
+	out *association
+	in  []*association
 	// lost: the request that made it was refused, and VPP forgot it. Only dumps show it.
 	lost bool
 }
 
 // protection returns the protection of an interface and next hop, or nil. A point-to-point
-// tunnel has one, for any next hop.
+// tunnel has one, for any next hop. Lost ones do not count: VPP finds no trace of them, so a
+// repeated request adds another one.
 func (p *plugin) protection(i *core.Interface, next ip_types.Address) *protection {
 	isP2P := i.Device.(tunnel.Protectable).Mode() == tunnel_types.TUNNEL_API_MODE_P2P
 	for _, one := range p.protections.each {
@@ -72,7 +75,8 @@ func (p *plugin) protect(i *core.Interface, q *ipsec.IpsecTunnelProtectUpdate, _
 	return core.OK
 }
 
-// letGo gives up the holds of a protection.
+// letGo gives up the holds of a protection. The last hold frees an association, also if its
+// creator has deleted it before.
 func (p *plugin) letGo(one *protection) {
 	p.release(one.out)
 	for _, a := range one.in {
@@ -80,6 +84,8 @@ func (p *plugin) letGo(one *protection) {
 	}
 }
 
+// unprotect ends a protection. A missing one and an interface of another kind give the same
+// error.
 func (p *plugin) unprotect(i *core.Interface, q *ipsec.IpsecTunnelProtectDel, _ *ipsec.IpsecTunnelProtectDelReply) core.Errno {
 	if _, is := i.Device.(tunnel.Protectable); !is {
 		return api.NO_SUCH_ENTRY
@@ -106,6 +112,8 @@ func (p *plugin) removing(i *core.Interface) {
 	}
 }
 
+// dumpProtections lists the protections of one interface, or all for ~0. Only the latter shows
+// lost ones, which no request can remove.
 func (p *plugin) dumpProtections(q *ipsec.IpsecTunnelProtectDump, yield func(ipsec.IpsecTunnelProtectDetails)) {
 	for _, one := range p.protections.each {
 		if uint32(q.SwIfIndex) != core.None && (uint32(q.SwIfIndex) != one.at || one.lost) {

@@ -27,6 +27,7 @@ const (
 // An association is a security association. VPP frees it when nobody holds it.
 type association struct {
 	entry ipsec_types.IpsecSadEntryV3
+	// holds counts the creator, policies of action PROTECT, and protections. It is at least 1.
 	holds int
 }
 
@@ -40,14 +41,15 @@ func (p *plugin) find(number uint32) *association {
 	return nil
 }
 
-// release gives up one hold.
+// release gives up one hold. At zero, the next association gets its slot.
 func (p *plugin) release(a *association) {
 	if a.holds--; a.holds == 0 {
 		p.associations.remove(a)
 	}
 }
 
-// cryptoKeys are the lengths of keys in bytes (VPP vnet/crypto/crypto.h).
+// cryptoKeys are the lengths of keys in bytes (VPP vnet/crypto/crypto.h). An algorithm that is
+// missing here accepts only an empty key. The model has none of those.
 var cryptoKeys = map[ipsec_types.IpsecCryptoAlg]uint8{
 	ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CBC_128: 16, ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CBC_192: 24, ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CBC_256: 32,
 	ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_128: 16, ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_192: 24, ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_256: 32,
@@ -55,8 +57,10 @@ var cryptoKeys = map[ipsec_types.IpsecCryptoAlg]uint8{
 	ipsec_types.IPSEC_API_CRYPTO_ALG_DES_CBC: 7, ipsec_types.IPSEC_API_CRYPTO_ALG_3DES_CBC: 24,
 }
 
-// addAssociation checks a request in VPP's order.
+// addAssociation checks a request in VPP's order. The order matters if a request has two errors:
+// tests compare the error number with the real VPP's. The creator gets the first hold.
 func (p *plugin) addAssociation(q *ipsec.IpsecSadEntryAdd, r *ipsec.IpsecSadEntryAddReply) core.Errno {
+	// VPP also fills in this field when it refuses the request.
 	r.StatIndex = core.None
 	e := q.Entry
 	switch {
@@ -85,7 +89,9 @@ func (p *plugin) addAssociation(q *ipsec.IpsecSadEntryAdd, r *ipsec.IpsecSadEntr
 	return core.OK
 }
 
-// stored returns an entry as VPP shows it: the salt has its bytes reversed.
+// stored returns an entry as VPP shows it: the salt has its bytes reversed. Ports without UDP
+// encapsulation are zero. The keys are copied, because the request's memory belongs to its
+// sender.
 func (p *plugin) stored(e ipsec_types.IpsecSadEntryV3) ipsec_types.IpsecSadEntryV3 {
 	const defaultPort, noPort = 4500, 65535
 	e.Salt = bits.ReverseBytes32(e.Salt)
@@ -120,7 +126,8 @@ func (p *plugin) deleteAssociation(q *ipsec.IpsecSadEntryDel, _ *ipsec.IpsecSadE
 	return core.OK
 }
 
-// dumpAssociations lists all: VPP ignores the number in the request.
+// dumpAssociations lists all: VPP ignores the number in the request. Clients must therefore
+// filter the reply themselves.
 func (p *plugin) dumpAssociations(_ *ipsec.IpsecSaV3Dump, yield func(ipsec.IpsecSaV3Details)) {
 	for slot, a := range p.associations.each {
 		yield(ipsec.IpsecSaV3Details{Entry: a.entry, SwIfIndex: index(core.None), StatIndex: uint32(slot)})

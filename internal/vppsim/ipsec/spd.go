@@ -25,11 +25,15 @@ type database struct {
 
 // A policy is an entry of a database, and the association that it holds, if any.
 type policy struct {
+	// entry is as requested. Dumps show some addresses differently; see shown.
 	entry ipsec_types.IpsecSpdEntryV2
-	held  *association
+	// held is nil unless the action is PROTECT.
+	held *association
 }
 
-// database returns the slot and the database with a number.
+// database returns the slot and the database with a number. The database is nil if there is
+// none; the slot has no meaning then. Bindings refer to slots, and all other messages to
+// numbers.
 func (p *plugin) database(number uint32) (int, *database) {
 	for slot, d := range p.databases.each {
 		if d.number == number {
@@ -40,7 +44,8 @@ func (p *plugin) database(number uint32) (int, *database) {
 }
 
 // setDatabase adds or deletes a database. Its interfaces are unbound; associations that its
-// policies hold stay held.
+// policies hold stay held. This leak is the real VPP's, and the agent has to avoid it. A new
+// database in the same slot starts without interfaces.
 func (p *plugin) setDatabase(q *ipsec.IpsecSpdAddDel, _ *ipsec.IpsecSpdAddDelReply) core.Errno {
 	slot, d := p.database(q.SpdID)
 	switch {
@@ -57,13 +62,17 @@ func (p *plugin) setDatabase(q *ipsec.IpsecSpdAddDel, _ *ipsec.IpsecSpdAddDelRep
 	return core.OK
 }
 
+// dumpDatabases lists databases by slot, with the number of their policies. The agent asks for
+// the policies of those only that have some.
 func (p *plugin) dumpDatabases(_ *ipsec.IpsecSpdsDump, yield func(ipsec.IpsecSpdsDetails)) {
 	for _, d := range p.databases.each {
 		yield(ipsec.IpsecSpdsDetails{SpdID: d.number, Npolicies: uint32(len(d.policies))})
 	}
 }
 
-// bind gives an interface a database, or takes away whichever it has.
+// bind gives an interface a database, or takes away whichever it has. A missing database is
+// SYSCALL_ERROR_1, and a second binding is SYSCALL_ERROR_2. The agent tells them apart by these
+// numbers.
 func (p *plugin) bind(i *core.Interface, q *ipsec.IpsecInterfaceAddDelSpd, _ *ipsec.IpsecInterfaceAddDelSpdReply) core.Errno {
 	slot, d := p.database(q.SpdID)
 	_, has := p.bound[i.Index]
@@ -91,7 +100,8 @@ func (p *plugin) dumpBound(q *ipsec.IpsecSpdInterfaceDump, yield func(ipsec.Ipse
 }
 
 // showBindings prints the page in the real VPP's format, which the agent reads (VPP ipsec_cli.c,
-// ipsec_spd_bindings_show_all).
+// ipsec_spd_bindings_show_all). Databases print as signed numbers, so those from 2^31 on are
+// negative.
 func (p *plugin) showBindings() string {
 	var b strings.Builder
 	b.WriteString("SPD Bindings:\n")
@@ -113,6 +123,8 @@ func (p *plugin) setPolicy(q *ipsec.IpsecSpdEntryAddDel, r *ipsec.IpsecSpdEntryA
 	return p.change(q.IsAdd, e, &r.StatIndex)
 }
 
+// setPolicyV2 is the message since 22.10. Here 0 is a protocol of its own (IPv6 hop-by-hop
+// options, RFC 8200), and only 255 is any.
 func (p *plugin) setPolicyV2(q *ipsec.IpsecSpdEntryAddDelV2, r *ipsec.IpsecSpdEntryAddDelV2Reply) core.Errno {
 	return p.change(q.IsAdd, q.Entry, &r.StatIndex)
 }
@@ -155,7 +167,8 @@ func (p *plugin) change(add bool, e ipsec_types.IpsecSpdEntryV2, stat *uint32) c
 }
 
 // kindOf returns VPP's type of a policy, in the order of its list (VPP ipsec_spd.h,
-// foreach_ipsec_spd_policy_type). The IP version is that of the first remote address.
+// foreach_ipsec_spd_policy_type). The IP version is that of the first remote address. Outbound
+// policies come first, then inbound ones by action: PROTECT, BYPASS, DISCARD.
 func kindOf(e ipsec_types.IpsecSpdEntryV2) int {
 	v6 := 0
 	if e.RemoteAddressStart.Af == ip_types.ADDRESS_IP6 {
@@ -173,7 +186,8 @@ func kindOf(e ipsec_types.IpsecSpdEntryV2) int {
 }
 
 // isEqual reports whether VPP takes two policies for one. Of the last remote IPv6 address, it
-// does not compare the lower half (VPP ipsec_spd_policy.h, ipsec_policy_is_equal).
+// does not compare the lower half (VPP ipsec_spd_policy.h, ipsec_policy_is_equal). So a deletion
+// can hit another policy than the requested one. The agent prevents that by a claim.
 func isEqual(a, b ipsec_types.IpsecSpdEntryV2) bool {
 	if kindOf(a) != kindOf(b) {
 		return false
@@ -186,7 +200,8 @@ func isEqual(a, b ipsec_types.IpsecSpdEntryV2) bool {
 	return a == b
 }
 
-// dumpPolicies lists the policies of a database, or those with an association.
+// dumpPolicies lists the policies of a database, or those with an association. A number of ~0
+// stands for all associations. A missing database yields nothing, and no error.
 func (p *plugin) dumpPolicies(q *ipsec.IpsecSpdDump, yield func(ipsec.IpsecSpdDetails)) {
 	_, d := p.database(q.SpdID)
 	if d == nil {

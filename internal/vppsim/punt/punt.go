@@ -35,6 +35,8 @@ type port struct {
 	number uint16
 }
 
+// sockets are the registrations by port, and by number of the reason. Each has one socket: a
+// second registration replaces the first.
 type sockets struct {
 	ports   map[port]punt.PuntSocketDetails
 	reasons map[uint32]punt.PuntSocketDetails
@@ -50,7 +52,8 @@ func New(vpp *core.VPP) {
 	newRedirects(vpp)
 }
 
-// register makes a program's socket receive packets, or gives them another socket.
+// register makes a program's socket receive packets, or gives them another socket. A refusal
+// does not tell its cause: all have the error UNSPECIFIED.
 func (s *sockets) register(q *punt.PuntSocketRegister, r *punt.PuntSocketRegisterReply) core.Errno {
 	r.Pathname = Socket // also with an error
 	if q.HeaderVersion != headerVersion || q.Pathname == Socket {
@@ -90,6 +93,7 @@ func (s *sockets) deregister(q *punt.PuntSocketDeregister, _ *punt.PuntSocketDer
 	return core.OK
 }
 
+// dump lists the registrations of one type, in a fixed order.
 func (s *sockets) dump(q *punt.PuntSocketDump, yield func(punt.PuntSocketDetails)) {
 	switch q.Type {
 	case punt.PUNT_API_TYPE_L4:
@@ -104,6 +108,8 @@ func (s *sockets) dump(q *punt.PuntSocketDump, yield func(punt.PuntSocketDetails
 	}
 }
 
+// sorted returns the registered ports by number, then by IP version, so that output is
+// reproducible.
 func (s *sockets) sorted() []port {
 	return slices.SortedFunc(maps.Keys(s.ports), func(a, b port) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.af, b.af)) })
 }
@@ -117,6 +123,7 @@ func (s *sockets) dumpReasons(q *punt.PuntReasonDump, yield func(punt.PuntReason
 	}
 }
 
+// show is a page for people. The agent does not read it.
 func (s *sockets) show() string {
 	var b strings.Builder
 	for _, at := range s.sorted() {

@@ -34,9 +34,12 @@ type index = interface_types.InterfaceIndex
 type redirects struct {
 	vpp *core.VPP
 	all map[source]ip.PuntRedirectV2
-	on  [2]int // by IP version
+	// on can become negative. VPP redirects packets then too, although there is no redirection.
+	on [2]int // by IP version
 }
 
+// newRedirects adds the messages of redirections. VPP's older version of the message is missing,
+// because the agent does not use it.
 func newRedirects(vpp *core.VPP) {
 	r := &redirects{vpp: vpp, all: map[source]ip.PuntRedirectV2{}}
 	vpp.Register(core.Plugin{
@@ -46,6 +49,7 @@ func newRedirects(vpp *core.VPP) {
 }
 
 // set adds a redirection, replaces one, or ends one. It does not check the incoming interface.
+// An index of 0 (local0) and ~0 both stand for all interfaces.
 func (r *redirects) set(q *ip.AddDelIPPuntRedirectV2, _ *ip.AddDelIPPuntRedirectV2Reply) core.Errno {
 	if q.Punt.Af > ip_types.ADDRESS_IP6 {
 		return api.INVALID_ADDRESS_FAMILY
@@ -79,6 +83,7 @@ func (r *redirects) dump(q *ip.IPPuntRedirectV2Dump, yield func(ip.IPPuntRedirec
 	}
 }
 
+// show also prints the counts, so that a test notices a request too many.
 func (r *redirects) show() string {
 	var b strings.Builder
 	for af, on := range r.on {

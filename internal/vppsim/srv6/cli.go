@@ -18,6 +18,7 @@ import (
 // The pages of this file have the real VPP's format: the agent reads them, because no message
 // tells the same.
 
+// showSource prints the source address. The agent cuts the line at "=".
 func (p *plugin) showSource() string {
 	return "SR encaps source addr = " + netip.AddrFrom16(p.source).String() + "\n"
 }
@@ -25,7 +26,8 @@ func (p *plugin) showSource() string {
 // hasAD reports whether the plugin srv6-ad is loaded.
 func (p *plugin) hasAD() bool { return !slices.Contains(p.vpp.Options.Without, "sr_ad") }
 
-// showBehaviors prints the page as far as it concerns plugins.
+// showBehaviors prints the page as far as it concerns plugins. The agent looks for End.AD
+// between tabs before it uses it.
 func (p *plugin) showBehaviors() string {
 	var b strings.Builder
 	b.WriteString("SR LocalSIDs behaviors:\n-----------------------\n\nDefault behaviors:\n\tEnd\t-> Endpoint.\nPlugin behaviors:\n")
@@ -128,7 +130,8 @@ func (p *plugin) commandSID(words []string) (string, core.Errno) {
 	return text, errno
 }
 
-// said returns the output of a command about a SID. Each failure has the same return value.
+// said returns the output of a command about a SID. Each failure has the same return value. VPP
+// reports it as UNSPECIFIED, so a client has to read the text.
 func said(errno core.Errno, s *localSID) (string, core.Errno) {
 	text := map[core.Errno]string{
 		sidExists:  "Identical localsid already exists. Requested localsid not created.",
@@ -157,7 +160,8 @@ func (p *plugin) createSID(s *localSID) core.Errno {
 	return p.addSID(s)
 }
 
-// parseBehavior reads End.AD with its parameters.
+// parseBehavior reads End.AD with its parameters. It leaves End if a parameter is missing or the
+// plugin is not loaded.
 func (p *plugin) parseBehavior(s *localSID, words []string) {
 	s.behavior = sr_types.SR_BEHAVIOR_API_END
 	if len(words) == 0 || words[0] != "end.ad" || !p.hasAD() {

@@ -23,7 +23,8 @@ const (
 
 // A policy has at least one segment list.
 type policy struct {
-	bsid   netip.Addr
+	bsid netip.Addr
+	// table is the IPv6 table that has the route to bsid.
 	table  uint32
 	encap  bool
 	kind   sr.SrPolicyType
@@ -46,6 +47,8 @@ func (p *plugin) policyMessages() []core.Message {
 	}
 }
 
+// policyOf returns the policy of an address, or nil. VPP has one per address in all tables
+// together.
 func (p *plugin) policyOf(bsid ip_types.IP6Address) *policy {
 	for _, one := range p.policies.all {
 		if one.bsid == netip.AddrFrom16(bsid) {
@@ -55,7 +58,8 @@ func (p *plugin) policyOf(bsid ip_types.IP6Address) *policy {
 	return nil
 }
 
-// addPolicy makes a policy with one list. VPP dies if the list is empty.
+// addPolicy makes a policy with one list. VPP dies if the list is empty. Any route to the
+// address is the same error as another policy.
 func (p *plugin) addPolicy(q *sr.SrPolicyAdd, _ *sr.SrPolicyAddReply) core.Errno {
 	switch {
 	case p.policyOf(q.BsidAddr) != nil:
@@ -73,7 +77,8 @@ func (p *plugin) addPolicy(q *sr.SrPolicyAdd, _ *sr.SrPolicyAddReply) core.Errno
 	return p.addList(one, q.Sids)
 }
 
-// addList adds a segment list. Its header gets the source address of this moment.
+// addList adds a segment list. Its header gets the source address of this moment. A weight of ~0
+// stands for 1.
 func (p *plugin) addList(one *policy, list sr.Srv6SidList) core.Errno {
 	if list.NumSids == 0 {
 		return core.Crash
@@ -96,7 +101,8 @@ func (p *plugin) addList(one *policy, list sr.Srv6SidList) core.Errno {
 	return core.OK
 }
 
-// changePolicy adds or deletes a list, or changes its weight.
+// changePolicy adds or deletes a list, or changes its weight. The last list cannot be deleted.
+// Hence the agent adds new lists first.
 func (p *plugin) changePolicy(q *sr.SrPolicyMod, _ *sr.SrPolicyModReply) core.Errno {
 	one := p.policyOf(q.BsidAddr)
 	if one == nil {
@@ -144,6 +150,8 @@ func (p *plugin) deletePolicy(q *sr.SrPolicyDel, _ *sr.SrPolicyDelReply) core.Er
 	return core.OK
 }
 
+// dumpPolicies lists policies with the places of their lists, by which sr_policy_mod addresses
+// them.
 func (p *plugin) dumpPolicies(_ *sr.SrPoliciesWithSlIndexDump, yield func(sr.SrPoliciesWithSlIndexDetails)) {
 	for _, one := range p.policies.all {
 		d := sr.SrPoliciesWithSlIndexDetails{Bsid: one.bsid.As16(), IsSpray: one.kind != 0, IsEncap: one.encap, FibTable: one.table}
@@ -155,6 +163,8 @@ func (p *plugin) dumpPolicies(_ *sr.SrPoliciesWithSlIndexDump, yield func(sr.SrP
 	}
 }
 
+// dumpSources lists policies with their source addresses, but without the places of their lists.
+// An agent needs both messages.
 func (p *plugin) dumpSources(_ *sr.SrPoliciesV2Dump, yield func(sr.SrPoliciesV2Details)) {
 	for _, one := range p.policies.all {
 		d := sr.SrPoliciesV2Details{Bsid: one.bsid.As16(), EncapSrc: one.source, Type: one.kind, IsEncap: one.encap, FibTable: one.table}

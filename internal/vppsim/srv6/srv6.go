@@ -52,9 +52,11 @@ type sidKey struct {
 // A localSID is one local SID. The last fields are those of End.AD.
 type localSID struct {
 	sidKey
-	psp       bool
-	behavior  sr_types.SrBehavior
-	table     uint32
+	// psp removes the routing header at the last but one segment (RFC 8986, 4.16.1).
+	psp      bool
+	behavior sr_types.SrBehavior
+	table    uint32
+	// vlan is the tag that End.DX2 writes, or ~0 for none. Other behaviours have 0.
 	vlan      uint32
 	via       uint32 // outgoing interface, or the table to look up in
 	next      ip_types.Address
@@ -86,6 +88,8 @@ func New(vpp *core.VPP, tables *ip.IP) {
 	})
 }
 
+// setSource stores the source address of new headers. Existing policies keep theirs; see
+// addList.
 func (p *plugin) setSource(q *sr.SrSetEncapSource, _ *sr.SrSetEncapSourceReply) core.Errno {
 	p.source = q.EncapsSource
 	return core.OK
@@ -161,7 +165,8 @@ func (p *plugin) find(key sidKey) int {
 	return -1
 }
 
-// isRouted reports whether a table has an entry for exactly this address.
+// isRouted reports whether a table has an entry for exactly this address. VPP sees local SIDs
+// and policies as routes too, so they count.
 func (p *plugin) isRouted(table uint32, a netip.Addr) bool {
 	for _, s := range p.sids {
 		if s != nil && s.table == table && s.sid == a {
@@ -176,14 +181,19 @@ func (p *plugin) isRouted(table uint32, a netip.Addr) bool {
 	return p.tables.HasRoute(netip.PrefixFrom(a, 128), table)
 }
 
+// lookupBehavior reports whether a behaviour looks up packets in a table; then via is its
+// number.
 func lookupBehavior(b sr_types.SrBehavior) bool {
 	return b == sr_types.SR_BEHAVIOR_API_T || b == sr_types.SR_BEHAVIOR_API_DT4 || b == sr_types.SR_BEHAVIOR_API_DT6
 }
 
+// nextBehavior reports whether a behaviour has a next hop. Others ignore that field of a
+// request.
 func nextBehavior(b sr_types.SrBehavior) bool {
 	return b == sr_types.SR_BEHAVIOR_API_X || b == sr_types.SR_BEHAVIOR_API_DX4 || b == sr_types.SR_BEHAVIOR_API_DX6
 }
 
+// viaBehavior reports whether a behaviour has an outgoing interface; then via is its index.
 func viaBehavior(b sr_types.SrBehavior) bool {
 	return nextBehavior(b) || b == sr_types.SR_BEHAVIOR_API_DX2
 }

@@ -26,6 +26,8 @@ const (
 
 // A steering sends traffic into a policy. Its identity is the traffic.
 type steering struct {
+	// kind decides which of the next fields count: table and prefix for packets, index for
+	// frames.
 	kind   sr_types.SrSteer
 	table  uint32
 	prefix ip_types.Prefix
@@ -33,6 +35,8 @@ type steering struct {
 	policy *policy
 }
 
+// same reports whether two steerings are of the same traffic. The policy does not count, so a
+// request with another policy replaces the steering.
 func (a steering) same(b *steering) bool {
 	return a.kind == b.kind && a.table == b.table && a.prefix == b.prefix && a.index == b.index
 }

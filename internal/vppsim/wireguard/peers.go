@@ -33,6 +33,7 @@ type Peers struct {
 // A peer is a peer, and the clients that get its events. Each has given a pid.
 type peer struct {
 	wireguard.WireguardPeer
+	// watchers gets the pid of a subscription back in each event, so a client can tell its own.
 	watchers map[*core.Client]uint32
 }
 
@@ -79,6 +80,7 @@ func shown(a ip_types.Address) ip_types.Address {
 	return a
 }
 
+// byKey returns the peer with a public key on any interface, or nil.
 func (p *Peers) byKey(public []byte) *peer {
 	for _, one := range p.all {
 		if bytes.Equal(one.PublicKey, public) {
@@ -88,6 +90,7 @@ func (p *Peers) byKey(public []byte) *peer {
 	return nil
 }
 
+// remove ends a peer by its number. The number is free for the next peer at once.
 func (p *Peers) remove(q *wireguard.WireguardPeerRemove, _ *wireguard.WireguardPeerRemoveReply) core.Errno {
 	one := p.all[q.PeerIndex]
 	if one == nil {
@@ -104,7 +107,8 @@ func (p *Peers) end(one *peer) {
 	p.free = append(p.free, one.PeerIndex)
 }
 
-// set changes the flags of a peer and sends the event.
+// set changes the flags of a peer and sends the event. Equal flags send none, as nothing has
+// changed for a client.
 func (p *Peers) set(one *peer, flags wireguard.WireguardPeerFlags) {
 	if one.Flags == flags {
 		return
@@ -133,7 +137,8 @@ func (p *Peers) dump(q *wireguard.WireguardPeersDump, yield func(wireguard.Wireg
 	}
 }
 
-// want registers the client for the events of peers that exist: of one, or of all for ~0.
+// want registers the client for the events of peers that exist: of one, or of all for ~0. Peers
+// that are added later need another request, so the agent repeats it for each.
 func (p *Peers) want(q *wireguard.WantWireguardPeerEvents, _ *wireguard.WantWireguardPeerEventsReply) core.Errno {
 	for number, one := range p.all {
 		if q.PeerIndex != core.None && q.PeerIndex != number || uint32(q.SwIfIndex) != core.None && q.SwIfIndex != one.SwIfIndex {
