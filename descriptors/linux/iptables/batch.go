@@ -36,7 +36,8 @@ func (b *batch) text() string {
 	return out.String()
 }
 
-// source returns the origin of a line of text, counted from 1.
+// source returns the origin of a line of text, counted from 1. It is false for the first line
+// and for a number outside the text.
 func (b *batch) source(line int) (source, bool) {
 	i := line - 2 // the first line is the table
 	if i < 0 || i >= len(b.rules) {
@@ -88,7 +89,8 @@ func (b *batch) enter(value int, c content) {
 	}
 }
 
-// leave removes all jumps that were found.
+// leave removes all jumps that were found. A rule is the listed text, so that -D finds it in
+// both backends.
 func (b *batch) leave(value int, m mine) {
 	for _, j := range m.jumps {
 		b.lines = append(b.lines, "-D "+j.from+" "+j.rule)
@@ -116,13 +118,15 @@ func (b *batch) restorePolicy(value int, m mine) {
 	}
 }
 
-// remove removes a chain without jumps.
+// remove removes a chain without jumps. The kernel refuses -X for a chain with rules, or with a
+// jump to it from another chain.
 func (b *batch) remove(value int, chain string) {
 	b.add(value, "-F", chain)
 	b.add(value, "-X", chain)
 }
 
-// remark replaces the mark, which is the first rule.
+// remark replaces the mark, which is the first rule. The replacement is atomic, so the chain
+// has a mark at every moment.
 func (b *batch) remark(chain string, m mark) {
 	b.add(0, slices.Concat([]string{"-R", chain, strconv.Itoa(1)}, commented(m.String()))...)
 }

@@ -42,7 +42,8 @@ func parse(text string) listing {
 	return out
 }
 
-// A mine is a chain with the agent's mark.
+// A mine is a chain with the agent's mark. The agent may be this one or another; handler.ours
+// decides.
 type mine struct {
 	mark
 	table  table
@@ -102,7 +103,8 @@ func (l listing) mine(t table, name string, jumps map[string][]jump) (m mine, ma
 	return m, marked
 }
 
-// find returns the chain with that name. there: it exists.
+// find returns the chain with that name. there: it exists. A chain that exists without a mark
+// belongs to another program.
 func (l listing) find(t table, name string) (m mine, marked, there bool) {
 	if l[t.name][name] == nil {
 		return mine{}, false, false

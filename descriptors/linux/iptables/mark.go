@@ -27,7 +27,8 @@ const maxComment = 255
 // agentMark begins the comments, and the aliases of links.
 const agentMark = "/vnf-agent/"
 
-// A mark is the content of a comment.
+// A mark is the content of a comment. An empty field is left out of the comment. Digests have
+// the form of digest.
 type mark struct {
 	label, name  string
 	installation string
@@ -62,7 +63,8 @@ func (m mark) String() string {
 	return b.String()
 }
 
-// parseMark parses a comment. It returns false for one of another program.
+// parseMark parses a comment. It returns false for one of another program. Unknown fields are
+// skipped, so that an older agent can read the marks of a newer one.
 func parseMark(comment string) (m mark, ok bool) {
 	rest, ours := strings.CutPrefix(comment, agentMark)
 	fields := strings.Fields(rest)
@@ -100,7 +102,9 @@ func parseMark(comment string) (m mark, ok bool) {
 // commented returns the words of a match that does nothing but carry a comment.
 func commented(comment string) []string { return []string{"-m", "comment", "--comment", comment} }
 
-// commentOf returns the comment of a rule and its other words. ok: it has one.
+// commentOf returns the comment of a rule and its other words. ok: it has one. Only a comment
+// at the beginning counts: the agent writes it there, and iptables-save keeps the order of
+// matches.
 func commentOf(rule string) (comment string, rest []string, ok bool) {
 	all, err := words(rule)
 	if err != nil || len(all) < 4 || all[0] != "-m" || all[1] != "comment" || all[2] != "--comment" {

@@ -35,7 +35,8 @@ const socketRoom = 64 << 20
 // rule the fingerprint is kept: it is enough to notice a change.
 const longestText = 250
 
-// dial opens a connection to the packet filter of a namespace.
+// dial opens a connection to the packet filter of a namespace. The socket stays in that
+// namespace. The caller closes it with CloseLasting.
 func dial(space *netns.Space) (conn *nftables.Conn, err error) {
 	buffers := func(c *netlink.Conn) error {
 		// Without CAP_NET_ADMIN the system's limits apply; then a large batch fails.
@@ -102,11 +103,13 @@ type nftChain struct {
 
 // An nftRule is a rule as iptables would spell it.
 type nftRule struct {
+	// The kernel's number of the rule within its table; DelRule and ReplaceRule need it.
 	handle uint64
 	text   string
 }
 
-// readState reads the chains in tables of the agent.
+// readState reads the chains in tables of the agent. Chains of other tables are skipped,
+// including those of iptables-nft.
 func readState(conn *nftables.Conn, ipv6 bool) (map[spot]*nftChain, error) {
 	chains, err := conn.ListChainsOfTableFamily(family(ipv6))
 	if err != nil {
@@ -144,7 +147,8 @@ func textOf(r *nftables.Rule) string {
 	return text
 }
 
-// comment returns the user data of a rule with this text.
+// comment returns the user data of a rule with this text. The error reports a mark that is too
+// long; a mark must be complete to be read back.
 func comment(text string) ([]byte, error) {
 	if said, rest, ok := commentOf(text); ok && len(rest) == 0 && strings.HasPrefix(said, agentMark) {
 		if len(said) > longestText {
@@ -188,6 +192,7 @@ type nftWriter struct {
 	conn  *nftables.Conn
 	table table
 	nft   *nftables.Table
+	// the kernel's chains, with the changes by earlier lines of the batch
 	state map[spot]*nftChain
 
 	translator *translator
@@ -198,7 +203,8 @@ var (
 	errNoRule = errors.New("no such rule")
 )
 
-// apply adds one line.
+// apply adds one line. It returns errExists or errNoRule as iptables-restore would fail, before
+// the kernel is asked.
 func (w nftWriter) apply(text string) error {
 	if name, ok := strings.CutPrefix(text, ":"); ok {
 		name, _, _ = strings.Cut(name, " ")
@@ -328,7 +334,8 @@ func (w nftWriter) set(ports [][]byte) (*expr.Lookup, error) {
 	return &expr.Lookup{SourceRegister: 1, SetName: s.Name, SetID: s.ID}, nil
 }
 
-// remove removes the rule with this text.
+// remove removes the rule with this text. Of several equal rules it removes the first. The rule
+// also leaves the state, so that the next equal line finds the next one.
 func (w nftWriter) remove(name, rule string) error {
 	c := w.state[spot{w.table, name}]
 	if c == nil {

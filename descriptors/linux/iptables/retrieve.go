@@ -57,7 +57,8 @@ func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[foun
 	}
 }
 
-// places opens the namespaces without reading them. Several references may lead to one.
+// places opens the namespaces without reading them. Several references may lead to one. The
+// caller closes the spaces, also after an error.
 func (h *handler) places(wanted []desired) (places []*place, err error) {
 	named, err := h.Spaces.Named()
 	if err != nil {
@@ -195,7 +196,8 @@ func (p *place) value(m mine, want *iptables.RuleChain) *iptables.RuleChain {
 	return v
 }
 
-// ref returns the reference to the namespace that the desired value uses, or another one.
+// ref returns the reference to the namespace that the desired value uses, or another one. The
+// declared reference is preferred: another one to the same namespace would look like a move.
 func (p *place) ref(want *iptables.RuleChain) *namespace.NetNamespace {
 	for _, ref := range p.refs {
 		if want != nil && netns.Equal(ref, want.GetNamespace()) {

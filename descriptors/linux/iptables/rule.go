@@ -146,7 +146,8 @@ func digest(rules []string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// normalRules applies normalRule to all.
+// normalRules applies normalRule to all. The slice is a copy, since values must not be changed
+// in place.
 func normalRules(rules []string) []string {
 	out := slices.Clone(rules)
 	for i, rule := range out {

@@ -50,7 +50,7 @@ func choose() backend {
 // folders are searched besides PATH: services often run without sbin in it.
 func folders() []string { return []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} }
 
-// find returns the path of a program.
+// find returns the path of a program. The error wraps ErrNoProgram.
 func find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -84,7 +84,8 @@ func (programs) apply(ctx context.Context, space *netns.Space, b *batch) error {
 	return err
 }
 
-// run runs a program inside the namespace and returns its output.
+// run runs a program inside the namespace and returns its output. A failed program gives a
+// *batchError, and a cancelled context the context's error.
 func run(ctx context.Context, space *netns.Space, input, name string, args ...string) (string, error) {
 	path, err := find(name)
 	if err != nil {

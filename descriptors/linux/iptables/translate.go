@@ -15,7 +15,8 @@ import (
 // errUnknown reports a match or target that only iptables itself knows.
 var errUnknown = errors.New("this host has no iptables, and without it only the common matches and targets are known")
 
-// A translator turns the words of a rule into expressions of nftables.
+// A translator turns the words of a rule into expressions of nftables. It is reused for all
+// rules of a batch, since building known for each rule costs more than the rule itself.
 type translator struct {
 	ipv6 bool
 	set  func(ports [][]byte) (*expr.Lookup, error) // adds an anonymous set of ports
@@ -57,6 +58,8 @@ func (t *translator) translate(all []string) ([]expr.Any, error) {
 	return t.out, err
 }
 
+// add appends expressions of the current rule. The kernel evaluates them in order and stops at
+// the first comparison that fails.
 func (t *translator) add(all ...expr.Any) { t.out = append(t.out, all...) }
 
 // matches returns the function that translates each match.
@@ -121,7 +124,8 @@ func pick(second bool, two, one uint32) uint32 {
 	return one
 }
 
-// address matches an address of the packet's header at an offset in bytes.
+// address matches an address of the packet's header at an offset in bytes. An address of the
+// other IP version is an error, since it could never match.
 func (t *translator) address(op expr.CmpOp, value string, offset uint32) error {
 	p, err := netip.ParsePrefix(value)
 	if err != nil {
@@ -277,7 +281,8 @@ func (t *translator) masked(op expr.CmpOp, mask, value uint32) {
 		&expr.Cmp{Op: op, Register: 1, Data: native(value)})
 }
 
-// native returns a number in the byte order of the host.
+// native returns a number in the byte order of the host. The kernel keeps marks and states of
+// connections in registers as numbers of the host.
 func native(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
 
 // mark matches the packet's mark, as VALUE or VALUE/MASK.
@@ -296,7 +301,8 @@ func (t *translator) mark(op expr.CmpOp, value string) error {
 	return nil
 }
 
-// icmp matches the type of an ICMP message.
+// icmp matches the type of an ICMP message. The numbers are those of RFC 792, and of RFC 4443
+// and RFC 4861 for IPv6.
 func (t *translator) icmp(op expr.CmpOp, value string) error {
 	names := map[string]byte{"echo-request": 8, "echo-reply": 0, "destination-unreachable": 3, "time-exceeded": 11}
 	if t.ipv6 {
@@ -386,7 +392,8 @@ func (t *translator) jump() error {
 	return nil
 }
 
-// reject answers with an ICMP error, or a reset of TCP.
+// reject answers with an ICMP error, or a reset of TCP. The numbers are codes of ICMP type 3
+// (RFC 792, RFC 1812) and of ICMPv6 type 1 (RFC 4443).
 func (t *translator) reject() error {
 	codes := map[string]uint8{
 		"": 3, "icmp-port-unreachable": 3, "icmp-net-unreachable": 0, "icmp-host-unreachable": 1, "icmp-proto-unreachable": 2, "icmp-admin-prohibited": 13,

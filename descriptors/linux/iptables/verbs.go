@@ -37,7 +37,7 @@ func (h *handler) create(ctx context.Context, key string, v *iptables.RuleChain)
 }
 
 // createAll writes the chains of each table with one batch. So they may jump to each other, in
-// any order.
+// any order. The result has the order of values. Each failed value has its own error.
 func (h *handler) createAll(ctx context.Context, values []desired) []scheduler.Created[Meta] {
 	out := make([]scheduler.Created[Meta], len(values))
 	type target struct {
@@ -148,7 +148,8 @@ func (w writer) policyBefore(d desired, found listing) string {
 }
 
 // add adds the lines that bring c about. A chain of ours may exist: the value changes, or a
-// Create was interrupted, or it is from a former start.
+// Create was interrupted, or it is from a former start. The error wraps ErrConflict if the
+// chain belongs to another owner.
 func (w writer) add(b *batch, value int, c content, found listing) error {
 	old, marked, there := found.find(w.table, c.chain)
 	if !there {
@@ -211,7 +212,8 @@ func ownerText(m mark, marked bool) string {
 	return fmt.Sprintf("value %s of the agent with label %s, installation %s", m.name, m.label, m.installation)
 }
 
-// explain adds the rule at fault to an error of a batch.
+// explain adds the rule at fault to an error of a batch. Lines of the agent's own, such as the
+// mark, have no rule to name.
 func explain(b *batch, err error) error {
 	refused, ok := errors.AsType[*batchError](err)
 	if !ok {

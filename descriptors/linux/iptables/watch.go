@@ -98,7 +98,8 @@ func (w *watcher) note(space *netns.Space, key string, r record, due bool) {
 	}
 }
 
-// follow opens a subscription. It returns nil if the namespace has gone.
+// follow opens a subscription. It returns nil if the namespace has gone. The mutex is held. A
+// subscription that fails is only logged: the chain itself works.
 func (w *watcher) follow(space *netns.Space) *watched {
 	kept, ok := w.h.Spaces.ByID(space.ID)
 	if !ok {
@@ -281,7 +282,8 @@ func (w *watcher) anyDue() bool {
 	return len(w.due) > 0
 }
 
-// check checks the namespaces that are due.
+// check checks the namespaces that are due. The mutex is not held meanwhile, since reading
+// rules starts programs.
 func (w *watcher) check(ctx context.Context) {
 	w.mu.Lock()
 	due := slices.SortedFunc(maps.Keys(w.due), func(a, b kernel.ID) int { return cmp.Compare(a.Ino, b.Ino) })

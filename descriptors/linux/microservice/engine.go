@@ -38,7 +38,8 @@ var errHost = errors.New("expected unix:///PATH or tcp://HOST:PORT")
 // errRefused reports an answer with an error status.
 var errRefused = errors.New("the container engine refused the request")
 
-// newEngine returns a client for an address like those of DOCKER_HOST.
+// newEngine returns a client for an address like those of DOCKER_HOST. It does not connect. The
+// error wraps errHost.
 func newEngine(host string) (*engine, error) {
 	kind, rest, _ := strings.Cut(host, "://")
 	if rest == "" {
@@ -61,7 +62,7 @@ func newEngine(host string) (*engine, error) {
 	return e, nil
 }
 
-// A listed container is one that runs.
+// A listed container is one that runs. The fields have the names of the API's JSON.
 type listed struct {
 	ID     string
 	Labels map[string]string
@@ -71,9 +72,11 @@ type listed struct {
 type inspected struct {
 	State struct {
 		Running bool
-		Pid     int
+		// in the process ids of the engine's host; 0 if the container does not run
+		Pid int
 	}
 	Config struct {
+		// entries of the form NAME=VALUE
 		Env []string
 	}
 }
@@ -92,7 +95,8 @@ func (e *engine) inspect(ctx context.Context, id string) (out inspected, there b
 	return out, err == nil, err
 }
 
-// get decodes the answer to a GET request.
+// get decodes the answer to a GET request. The limit of the size protects the agent from an
+// address that serves something else.
 func (e *engine) get(ctx context.Context, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -107,7 +111,8 @@ func (e *engine) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// open sends a GET request and returns the body of the answer.
+// open sends a GET request and returns the body of the answer. The caller closes it. The error
+// wraps os.ErrNotExist for status 404, and errRefused for others.
 func (e *engine) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+path, nil)
 	if err != nil {

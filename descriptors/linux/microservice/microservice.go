@@ -81,7 +81,8 @@ type Tracker struct {
 	replaced map[string]bool      // labels that wait for the scheduler
 }
 
-// A container is one that runs, with the namespace of its first process.
+// A container is one that runs, with the namespace of its first process. The path is in /proc,
+// so it ends with the process; ns detects a process id that was reused.
 type container struct {
 	label string // "": it has none
 	path  string
@@ -189,7 +190,8 @@ func (t *Tracker) Run(ctx context.Context) error {
 	}
 }
 
-// listAgain lists the containers each time that something may have changed.
+// listAgain lists the containers each time that something may have changed. The signal merges
+// changes, so all events during a listing cause one more.
 func (t *Tracker) listAgain(ctx context.Context) {
 	for {
 		select {
@@ -204,8 +206,10 @@ func (t *Tracker) listAgain(ctx context.Context) {
 	}
 }
 
-// list reads the containers from the engine and announces the differences. If the engine
-// cannot be asked, containers whose process has ended are withdrawn, and the error is returned.
+// list reads the containers from the engine and announces the differences. If the engine cannot
+// be asked, containers whose process has ended are withdrawn, and the error is returned. An
+// error of one inspection leaves everything unchanged: a partial list would withdraw containers
+// that run.
 func (t *Tracker) list(ctx context.Context) error {
 	t.listing.Lock()
 	defer t.listing.Unlock()
@@ -316,7 +320,8 @@ func (t *Tracker) announce(running map[string]container) {
 }
 
 // awaitReplaced waits until the scheduler knows that the withdrawn labels are gone, and has the
-// containers listed again if there were any.
+// containers listed again if there were any. Without the wait, the scheduler would merge both
+// observations, and values would stay in the old namespace.
 func (t *Tracker) awaitReplaced(ctx context.Context) {
 	t.mu.Lock()
 	labels := slices.Collect(maps.Keys(t.replaced))

@@ -58,6 +58,8 @@ func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
 
 // dnatDependencies requires the interfaces, VRFs and pools that mappings name.
 func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
+	// Sets, since the scheduler requires unique labels and many mappings share a VRF or an
+	// interface.
 	links, vrfs, pools := map[string]bool{}, map[uint32]bool{}, map[netip.Addr]bool{}
 	for _, m := range mappingsOf(v) {
 		if m.link != "" {
@@ -92,7 +94,8 @@ func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
 }
 
 // dnatClaims claims the external sides: VPP has one mapping of each. An identity mapping of
-// several VRFs has one tag, so all of them belong to one value.
+// several VRFs has one tag, so all of them belong to one value. Without the claim, the second
+// value would fail with VALUE_EXIST, which does not name the first.
 func dnatClaims(_ string, v *nat.DNat44) (out []scheduler.Claim) {
 	seen := map[place]bool{}
 	for i, m := range mappingsOf(v) {
@@ -127,7 +130,8 @@ func (p place) String() string {
 
 // createDNATs makes the mappings of several values with one batch. VPP refuses a mapping whose
 // external side it has; then VPP's mappings of that value are read and brought to the declared
-// ones.
+// ones. The result has the order of values. One batch costs one round trip, so a resync of
+// thousands of values does not wait for each. A refused value does not affect the others.
 func (h *handler) createDNATs(ctx context.Context, values []scheduler.Desired[*nat.DNat44]) []scheduler.Created[struct{}] {
 	out := make([]scheduler.Created[struct{}], len(values))
 	steps := make([][]*conn.Step, len(values))
@@ -148,6 +152,8 @@ func (h *handler) createDNATs(ctx context.Context, values []scheduler.Desired[*n
 // added returns the error of steps that add mappings of a value.
 func (h *handler) added(ctx context.Context, v *nat.DNat44, steps []*conn.Step) error {
 	for _, s := range steps {
+		// Mostly left over from an interrupted Create. If another label has it, repair
+		// fails.
 		if errors.Is(s.Err, api.VALUE_EXIST) {
 			return h.repair(ctx, v)
 		}
@@ -158,7 +164,9 @@ func (h *handler) added(ctx context.Context, v *nat.DNat44, steps []*conn.Step) 
 	return nil
 }
 
-// repair reads VPP's mappings of a value, and brings them to the declared ones.
+// repair reads VPP's mappings of a value, and brings them to the declared ones. Stale mappings
+// are removed first, since one of them may occupy a declared external side. The error is that
+// of the first refused request.
 func (h *handler) repair(ctx context.Context, v *nat.DNat44) error {
 	wanted := mappingsOf(v)
 	read, err := h.readMappings(ctx, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)})
@@ -176,6 +184,8 @@ func (h *handler) repair(ctx context.Context, v *nat.DNat44) error {
 // the connections that they translate.
 func (h *handler) updateDNAT(ctx context.Context, old, v *nat.DNat44) error {
 	before, now := mappingsOf(old), mappingsOf(v)
+	// Removal comes first: a mapping with another local side has the same external side, and
+	// VPP refuses the new one while the old one exists.
 	if err := h.remove(ctx, lists.Without(before, now)); err != nil {
 		return err
 	}
@@ -187,7 +197,8 @@ func (h *handler) updateDNAT(ctx context.Context, old, v *nat.DNat44) error {
 	return h.added(ctx, v, steps)
 }
 
-// add adds mappings.
+// add adds mappings. The error is that of the first refused one; VPP carries out the rest of
+// the batch.
 func (h *handler) add(ctx context.Context, label string, all []mapping) error {
 	steps, err := h.steps(label, all, true)
 	if err != nil {
@@ -196,7 +207,8 @@ func (h *handler) add(ctx context.Context, label string, all []mapping) error {
 	return h.API.Batch(ctx, steps...)
 }
 
-// remove removes mappings. One that is gone is no error.
+// remove removes mappings. One that is gone is no error. Other clients may remove mappings, and
+// disabling NAT44 removes all of them.
 func (h *handler) remove(ctx context.Context, all []mapping) error {
 	steps, err := h.steps("", all, false)
 	if err != nil {
@@ -215,7 +227,9 @@ func (h *handler) remove(ctx context.Context, all []mapping) error {
 }
 
 // steps returns the requests to add mappings, or to remove them. A mapping of an interface that
-// is gone is removed by its last known index; if none is known, it is left out.
+// is gone is removed by its last known index; if none is known, it is left out. The label may
+// be empty for removal, since VPP identifies a mapping without its tag. The only error is
+// ErrNotFound, for an interface to which a mapping is to be added.
 func (h *handler) steps(label string, all []mapping, add bool) ([]*conn.Step, error) {
 	out := make([]*conn.Step, 0, len(all))
 	for _, m := range all {
@@ -249,6 +263,8 @@ func (h *handler) step(tag string, m mapping, at interface_types.InterfaceIndex,
 			IsAdd: add, Flags: flags, IPAddress: as4(m.addr), Protocol: m.protocol, Port: m.port, SwIfIndex: at, VrfID: m.vrf, Tag: tag,
 		}, &nat44_ed.Nat44AddDelIdentityMappingReply{})
 	}
+	// Without this flag, VPP keeps the local side, too, and refuses a second external side
+	// for it.
 	flags |= nat_types.NAT_IS_OUT2IN_ONLY
 	switch m.twice {
 	case nat.DNat44_StaticMapping_ENABLED:
@@ -267,12 +283,15 @@ func (h *handler) step(tag string, m mapping, at interface_types.InterfaceIndex,
 		q.LocalNum = uint32(len(q.Locals))
 		return conn.Ask(q, &nat44_ed.Nat44AddDelLbStaticMappingReply{})
 	}
+	// Only the second version has the address of twice-NAT. VPP ignores it on removal, so
+	// the first version suffices there.
 	if add && m.pool.IsValid() {
 		return conn.Ask(&nat44_ed.Nat44AddDelStaticMappingV2{
 			IsAdd: true, MatchPool: true, PoolIPAddress: as4(m.pool), Flags: flags, LocalIPAddress: as4(m.local.addr), ExternalIPAddress: as4(m.addr),
 			Protocol: m.protocol, LocalPort: m.local.port, ExternalPort: m.port, ExternalSwIfIndex: h.orNone(at), VrfID: m.local.vrf, Tag: tag,
 		}, &nat44_ed.Nat44AddDelStaticMappingV2Reply{})
 	}
+	// Here ~0 means no interface in all releases, so orNone is not needed.
 	return conn.Ask(&nat44_ed.Nat44AddDelStaticMapping{
 		IsAdd: add, Flags: flags, LocalIPAddress: as4(m.local.addr), ExternalIPAddress: as4(m.addr), Protocol: m.protocol,
 		LocalPort: m.local.port, ExternalPort: m.port, ExternalSwIfIndex: at, VrfID: m.local.vrf, Tag: tag,

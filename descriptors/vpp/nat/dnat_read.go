@@ -22,8 +22,10 @@ import (
 // Mappings without a tag are left out: they are not ours.
 //
 // VPP lists a mapping of an interface's address twice: with the interface, and once more with
-// the address that it has. The latter is left out. If a declared mapping looks like it, that one
-// stays: VPP would have refused another one of the same address.
+// the address that it has. The latter is left out. If a declared mapping looks like it, that
+// one stays: VPP would have refused another one of the same address. Three dumps are needed:
+// VPP has a message for each kind of mapping. If one fails, the result is nil, since an
+// incomplete list would have the scheduler add mappings that exist.
 func (h *handler) readMappings(ctx context.Context, declared map[string]map[mapping]bool) (*reader, error) {
 	r := &reader{h: h, ctx: ctx, names: h.Interfaces.Names(), all: map[string][]mapping{}, bound: map[string][]mapping{}, unsigned: map[string]bool{}}
 	if err := errors.Join(r.static(), r.balanced(), r.identity()); err != nil {
@@ -47,24 +49,30 @@ func isResolved(b, m mapping) bool {
 	return m == b
 }
 
-// A reader collects mappings by label.
+// A reader collects mappings by label. It serves one read, in one goroutine.
 type reader struct {
-	h     *handler
-	ctx   context.Context //nolint:containedctx // of one read
+	h   *handler
+	ctx context.Context //nolint:containedctx // of one read
+	// by index, as they were when the read began
 	names map[uint32]string
+	// by label, without those in bound until readMappings merges them
 	all   map[string][]mapping
 	bound map[string][]mapping // of interfaces
 	// unsigned are the labels of tags that do not tell their owner.
 	unsigned map[string]bool
 }
 
-// take adds a mapping with a tag. No value can declare one of another protocol.
+// take adds a mapping with a tag. No value can declare one of another protocol. So such a
+// mapping is skipped without an error. The error of take is that of removing a mapping of a
+// deleted interface.
 func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex) error {
 	if _, known := protocolOf(m.protocol); !known {
 		return nil
 	}
 	label, affinity, pool, self := parseTag(tag)
 	m.affinity, m.pool = affinity, pool
+	// One tag without a sign is enough: the value is then ours only if the agent remembers
+	// it.
 	r.unsigned[label] = r.unsigned[label] || r.h.Tags.Unsigned(tag)
 	if self {
 		m.twice = nat.DNat44_StaticMapping_SELF
@@ -86,14 +94,16 @@ func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex) 
 	return nil
 }
 
-// endMapping returns the function that removes a mapping of an interface's address.
+// endMapping returns the function that removes a mapping of an interface's address. Its
+// requests succeed if the mapping is gone already.
 func (h *handler) endMapping(m mapping) func(context.Context, interface_types.InterfaceIndex) error {
 	return func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		return unlessGone(h.API.Batch(ctx, h.step("", m, at, false)))
 	}
 }
 
-// placeOf returns an external side.
+// placeOf returns an external side. VPP's port and protocol of a mapping of all ports have no
+// meaning, so they are normalized.
 func placeOf(addr [4]byte, port uint16, protocol uint8, flags nat_types.NatConfigFlags) place {
 	if flags&nat_types.NAT_IS_ADDR_ONLY != 0 {
 		port, protocol = 0, noProtocol
@@ -101,7 +111,8 @@ func placeOf(addr [4]byte, port uint16, protocol uint8, flags nat_types.NatConfi
 	return place{addr: netip.AddrFrom4(addr), port: port, protocol: protocol}
 }
 
-// twiceOf returns the mode of twice-NAT.
+// twiceOf returns the mode of twice-NAT. In the details of an interface's mapping, VPP leaves
+// out the flag of SELF; the tag has it.
 func twiceOf(flags nat_types.NatConfigFlags) nat.DNat44_StaticMapping_TwiceNatMode {
 	switch {
 	case flags&nat_types.NAT_IS_TWICE_NAT != 0:
@@ -119,6 +130,8 @@ func (r *reader) static() error {
 		return err
 	}
 	for _, d := range all {
+		// VPP leaves the flag out of the details of an interface's mapping, so it is
+		// checked only here.
 		if d.ExternalSwIfIndex == noInterface && d.Flags&nat_types.NAT_IS_OUT2IN_ONLY == 0 {
 			continue
 		}
@@ -126,6 +139,8 @@ func (r *reader) static() error {
 			place: placeOf(d.ExternalIPAddress, d.ExternalPort, d.Protocol, d.Flags), twice: twiceOf(d.Flags),
 			local: local{addr: netip.AddrFrom4(d.LocalIPAddress), port: d.LocalPort, vrf: d.VrfID},
 		}
+		// A declared mapping of all ports has local port 0. Another number would be read
+		// as drift.
 		if m.port == 0 {
 			m.local.port = 0
 		}
@@ -136,7 +151,8 @@ func (r *reader) static() error {
 	return nil
 }
 
-// balanced reads mappings with several local sides.
+// balanced reads mappings with several local sides. As with static ones, those that translate
+// in both directions are not ours.
 func (r *reader) balanced() error {
 	all, err := conn.Dump[nat44_ed.Nat44LbStaticMappingDetails](r.ctx, r.h.API, &nat44_ed.Nat44LbStaticMappingDump{})
 	if err != nil {
@@ -183,6 +199,8 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 			label, all := w.Value.GetLabel(), mappingsOf(w.Value)
 			declared[label], byLabel[label] = lists.Set(all), w
 			for _, m := range all {
+				// A long tag is cut in VPP. It can be completed only if it was
+				// announced before the dump.
 				h.Tags.Expect(m.tag(label))
 			}
 			if len(all) == 0 && !yield(found{Key: w.Key, Value: w.Value}, nil) {
@@ -190,6 +208,8 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 			}
 		}
 		read, err := h.readMappings(ctx, declared)
+		// A VPP without the plugin has no mappings. Create reports that to a declared
+		// value.
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return
 		}
@@ -204,6 +224,8 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 			switch {
 			case ours && len(declared[label]) == 0, len(all[label]) == 0:
 				continue
+			// The declared message keeps its spelling and order, so that the scheduler
+			// sees no difference.
 			case ours && maps.Equal(declared[label], lists.Set(all[label])):
 				one.Value = w.Value
 			case !ours:

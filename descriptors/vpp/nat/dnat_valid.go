@@ -37,8 +37,11 @@ func validateDNAT(_ string, v *nat.DNat44) error {
 	return f.Err()
 }
 
-// mappings converts the mappings of a value.
+// mappings converts the mappings of a value. Faults name the field by its path. The result is
+// complete only if there are no faults.
 func (f *faults) mappings(v *nat.DNat44) (out []mapping) {
+	// VPP adds a VRF to an identity mapping of the same place, and refuses any other second
+	// mapping.
 	type key struct {
 		place
 		vrf uint32 // an identity mapping may have several
@@ -80,7 +83,9 @@ func (f *faults) mappings(v *nat.DNat44) (out []mapping) {
 	return out
 }
 
-// place converts an external side. An interface wins over an address.
+// place converts an external side. An interface wins over an address. The protocol stays
+// noProtocol if the port is 0: VPP then translates every protocol, and two such mappings that
+// differ only in the protocol would be the same place.
 func (f *faults) place(field, linkField, link, addrField, addr, portField string, port uint32, protocol nat.DNat44_Protocol) place {
 	out := place{link: link, port: f.port(field+portField, port)}
 	if link == "" {
@@ -106,7 +111,8 @@ func (f *faults) port(field string, n uint32) uint16 {
 	return uint16(n)
 }
 
-// vrf checks the number of a VRF.
+// vrf checks the number of a VRF. VPP takes the largest number for any VRF, which a mapping
+// cannot have.
 func (f *faults) vrf(field string, id uint32) uint32 {
 	if id == anyVRF {
 		f.Add(field, id, "a number below 4294967295")
@@ -114,7 +120,7 @@ func (f *faults) vrf(field string, id uint32) uint32 {
 	return id
 }
 
-// static converts a static mapping.
+// static converts a static mapping. An invalid field leaves its zero value in the result.
 func (f *faults) static(field string, s *nat.DNat44_StaticMapping) mapping {
 	m := mapping{
 		place: f.place(field, "external_interface", s.GetExternalInterface(), "external_ip", s.GetExternalIp(), "external_port", s.GetExternalPort(), s.GetProtocol()),
@@ -139,7 +145,8 @@ func (f *faults) static(field string, s *nat.DNat44_StaticMapping) mapping {
 	return m
 }
 
-// twice checks twice-NAT.
+// twice checks twice-NAT. It sets the pool address only in a combination that this package can
+// send.
 func (f *faults) twice(field string, s *nat.DNat44_StaticMapping, locals int, m *mapping) {
 	switch {
 	case nat.DNat44_StaticMapping_TwiceNatMode_name[int32(s.GetTwiceNat())] == "":
@@ -162,6 +169,7 @@ func (f *faults) locals(field string, s *nat.DNat44_StaticMapping) (out []local)
 	all := s.GetLocalIps()
 	var sum uint32
 	for _, l := range all {
+		// Without the bound, the sum of huge numbers could overflow and look valid.
 		sum += min(l.GetProbability(), maxProbability+1)
 	}
 	equal := uint32(0)

@@ -52,9 +52,11 @@ func (h *handler) globalDescriptor() scheduler.Descriptor[*nat.Nat44Global, stru
 // Largest settings of virtual reassembly. VPP takes seconds as milliseconds in 32 bits, makes
 // a table for as many packets, and has fragments of at least 8 of 65535 bytes.
 const (
-	millisPerSecond  = 1000
-	maxTimeout       = ^uint32(0) / millisPerSecond
-	maxReassemblies  = 1<<16 - 1
+	millisPerSecond = 1000
+	// in seconds
+	maxTimeout      = ^uint32(0) / millisPerSecond
+	maxReassemblies = 1<<16 - 1
+	// offsets of fragments count units of 8 bytes (RFC 791)
 	maxFragments     = 1 << 13
 	shallowVirtually = ip.IP_REASS_TYPE_SHALLOW_VIRTUAL
 )
@@ -81,13 +83,15 @@ func validateGlobal(_ string, v *nat.Nat44Global) error {
 	return f.Err()
 }
 
-// settings are those of virtual reassembly that the model has.
+// settings are those of virtual reassembly that the model has. The zero value is none of VPP's
+// states: settingsOf fills in defaults.
 type settings struct{ millis, reassemblies, fragments uint32 }
 
 // defaultSettings are VPP's (ip4_sv_reass.c).
 var defaultSettings = settings{100, 1024, 3}
 
-// settingsOf returns the settings of a value. VPP's default takes the place of 0.
+// settingsOf returns the settings of a value. VPP's default takes the place of 0. It accepts
+// nil, which stands for a value that declares nothing.
 func settingsOf(v *nat.Nat44Global) settings {
 	r := v.GetVirtualReassembly()
 	return settings{
@@ -97,7 +101,8 @@ func settingsOf(v *nat.Nat44Global) settings {
 }
 
 // setEnabled enables or disables a plugin. VPP refuses that if it is so, with a number that
-// depends on the release.
+// depends on the release. So after a refusal the state decides, and not the number. The error
+// is VPP's refusal, or that of reading the state.
 func (h *handler) setEnabled(ctx context.Context, p plugin, on bool) error {
 	err := h.API.Batch(ctx, p.enable(on))
 	if _, refused := errors.AsType[*conn.Refusal](err); !refused {
@@ -109,7 +114,8 @@ func (h *handler) setEnabled(ctx context.Context, p plugin, on bool) error {
 	return err
 }
 
-// updateGlobal brings forwarding and reassembly to the declared settings.
+// updateGlobal brings forwarding and reassembly to the declared settings. Both kinds of NAT44
+// share the settings of reassembly, so they do not depend on the plugin.
 func (h *handler) updateGlobal(ctx context.Context, _ string, _, v *nat.Nat44Global, _ struct{}) (struct{}, error) {
 	if err := h.API.Batch(ctx, h.plugin(v.GetEndpointIndependent()).forward(v.GetForwarding())); err != nil {
 		return struct{}{}, err
@@ -125,7 +131,8 @@ func (h *handler) readSettings(ctx context.Context) (s settings, walk uint32, er
 }
 
 // setSettings changes the settings of virtual reassembly of IPv4, unless they are so. The
-// message sets the interval of VPP's walks, too, which stays.
+// message sets the interval of VPP's walks, too, which stays. It is read together with the
+// settings for that.
 func (h *handler) setSettings(ctx context.Context, s settings) error {
 	now, walk, err := h.readSettings(ctx)
 	if err != nil || now == s {
@@ -139,7 +146,8 @@ func (h *handler) setSettings(ctx context.Context, s settings) error {
 
 type foundGlobal = scheduler.Found[*nat.Nat44Global, struct{}]
 
-// retrieveGlobal yields the value if a plugin is enabled. If both are, it is that of the declared
+// retrieveGlobal yields the value if a plugin is enabled. If both are, it is that of the
+// declared value. With neither, nothing is yielded, and the scheduler creates the declared
 // value.
 func (h *handler) retrieveGlobal(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44Global]) iter.Seq2[foundGlobal, error] {
 	return func(yield func(foundGlobal, error) bool) {
@@ -170,13 +178,17 @@ func (h *handler) readGlobal(ctx context.Context, p plugin, declared *nat.Nat44G
 	if err != nil {
 		return nil, err
 	}
+	// An absent message and one with defaults mean the same, so defaults are reported as
+	// absent.
 	if now != settingsOf(declared) || now != defaultSettings {
 		v.VirtualReassembly = reassemblyOf(now)
 	}
 	return v, h.readLists(ctx, v, declared)
 }
 
-// reassemblyOf returns settings as the model has them; a part of a second counts as one.
+// reassemblyOf returns settings as the model has them; a part of a second counts as one. Only
+// other settings than the defaults are set. Another client of VPP can set milliseconds, which
+// the model does not have; rounding up keeps them from becoming 0, the default.
 func reassemblyOf(s settings) *nat.VirtualReassembly {
 	out := &nat.VirtualReassembly{}
 	if s.millis != defaultSettings.millis {

@@ -45,6 +45,8 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*nat.Nat44Interface
 	}
 }
 
+// validateInterface checks the sides of an interface. An interface may have both, unless it has
+// the output feature.
 func validateInterface(_ string, v *nat.Nat44Interface) error {
 	var f models.Faults
 	if v.GetName() == "" {
@@ -87,7 +89,9 @@ func interfaceClaims(name string, f features, listed bool) (out []scheduler.Clai
 	return out
 }
 
-// addFeatures gives an interface its features. VPP accepts a side that it has.
+// addFeatures gives an interface its features. VPP accepts a side that it has. It returns
+// ErrDisabled or ErrNotFound if the plugin or the interface is missing; the scheduler retries
+// then.
 func (h *handler) addFeatures(ctx context.Context, name string, f features) error {
 	p, err := h.inUse(ctx)
 	if err != nil {
@@ -120,7 +124,7 @@ func (f features) sides() (out []bool) {
 }
 
 // addOutput has packets translated on output. VPP refuses that if it is so, or if the interface
-// has sides.
+// has sides. Only the first of these is a success, so the state is read to tell them apart.
 func (h *handler) addOutput(ctx context.Context, p plugin, at interface_types.InterfaceIndex) error {
 	err := h.API.Batch(ctx, p.output(at, true))
 	if !errors.Is(err, api.VALUE_EXIST) {
@@ -138,12 +142,13 @@ func (h *handler) addOutput(ctx context.Context, p plugin, at interface_types.In
 
 // removeFeatures takes features from an interface, whichever plugin it has them from. VPP
 // removes the other side, too, if it is asked for one that an interface lacks. So VPP's state
-// is read first.
+// is read first. A plugin that was disabled has no features any more, and that is no error.
 func (h *handler) removeFeatures(ctx context.Context, name string, f features) error {
 	index, known := h.Interfaces.Last(name)
 	if link, ok := h.Interfaces.Get(name); ok {
 		index, known = link.Index, true
 	}
+	// The agent has never seen the interface, so it has given it no features.
 	if !known {
 		return nil
 	}
@@ -160,7 +165,8 @@ func (h *handler) removeFeatures(ctx context.Context, name string, f features) e
 // leftover names the sides that a deleted interface has left.
 const leftover = "NAT44 sides"
 
-// end returns the function that takes features from the interface with an index.
+// end returns the function that takes features from the interface with an index. It asks VPP
+// again at the time of the call, since a left-over index is served much later.
 func (h *handler) end(f features) func(context.Context, interface_types.InterfaceIndex) error {
 	return func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		enabled, err := h.enabled(ctx)
@@ -176,7 +182,8 @@ func (h *handler) end(f features) func(context.Context, interface_types.Interfac
 	}
 }
 
-// endIn takes those of the features from an interface that it has from one plugin.
+// endIn takes those of the features from an interface that it has from one plugin. An interface
+// with neither of them causes no request.
 func (h *handler) endIn(ctx context.Context, p plugin, at interface_types.InterfaceIndex, f features) error {
 	all, err := p.readSides(ctx)
 	if err != nil {
@@ -209,6 +216,8 @@ func (h *handler) retrieveInterfaces(ctx context.Context, wanted []scheduler.Des
 	return readback.Retriever[*nat.Nat44Interface]{
 		Read: h.readInterfaces,
 		ID:   (*nat.Nat44Interface).GetName,
+		// VPP has one output feature for both sides, so the declared sides are kept if it
+		// is set.
 		AsDeclared: func(v, declared *nat.Nat44Interface) {
 			if featuresOf(v) == featuresOf(declared) {
 				v.NatInside, v.NatOutside = declared.GetNatInside(), declared.GetNatOutside()
@@ -217,7 +226,8 @@ func (h *handler) retrieveInterfaces(ctx context.Context, wanted []scheduler.Des
 	}.Retrieve(ctx, wanted)
 }
 
-// readInterfaces returns the interfaces with sides.
+// readInterfaces returns the interfaces with sides. They are sorted by name, and those without
+// a name in VPP's table are left out.
 func (h *handler) readInterfaces(ctx context.Context) (out []*nat.Nat44Interface, err error) {
 	all, err := h.namedFeatures(ctx)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -16,7 +16,8 @@ import (
 )
 
 // derivedOfGlobal returns the listed interfaces and addresses, and the property of the
-// endpoint-dependent kind.
+// endpoint-dependent kind. Twice-NAT, VRF tables and mappings depend on that property and wait
+// for it.
 func derivedOfGlobal(_ string, v *nat.Nat44Global) (out []scheduler.KeyValue) {
 	if !v.GetEndpointIndependent() {
 		out = append(out, scheduler.KeyValue{Key: keys.NATEndpointDependent, Value: &emptypb.Empty{}})
@@ -48,7 +49,8 @@ func (f *faults) listedInterfaces(v *nat.Nat44Global) {
 	}
 }
 
-// listedAddresses checks the list of addresses.
+// listedAddresses checks the list of addresses. VPP has one pool for plain addresses and
+// another one for twice-NAT.
 func (f *faults) listedAddresses(v *nat.Nat44Global) {
 	seen := map[poolKey]bool{}
 	for n, a := range v.GetAddressPool() {
@@ -72,7 +74,8 @@ func listedFeatures(i *nat.Nat44Global_Interface) features {
 	return features{outside: true}
 }
 
-// listedAddress returns a listed address as a range.
+// listedAddress returns a listed address as a range. It is false for text that is no IPv4
+// address, which validation refuses beforehand.
 func listedAddress(a *nat.Nat44Global_Address) (addresses, bool) {
 	addr, err := netip.ParseAddr(a.GetAddress())
 	return addresses{addr, addr, a.GetVrfId(), a.GetTwiceNat()}, err == nil && addr.Is4()
@@ -141,7 +144,8 @@ func (h *handler) listedAddressDescriptor() scheduler.Descriptor[*nat.Nat44Globa
 // dropped from a list while no agent ran.
 //
 // After a start, the values of their own are read back after this one. They may then be in the
-// lists, too. So a verb that removes such an item does nothing.
+// lists, too. So a verb that removes such an item does nothing. An error leaves the lists
+// incomplete; the caller reports it in place of the value.
 func (h *handler) readLists(ctx context.Context, v, declared *nat.Nat44Global) error {
 	interfaces, pool := map[string]bool{}, map[poolKey]bool{}
 	defer func() { h.listed.interfaces.replace(interfaces); h.listed.addresses.replace(pool) }()

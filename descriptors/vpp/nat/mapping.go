@@ -13,7 +13,8 @@ import (
 // noProtocol is the protocol of a mapping of all ports.
 const noProtocol = 0
 
-// protocolNumbers are those of the IANA, by the model's numbers.
+// protocolNumbers are those of the IANA, by the model's numbers. NAT44 of VPP handles these
+// three; see RFC 5382 (TCP), RFC 4787 (UDP) and RFC 5508 (ICMP).
 var protocolNumbers = map[nat.DNat44_Protocol]uint8{nat.DNat44_TCP: 6, nat.DNat44_UDP: 17, nat.DNat44_ICMP: 1}
 
 // protocolOf returns the model's number of a protocol. VPP may have mappings of others, which no
@@ -35,7 +36,8 @@ type place struct {
 	protocol uint8      // as the IANA numbers them; noProtocol with port 0
 }
 
-// A local is a local side.
+// A local is a local side. The port is 0 for a mapping of all ports. The probability is
+// relative to the sum of all local sides, not a percentage.
 type local struct {
 	addr        netip.Addr
 	port        uint16
@@ -44,7 +46,8 @@ type local struct {
 }
 
 // A mapping is a static or an identity mapping with all defaults filled in. Two equal mappings
-// are the same to VPP. Exactly one of local, balanced and identity is its kind.
+// are the same to VPP. Exactly one of local, balanced and identity is its kind. It has only
+// comparable fields, since sets of mappings are maps with it as their key.
 type mapping struct {
 	place
 	local    local
@@ -56,10 +59,12 @@ type mapping struct {
 	affinity uint32     // seconds; of a balanced mapping
 }
 
-// localSize is the size of an encoded local side.
+// localSize is the size of an encoded local side. Its parts are 4 bytes of address, 2 of port,
+// 4 of VRF and 1 of probability.
 const localSize = 11
 
-// encode makes a comparable value of local sides. Their order does not matter.
+// encode makes a comparable value of local sides. Their order does not matter. Addresses must
+// be IPv4: locals splits the text at fixed positions.
 func encode(all []local) string {
 	out := make([]string, 0, len(all))
 	for _, l := range all {
@@ -72,7 +77,8 @@ func encode(all []local) string {
 	return strings.Join(out, "")
 }
 
-// locals is the inverse of encode.
+// locals is the inverse of encode. It returns nil for a mapping with a single local side or
+// none.
 func (m mapping) locals() (out []local) {
 	for one := range slices.Chunk([]byte(m.balanced), localSize) {
 		out = append(out, local{
@@ -92,7 +98,9 @@ func mappingsOf(v *nat.DNat44) []mapping {
 	return out
 }
 
-// Parts of a tag behind the label: VPP does not tell these settings otherwise.
+// Parts of a tag behind the label: VPP does not tell these settings otherwise. The format must
+// stay: tags of a running VPP outlive an upgrade of the agent. The text is readable, since
+// operators see it in "show nat44 static mappings".
 const (
 	tagMark     = "?"
 	tagAffinity = "affinity="
@@ -122,7 +130,7 @@ func (m mapping) tag(label string) string {
 }
 
 // parseTag returns the label in a tag, and the settings behind it. Text that is no setting
-// belongs to the label.
+// belongs to the label. So a tag of another program is never read as settings.
 func parseTag(tag string) (label string, affinity uint32, pool netip.Addr, self bool) {
 	at := strings.LastIndex(tag, tagMark)
 	if at < 0 {

@@ -87,9 +87,11 @@ type handler struct {
 	// independent tells which plugin the last value of NAT44 asked for. It decides only if
 	// both are enabled.
 	independent atomic.Bool
-	listed      declared // by the value of NAT44
-	single      declared // by values of their own
-	routes      noted[vrfRoute]
+	// Retrieve of one descriptor writes these sets, and Retrieve or verbs of others read
+	// them.
+	listed declared // by the value of NAT44
+	single declared // by values of their own
+	routes noted[vrfRoute]
 }
 
 // declared are the interfaces and addresses that are declared in one of the two possible ways.
@@ -105,7 +107,7 @@ type noted[T comparable] struct {
 	all map[T]bool
 }
 
-// replace replaces the content of the set.
+// replace replaces the content of the set. The caller must not change the map afterwards.
 func (n *noted[T]) replace(all map[T]bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,7 +136,8 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	return errors.Join(errDNAT, errInterface, errPool, errGlobal, errListed, errAddress, errRoute, errVRF)
 }
 
-// enabledFor is the dependency on NAT44, or on the endpoint-dependent kind of it.
+// enabledFor is the dependency on NAT44, or on the endpoint-dependent kind of it. The labels
+// are part of the user interface: status and plans show them for pending values.
 func enabledFor(endpointDependent bool) scheduler.Dependency {
 	if endpointDependent {
 		return scheduler.Dependency{Label: "nat44-is-in-endpoint-dependent-mode", Key: keys.NATEndpointDependent}
@@ -145,7 +148,9 @@ func enabledFor(endpointDependent bool) scheduler.Dependency {
 // anyVRF is the VRF of addresses that are for packets of all VRFs (~0).
 const anyVRF = ^uint32(0)
 
-// vrfExists is the dependency on the table of a VRF; none for the default one, and for any.
+// vrfExists is the dependency on the table of a VRF; none for the default one, and for any. VPP
+// would create a missing table by itself and remove it with its last user. The descriptor of
+// VRF tables would then see a table come and go that nobody declared.
 func vrfExists(label string, id uint32) []scheduler.Dependency {
 	if id == 0 || id == anyVRF {
 		return nil

@@ -19,7 +19,8 @@ import (
 // features are those of an interface. One with output has no sides.
 type features struct{ inside, outside, output bool }
 
-// poolAddress is an address of a pool.
+// poolAddress is an address of a pool. VRF is anyVRF for an address that serves packets of all
+// VRFs.
 type poolAddress struct {
 	Addr netip.Addr
 	VRF  uint32
@@ -27,24 +28,30 @@ type poolAddress struct {
 	Twice bool
 }
 
-// addresses are a range of addresses, both ends included.
+// addresses are a range of addresses, both ends included. It has only comparable fields, so two
+// ranges are compared with ==.
 type addresses struct {
 	First, Last netip.Addr
 	VRF         uint32
 	Twice       bool
 }
 
-// A plugin is one of VPP's plugins for NAT44. It makes requests, and reads VPP's state.
+// A plugin is one of VPP's plugins for NAT44. It makes requests, and reads VPP's state. Methods
+// that return a *conn.Step only build a request; the caller sends it with others in a batch.
+// Implementations have no state, so they are safe for concurrent use.
 type plugin interface {
 	// running reads whether the plugin is enabled, and whether it forwards packets that it
 	// does not translate.
 	running(ctx context.Context) (enabled, forwarding bool, err error)
+	// Disabling removes all state of the plugin: sides, pools, mappings and translations.
 	enable(on bool) *conn.Step
 	forward(on bool) *conn.Step
 	side(at interface_types.InterfaceIndex, inside, add bool) *conn.Step
 	output(at interface_types.InterfaceIndex, add bool) *conn.Step
 	pool(r addresses, add bool) *conn.Step
+	// by index; until 22.10 also of interfaces that VPP has deleted
 	readSides(ctx context.Context) (map[interface_types.InterfaceIndex]features, error)
+	// in VPP's order, plain addresses before those of twice-NAT
 	readPool(ctx context.Context) ([]poolAddress, error)
 	// endpointDependent tells which one it is.
 	endpointDependent() bool
@@ -59,7 +66,8 @@ func (h *handler) plugin(endpointIndependent bool) plugin {
 }
 
 // enabled returns the plugins that are enabled, that of the declared value first. VPP may lack
-// one of them or both.
+// one of them or both. The state is read each time: another client of VPP can change it at any
+// moment.
 func (h *handler) enabled(ctx context.Context) (out []plugin, err error) {
 	first := h.independent.Load()
 	for _, p := range []plugin{h.plugin(first), h.plugin(!first)} {
@@ -75,7 +83,8 @@ func (h *handler) enabled(ctx context.Context) (out []plugin, err error) {
 	return out, nil
 }
 
-// inUse returns the plugin to add something to.
+// inUse returns the plugin to add something to. If both are enabled, it is that of the declared
+// value. With neither, the error is ErrDisabled.
 func (h *handler) inUse(ctx context.Context) (plugin, error) {
 	all, err := h.enabled(ctx)
 	if err != nil {
@@ -100,6 +109,7 @@ func isGone(err error) bool {
 
 // get returns the details that answer a request of the kind *_get, whose reply comes behind
 // them. VPP ends with EAGAIN if it did not come to the end, and the reply says where to go on.
+// The cursor is an index of a pool in VPP, and ~0 after the last item.
 func get[T any, P interface {
 	*T
 	api.Message
@@ -129,11 +139,13 @@ func (p edPlugin) running(ctx context.Context) (enabled, forwarding bool, err er
 	return reply.Sessions != 0, reply.ForwardingEnabled, err
 }
 
+// enable: VPP refuses the other modes, static mappings only and connection tracking.
 func (edPlugin) enable(on bool) *conn.Step {
 	q := &nat44_ed.Nat44EdPluginEnableDisable{Enable: on, Flags: nat44_ed.NAT44_IS_ENDPOINT_DEPENDENT}
 	return conn.Ask(q, &nat44_ed.Nat44EdPluginEnableDisableReply{})
 }
 
+// forward: enabling the plugin resets the setting, so this request must follow it.
 func (edPlugin) forward(on bool) *conn.Step {
 	return conn.Ask(&nat44_ed.Nat44ForwardingEnableDisable{Enable: on}, &nat44_ed.Nat44ForwardingEnableDisableReply{})
 }
@@ -158,6 +170,7 @@ func (edPlugin) pool(r addresses, add bool) *conn.Step {
 	return conn.Ask(q, &nat44_ed.Nat44AddDelAddressRangeReply{})
 }
 
+// readSides needs two messages: the dump leaves out interfaces with the output feature.
 func (p edPlugin) readSides(ctx context.Context) (map[interface_types.InterfaceIndex]features, error) {
 	all, err := conn.Dump[nat44_ed.Nat44InterfaceDetails](ctx, p.api, &nat44_ed.Nat44InterfaceDump{})
 	if err != nil {
@@ -191,6 +204,7 @@ type eiPlugin struct{ api conn.API }
 
 func (eiPlugin) endpointDependent() bool { return false }
 
+// running: as with the other plugin, the number of sessions is 0 while it is disabled.
 func (p eiPlugin) running(ctx context.Context) (enabled, forwarding bool, err error) {
 	reply := &nat44_ei.Nat44EiShowRunningConfigReply{}
 	err = p.api.Call(ctx, &nat44_ei.Nat44EiShowRunningConfig{}, reply)
@@ -251,7 +265,9 @@ func (p eiPlugin) readPool(ctx context.Context) ([]poolAddress, error) {
 	return out, err
 }
 
-// interfaceNamed returns the index of an interface that exists in VPP.
+// interfaceNamed returns the index of an interface that exists in VPP. The error wraps
+// ErrNotFound. Dependencies make that rare: an interface may vanish from VPP between the plan
+// and the verb.
 func (h *handler) interfaceNamed(name string) (interface_types.InterfaceIndex, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {

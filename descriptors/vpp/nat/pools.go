@@ -20,7 +20,8 @@ import (
 )
 
 // maxPool is the maximum number of addresses of a pool. VPP's main thread compares each with
-// all others while it adds them.
+// all others while it adds them. All of VPP's workers wait at a barrier meanwhile, so a larger
+// range would stop its traffic.
 const maxPool = 1 << 14
 
 // poolKey identifies an address in VPP: a plain one and one of twice-NAT are two.
@@ -93,7 +94,8 @@ func addressClaim(field string, k poolKey) scheduler.Claim {
 	return scheduler.Claim{Resource: resource, Field: field, Value: k.Addr.String(), Want: "addresses that no other pool has"}
 }
 
-// normalizePool removes prefix lengths from the addresses.
+// normalizePool removes prefix lengths from the addresses. The second result has a warning for
+// each removed length.
 func normalizePool(_ string, v *nat.Nat44AddressPool) (*nat.Nat44AddressPool, []string) {
 	if !spelling.HasLength(v.GetFirstIp()) && !spelling.HasLength(v.GetLastIp()) {
 		return v, nil
@@ -178,7 +180,8 @@ func (r addresses) all(valid bool) iter.Seq[netip.Addr] {
 	}
 }
 
-// addAddresses adds a range. VPP stops at an address that it has, so the range is then repaired.
+// addAddresses adds a range. VPP stops at an address that it has, so the range is then
+// repaired. Addresses that are there with the right VRF stay, with their translations.
 func (h *handler) addAddresses(ctx context.Context, r addresses) error {
 	p, err := h.inUse(ctx)
 	if err != nil {
@@ -209,8 +212,9 @@ func (h *handler) addAddresses(ctx context.Context, r addresses) error {
 	return h.API.Batch(ctx, steps...)
 }
 
-// removeAddresses removes a range from the plugins that have it. VPP stops at an address that it
-// does not have, so the rest is then removed one by one.
+// removeAddresses removes a range from the plugins that have it. VPP stops at an address that
+// it does not have, so the rest is then removed one by one. Translations that use a removed
+// address end.
 func (h *handler) removeAddresses(ctx context.Context, r addresses) error {
 	enabled, err := h.enabled(ctx)
 	if err != nil {
@@ -242,7 +246,8 @@ func (h *handler) removeAddresses(ctx context.Context, r addresses) error {
 	return nil
 }
 
-// vrfsOf returns those addresses of a range that a plugin has, with their VRFs.
+// vrfsOf returns those addresses of a range that a plugin has, with their VRFs. The error is
+// that of the dump.
 func (h *handler) vrfsOf(ctx context.Context, p plugin, r addresses) (map[netip.Addr]uint32, error) {
 	all, err := p.readPool(ctx)
 	out := map[netip.Addr]uint32{}
@@ -302,7 +307,8 @@ func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[
 }
 
 // declaredPool returns a declared pool as VPP has it, or nil if it has none of it. It marks all
-// addresses as ours.
+// addresses as ours. A part is enough for the scheduler to see a difference and to create the
+// pool again.
 func declaredPool(v *nat.Nat44AddressPool, has map[poolKey]uint32, ours map[poolKey]bool) *nat.Nat44AddressPool {
 	r, ok := addressesOf(v)
 	var part addresses // the first addresses with one VRF that follow each other

@@ -20,7 +20,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A vrfRoute leads translations of packets from one VRF to another.
+// A vrfRoute leads translations of packets from one VRF to another. Both are numbers of IPv4
+// tables. VPP looks up a destination in each VRF to which a route of the source VRF leads.
 type vrfRoute struct{ from, to uint32 }
 
 // vrfDescriptor implements the tables of VRFs, with the routes that their values have.
@@ -111,7 +112,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// createVRF makes a table with its routes. VPP refuses a table that exists.
+// createVRF makes a table with its routes. VPP refuses a table that exists. Extra routes of
+// such a table stay until the next Retrieve reports them.
 func (h *handler) createVRF(ctx context.Context, _ string, v *nat.Nat44VrfTable) (struct{}, error) {
 	q := &nat44_ed.Nat44EdAddDelVrfTable{TableVrfID: v.GetSrcVrfId(), IsAdd: true}
 	err := h.API.Call(ctx, q, &nat44_ed.Nat44EdAddDelVrfTableReply{})
@@ -121,7 +123,7 @@ func (h *handler) createVRF(ctx context.Context, _ string, v *nat.Nat44VrfTable)
 	return struct{}{}, h.setRoutes(ctx, v.GetSrcVrfId(), v.GetDestVrfIds(), true)
 }
 
-// updateVRF adds new routes before it removes old ones.
+// updateVRF adds new routes before it removes old ones. So packets find a route at any time.
 func (h *handler) updateVRF(ctx context.Context, _ string, old, v *nat.Nat44VrfTable, _ struct{}) (struct{}, error) {
 	if err := h.setRoutes(ctx, v.GetSrcVrfId(), lists.Without(v.GetDestVrfIds(), old.GetDestVrfIds()), true); err != nil {
 		return struct{}{}, err
@@ -163,7 +165,8 @@ func (h *handler) readVRFs(ctx context.Context) (map[uint32][]uint32, error) {
 }
 
 // parseVRFs reads lines of "table 7:" and "[0] vrf-id 8" (VPP nat44_ed_cli.c,
-// nat44_ed_show_vrf_tables_command_fn).
+// nat44_ed_show_vrf_tables_command_fn). Other lines are skipped. A table without routes has a
+// nil slice.
 func parseVRFs(text string) map[uint32][]uint32 {
 	out, table := map[uint32][]uint32{}, uint32(0)
 	for line := range strings.Lines(text) {

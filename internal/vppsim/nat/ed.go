@@ -20,15 +20,18 @@ const defaultEDSessions = 63 * 1024
 // ed is the endpoint-dependent plugin.
 type ed struct {
 	box
-	twice    []entry           // addresses of twice-NAT
-	vrfs     map[uint32]routes // tables of VRFs, which a disabled plugin makes, too
-	slots    map[uint32]int    // of the routes of each table, with those that were removed
+	twice []entry           // addresses of twice-NAT
+	vrfs  map[uint32]routes // tables of VRFs, which a disabled plugin makes, too
+	// VPP dumps the length of the vector under the pool, and that never shrinks.
+	slots    map[uint32]int // of the routes of each table, with those that were removed
 	mappings mappings
 }
 
 // routes are the VRFs in which destinations are looked up, in the order of addition.
 type routes []uint32
 
+// newED registers the plugin's messages. A table of IPv4 stays while an address, mapping or
+// route of the plugin uses it.
 func newED(vpp *core.VPP, tables *ip.IP) {
 	p := &ed{box: newBox(vpp, tables, api.UNSUPPORTED), vrfs: map[uint32]routes{}, slots: map[uint32]int{}}
 	p.mappings = newMappings(vpp, p)
@@ -69,7 +72,8 @@ func newED(vpp *core.VPP, tables *ip.IP) {
 	})
 }
 
-// plugin enables or disables the plugin.
+// plugin enables or disables the plugin. The modes that VPP's API still has but its code
+// refuses give UNSUPPORTED.
 func (p *ed) plugin(q *nat44_ed.Nat44EdPluginEnableDisable, _ *nat44_ed.Nat44EdPluginEnableDisableReply) core.Errno {
 	if q.Enable && q.Flags&(nat44_ed.NAT44_IS_STATIC_MAPPING_ONLY|nat44_ed.NAT44_IS_CONNECTION_TRACKING) != 0 {
 		return api.UNSUPPORTED
@@ -83,7 +87,8 @@ func (p *ed) plugin(q *nat44_ed.Nat44EdPluginEnableDisable, _ *nat44_ed.Nat44EdP
 	return errno
 }
 
-// usesTable returns whether a table is in use.
+// usesTable returns whether a table is in use. VPP locks a table for each of its users, so one
+// that is still used survives its deletion.
 func (p *ed) usesTable(vrf uint32) bool {
 	if _, has := p.vrfs[vrf]; has || uses(p.pool, vrf) || uses(p.twice, vrf) || p.mappings.uses(vrf) {
 		return true
@@ -96,6 +101,8 @@ func (p *ed) usesTable(vrf uint32) bool {
 	return false
 }
 
+// dumpInterfaces leaves out interfaces with the output feature, which have a message of their
+// own.
 func (p *ed) dumpInterfaces(_ *nat44_ed.Nat44InterfaceDump, yield func(nat44_ed.Nat44InterfaceDetails)) {
 	for _, i := range slices.Sorted(maps.Keys(p.interfaces)) {
 		d := nat44_ed.Nat44InterfaceDetails{SwIfIndex: index(i)}
@@ -109,6 +116,8 @@ func (p *ed) dumpInterfaces(_ *nat44_ed.Nat44InterfaceDump, yield func(nat44_ed.
 	}
 }
 
+// dumpOutputs answers in one piece: the simulation never interrupts a list, so the cursor is
+// ~0.
 func (p *ed) dumpOutputs(_ *nat44_ed.Nat44EdOutputInterfaceGet, yield func(nat44_ed.Nat44EdOutputInterfaceDetails), r *nat44_ed.Nat44EdOutputInterfaceGetReply) core.Errno {
 	for _, i := range slices.Sorted(maps.Keys(p.outputs)) {
 		yield(nat44_ed.Nat44EdOutputInterfaceDetails{SwIfIndex: index(i)})
@@ -117,7 +126,8 @@ func (p *ed) dumpOutputs(_ *nat44_ed.Nat44EdOutputInterfaceGet, yield func(nat44
 	return core.OK
 }
 
-// changeAddresses adds or removes a range. A disabled plugin has no address to remove.
+// changeAddresses adds or removes a range. A disabled plugin has no address to remove. So VPP
+// answers NO_SUCH_ENTRY to removal, and not that it is disabled.
 func (p *ed) changeAddresses(q *nat44_ed.Nat44AddDelAddressRange, _ *nat44_ed.Nat44AddDelAddressRangeReply) core.Errno {
 	pool := &p.pool
 	if q.Flags&nat_types.NAT_IS_TWICE_NAT != 0 {
@@ -133,6 +143,7 @@ func (p *ed) changeAddresses(q *nat44_ed.Nat44AddDelAddressRange, _ *nat44_ed.Na
 	return setRange(pool, q.FirstIPAddress, q.LastIPAddress, q.VrfID, q.IsAdd)
 }
 
+// dumpAddresses lists plain addresses before those of twice-NAT, as VPP keeps two pools.
 func (p *ed) dumpAddresses(_ *nat44_ed.Nat44AddressDump, yield func(nat44_ed.Nat44AddressDetails)) {
 	for _, e := range p.pool {
 		yield(nat44_ed.Nat44AddressDetails{IPAddress: e.address, VrfID: e.vrf})
@@ -161,6 +172,7 @@ func (p *ed) changeTable(q *nat44_ed.Nat44EdAddDelVrfTable, _ *nat44_ed.Nat44EdA
 	return core.OK
 }
 
+// changeRoute adds a route to a table or removes one. VPP does not make the table for it.
 func (p *ed) changeRoute(q *nat44_ed.Nat44EdAddDelVrfRoute, _ *nat44_ed.Nat44EdAddDelVrfRouteReply) core.Errno {
 	table, exists := p.vrfs[q.TableVrfID]
 	at := slices.Index(table, q.VrfID)
@@ -198,7 +210,8 @@ func (p *ed) dumpTablesV2(_ *nat44_ed.Nat44EdVrfTablesV2Dump, yield func(nat44_e
 }
 
 // eachTable yields the tables. In place of removed routes, VPP sends what it finds in memory
-// behind the others.
+// behind the others. A client that trusts the number of routes then sees VRFs that nobody
+// declared.
 func (p *ed) eachTable(yield func(nat44_ed.Nat44EdVrfTablesDetails)) {
 	const found = 0xdeadbeef
 	for _, t := range slices.Sorted(maps.Keys(p.vrfs)) {

@@ -17,6 +17,8 @@ const defaultEISessions = 10 * 1024
 // ei is the endpoint-independent plugin.
 type ei struct{ box }
 
+// newEI registers the plugin's messages. Unlike the other plugin, it answers with
+// FEATURE_ALREADY_DISABLED while it is disabled.
 func newEI(vpp *core.VPP, tables *ip.IP) {
 	p := &ei{newBox(vpp, tables, already(vpp, api.FEATURE_ALREADY_DISABLED))}
 	tables.UsedBy(func(k ip.Key) bool { return !k.IPv6 && uses(p.pool, k.ID) })
@@ -55,6 +57,7 @@ func newEI(vpp *core.VPP, tables *ip.IP) {
 	})
 }
 
+// dumpInterfaces sorts by index, so that tests see one order.
 func (p *ei) dumpInterfaces(_ *nat44_ei.Nat44EiInterfaceDump, yield func(nat44_ei.Nat44EiInterfaceDetails)) {
 	for _, i := range slices.Sorted(maps.Keys(p.interfaces)) {
 		d := nat44_ei.Nat44EiInterfaceDetails{SwIfIndex: index(i)}
@@ -76,6 +79,7 @@ func (p *ei) dumpOutputs(_ *nat44_ei.Nat44EiOutputInterfaceGet, yield func(nat44
 	return core.OK
 }
 
+// changeAddresses needs the enabled plugin for removal, too, which the other plugin does not.
 func (p *ei) changeAddresses(q *nat44_ei.Nat44EiAddDelAddressRange, _ *nat44_ei.Nat44EiAddDelAddressRangeReply) core.Errno {
 	if !p.enabled {
 		return p.disabled

@@ -30,7 +30,8 @@ type inner struct {
 	vrf uint32
 }
 
-// A mapping translates destinations. Exactly one of the following is its kind.
+// A mapping translates destinations. Exactly one of the following is its kind. Requests are
+// kept as they came, since dumps return their flags and tags.
 type mapping struct {
 	number    uint64 // in the order of addition, as dumps list them
 	static    *nat44_ed.Nat44AddDelStaticMappingV2
@@ -39,7 +40,8 @@ type mapping struct {
 	localVRFs []uint32 // of an identity mapping, which has one tag for all of them
 }
 
-// A record is a mapping of an interface's address.
+// A record is a mapping of an interface's address. VPP keeps it without an address, so that the
+// mapping can return with the next address.
 type record struct {
 	static   *nat44_ed.Nat44AddDelStaticMappingV2
 	identity *nat44_ed.Nat44AddDelIdentityMapping
@@ -49,10 +51,13 @@ type record struct {
 
 // mappings are those of the endpoint-dependent plugin.
 type mappings struct {
-	vpp     *core.VPP
-	plugin  *ed
-	all     map[place]*mapping
-	inward  map[inner]*mapping // of those that translate in both directions
+	vpp    *core.VPP
+	plugin *ed
+	all    map[place]*mapping
+	// A local side can be in one such mapping only: VPP could not choose an external side
+	// for it.
+	inward map[inner]*mapping // of those that translate in both directions
+	// in the order of addition
 	records []*record
 	last    uint64
 }
@@ -61,8 +66,11 @@ func newMappings(vpp *core.VPP, p *ed) mappings {
 	return mappings{vpp: vpp, plugin: p, all: map[place]*mapping{}, inward: map[inner]*mapping{}}
 }
 
+// clear forgets everything, as disabling the plugin does.
 func (m *mappings) clear() { *m = newMappings(m.vpp, m.plugin) }
 
+// messages returns the handlers. The first version of a static mapping is converted to the
+// second.
 func (m *mappings) messages() []core.Message {
 	return []core.Message{
 		core.Call(func(q *nat44_ed.Nat44AddDelStaticMapping, _ *nat44_ed.Nat44AddDelStaticMappingReply) core.Errno {
@@ -99,12 +107,17 @@ func isTwice(flags nat_types.NatConfigFlags) bool {
 	return flags&(nat_types.NAT_IS_TWICE_NAT|nat_types.NAT_IS_SELF_TWICE_NAT) != 0
 }
 
+// isAddressOnly returns whether all ports and protocols are translated.
 func isAddressOnly(flags nat_types.NatConfigFlags) bool { return flags&nat_types.NAT_IS_ADDR_ONLY != 0 }
 
+// isOut2InOnly returns whether the mapping serves connections from outside only. Such mappings
+// may share a local side.
 func isOut2InOnly(flags nat_types.NatConfigFlags) bool {
 	return flags&nat_types.NAT_IS_OUT2IN_ONLY != 0
 }
 
+// setStatic adds or removes a mapping or, with an interface, a record. A record is found by all
+// its fields except the flags and the tag.
 func (m *mappings) setStatic(q *nat44_ed.Nat44AddDelStaticMappingV2) core.Errno {
 	m.resolve()
 	if isAddressOnly(q.Flags) {
@@ -149,7 +162,8 @@ func (m *mappings) setRecord(r *record, at int, add bool) core.Errno {
 	return core.OK
 }
 
-// resolve follows the addresses of interfaces. The real VPP does that when they change.
+// resolve follows the addresses of interfaces. The real VPP does that when they change. It runs
+// before each request and dump, so clients cannot see the delay.
 func (m *mappings) resolve() {
 	for _, r := range m.records {
 		if first, has := m.addressOf(r.index()); r.resolved && (!has || first != r.at) {
@@ -161,6 +175,7 @@ func (m *mappings) resolve() {
 	}
 }
 
+// index returns the interface of a record.
 func (r *record) index() index {
 	if r.static != nil {
 		return r.static.ExternalSwIfIndex
@@ -168,7 +183,8 @@ func (r *record) index() index {
 	return r.identity.SwIfIndex
 }
 
-// addressOf returns the first IPv4 address of an interface.
+// addressOf returns the first IPv4 address of an interface. It is false also for an interface
+// that was deleted, so that its mappings end.
 func (m *mappings) addressOf(at index) (address, bool) {
 	i := m.vpp.Interface(uint32(at))
 	if i == nil {
@@ -181,7 +197,8 @@ func (m *mappings) addressOf(at index) (address, bool) {
 	return i.Addresses[n].Addr().As4(), true
 }
 
-// resolveOne makes the mapping of a record, if the interface has an address.
+// resolveOne makes the mapping of a record, if the interface has an address. Without an address
+// the record waits, and that is OK to VPP.
 func (m *mappings) resolveOne(r *record) (errno core.Errno) {
 	first, has := m.addressOf(r.index())
 	if !has {
@@ -219,7 +236,7 @@ func (m *mappings) put(at place, one *mapping, local ...inner) {
 	}
 }
 
-// drop removes a mapping with its local sides.
+// drop removes a mapping with its local sides. The VRFs that it used may be collected then.
 func (m *mappings) drop(at place) {
 	one := m.all[at]
 	delete(m.all, at)
@@ -227,6 +244,8 @@ func (m *mappings) drop(at place) {
 	m.plugin.tables.Collect()
 }
 
+// addStatic adds a mapping by address. Its external side must be free; so must its local side
+// if it translates in both directions.
 func (m *mappings) addStatic(q *nat44_ed.Nat44AddDelStaticMappingV2) core.Errno {
 	at := place{q.ExternalIPAddress, q.ExternalPort, q.Protocol}
 	local := inner{place{q.LocalIPAddress, q.LocalPort, q.Protocol}, q.VrfID}
@@ -248,6 +267,7 @@ func (m *mappings) addStatic(q *nat44_ed.Nat44AddDelStaticMappingV2) core.Errno 
 	return core.OK
 }
 
+// delStatic removes the mapping of an external side. VPP compares neither local side nor flags.
 func (m *mappings) delStatic(at place) core.Errno {
 	if m.all[at] == nil {
 		return api.NO_SUCH_ENTRY
@@ -256,6 +276,8 @@ func (m *mappings) delStatic(at place) core.Errno {
 	return core.OK
 }
 
+// setIdentity adds or removes an identity mapping, whose address stays as it is for all
+// packets.
 func (m *mappings) setIdentity(q *nat44_ed.Nat44AddDelIdentityMapping, _ *nat44_ed.Nat44AddDelIdentityMappingReply) core.Errno {
 	m.resolve()
 	if isAddressOnly(q.Flags) {
@@ -289,7 +311,8 @@ func (m *mappings) addIdentity(q *nat44_ed.Nat44AddDelIdentityMapping) core.Errn
 	return core.OK
 }
 
-// addVRF adds a VRF to an identity mapping.
+// addVRF adds a VRF to an identity mapping. The tag and the flags of the request are lost, as
+// in VPP.
 func (m *mappings) addVRF(one *mapping, at place, vrf uint32) core.Errno {
 	if slices.Contains(one.localVRFs, vrf) {
 		return api.VALUE_EXIST
@@ -300,6 +323,7 @@ func (m *mappings) addVRF(one *mapping, at place, vrf uint32) core.Errno {
 	return core.OK
 }
 
+// delIdentity removes one VRF, and the mapping with its last VRF.
 func (m *mappings) delIdentity(at place, vrf uint32) core.Errno {
 	one := m.all[at]
 	if one == nil || one.identity == nil || !slices.Contains(one.localVRFs, vrf) {
@@ -389,6 +413,7 @@ func (m *mappings) dumpStatic(_ *nat44_ed.Nat44StaticMappingDump, yield func(nat
 	}
 }
 
+// dumpIdentity has details for each VRF of a mapping, then the records of interfaces.
 func (m *mappings) dumpIdentity(_ *nat44_ed.Nat44IdentityMappingDump, yield func(nat44_ed.Nat44IdentityMappingDetails)) {
 	details := func(q *nat44_ed.Nat44AddDelIdentityMapping, vrf uint32) nat44_ed.Nat44IdentityMappingDetails {
 		return nat44_ed.Nat44IdentityMappingDetails{

@@ -49,7 +49,8 @@ type entry struct {
 	vrf     uint32
 }
 
-// A box has the state that both plugins have.
+// A box has the state that both plugins have. Interfaces are kept by index, as in VPP: a name
+// would hide sides that a deleted one has left.
 type box struct {
 	vpp        *core.VPP
 	tables     *ip.IP
@@ -69,7 +70,8 @@ func newBox(vpp *core.VPP, tables *ip.IP, disabled core.Errno) box {
 	return box{vpp: vpp, tables: tables, disabled: disabled, interfaces: map[uint32]sides{}, outputs: map[uint32]bool{}}
 }
 
-// already returns the return value for enabling an enabled plugin, and disabling a disabled one.
+// already returns the return value for enabling an enabled plugin, and disabling a disabled
+// one. The value 1 is no error number of VPP's API, so clients need a rule for it.
 func already(vpp *core.VPP, want core.Errno) core.Errno {
 	if vpp.Before("23.02") {
 		return 1
@@ -92,7 +94,8 @@ func (b *box) enable(on bool, sessions, otherwise uint32) core.Errno {
 	return core.OK
 }
 
-// setSide gives an interface a side, or takes it out.
+// setSide gives an interface a side, or takes it out. An interface that lacks the side is taken
+// out by its other one (nat44_ed_del_interface).
 func (b *box) setSide(i *core.Interface, inside, add bool) core.Errno {
 	s, has := b.interfaces[i.Index]
 	switch {
@@ -133,7 +136,8 @@ func (b *box) setOutput(i *core.Interface, add bool) core.Errno {
 	return core.OK
 }
 
-// removing forgets an interface that is being deleted.
+// removing forgets an interface that is being deleted. In older releases, the next interface
+// with the index has its sides.
 func (b *box) removing(i *core.Interface) {
 	if !b.vpp.Before("23.02") {
 		delete(b.interfaces, i.Index)
@@ -142,6 +146,7 @@ func (b *box) removing(i *core.Interface) {
 }
 
 // setRange adds or removes addresses one by one. It stops at the first that is refused.
+// Addresses before that one stay changed. A range whose end is before its start is empty.
 func setRange(pool *[]entry, first, last address, vrf uint32, add bool) core.Errno {
 	for n := number(first); n <= number(last) && number(last) >= number(first); n++ {
 		if errno := setAddress(pool, entry{addressOf(n), vrf}, add); errno != core.OK {
@@ -174,11 +179,13 @@ func number(a address) uint64 {
 	return uint64(a[0])<<24 | uint64(a[1])<<16 | uint64(a[2])<<8 | uint64(a[3])
 }
 
+// addressOf is the inverse of number; it takes the lower 32 bits.
 func addressOf(n uint64) address {
 	return address{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// need makes the table of a VRF, unless it exists.
+// need makes the table of a VRF, unless it exists. VPP calls fib_table_find_or_create_and_lock
+// for that, so no client has to declare the table.
 func (b *box) need(vrf uint32) {
 	if vrf != anyVRF {
 		b.tables.NeedTable(ip.Key{ID: vrf})

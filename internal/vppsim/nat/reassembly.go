@@ -10,6 +10,8 @@ import (
 type reassembly map[binip.IPReassemblyGet]binip.IPReassemblySet
 
 // newReassembly begins with the defaults of virtual reassembly of IPv4 (VPP ip4_sv_reass.c).
+// The timeout and the walk are in milliseconds, the others numbers of packets and of their
+// fragments.
 func newReassembly(vpp *core.VPP) {
 	r := reassembly{{Type: binip.IP_REASS_TYPE_SHALLOW_VIRTUAL}: {TimeoutMs: 100, MaxReassemblies: 1024, MaxReassemblyLength: 3, ExpireWalkIntervalMs: 10000}}
 	vpp.Register(core.Plugin{Messages: []core.Message{
