@@ -33,20 +33,24 @@ import (
 // An assembly is an agent while it is created.
 type assembly struct {
 	*settings
+	// The content of all files, complete and valid before the first part is created.
 	conf   configuration
 	memory *budget.Budget // for texts of sources that are parsed
 	stores stores
 	socket kvdb.Server
-	mine   ownership
-	known  state
-	out    io.Writer // of the transaction log
+	// Released after all tasks have ended, so that no second agent programs the network
+	// meanwhile.
+	mine  ownership
+	known state
+	out   io.Writer // of the transaction log
 	Parts
 	loggers *logs.Table // of all components
 
 	below, above []Task   // see runTasks
 	closers      []func() // called in reverse order
 	applied      announcer
-	health       *health.Health
+	// Shared by the HTTP server, the metrics and the stores that receive the agent's health.
+	health *health.Health
 }
 
 // serve runs the agent: it creates the parts, connects them, and runs them until ctx ends.

@@ -136,14 +136,17 @@ type orchestratorConfig struct {
 	names []string // of all stores that may be configured; nil: the built-in ones
 
 	// Of all stores that are not files.
-	MaxValue   filedb.Size `yaml:"max-value-size"`
+	MaxValue filedb.Size `yaml:"max-value-size"`
+	// MaxPage bounds one answer of a store in memory, and MaxListing all keys and values of a
+	// listing.
 	MaxPage    filedb.Size `yaml:"max-page-size"`
 	MaxListing filedb.Size `yaml:"max-listing-size"`
 
 	// Of the layers that clients declare, by the name of their data source.
-	Datasrc         map[string]int `yaml:"datasrc-priorities"`
-	MaxDatasrc      int            `yaml:"max-datasrc"`
-	VolatileDatasrc []string       `yaml:"volatile-datasrc"` // "*" means all
+	Datasrc map[string]int `yaml:"datasrc-priorities"`
+	// Each data source keeps its values until it removes them, so their number needs a bound.
+	MaxDatasrc      int      `yaml:"max-datasrc"`
+	VolatileDatasrc []string `yaml:"volatile-datasrc"` // "*" means all
 }
 
 // clientLayers returns the layers of clients that are listed with the stores, by priority.

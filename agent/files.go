@@ -15,7 +15,8 @@ var errConfig = errors.New("configuration")
 type files struct {
 	dir   string          // folder of files whose name is not a path
 	given map[string]bool // the flags that name one explicitly
-	log   *slog.Logger
+	// For unknown keys, and for files that a flag names and that do not exist.
+	log *slog.Logger
 }
 
 // A validator returns an error for each invalid key.

@@ -34,6 +34,8 @@ const applied = "the declared network is applied"
 
 // An announcer reports to the service manager that the declared network is applied.
 type announcer struct {
+	// Its transaction log is waited for, so that a reader sees the changes before the
+	// announcement.
 	sched    *scheduler.Scheduler
 	complete wake.Signal // set by the orchestrator
 	started  func()      // called when the start is over

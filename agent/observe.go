@@ -71,7 +71,8 @@ func (l levels) SetLevel(name, level string) error {
 
 // An observation has everything that shows figures of the agent.
 type observation struct {
-	metrics  *metrics.Metrics
+	metrics *metrics.Metrics
+	// The tasks that keep the figures up to date, and the periodic resync.
 	tasks    []Task
 	poller   *telemetry.Poller   // nil: no counters of VPP
 	requests func() vpp.Requests // nil: the agent is without VPP

@@ -18,9 +18,11 @@ const leaseTimeout = time.Second
 // ownership makes this agent the only one with its label, together with the socket and the
 // keepers of the stores.
 type ownership struct {
+	// The lock of the state folder. It also holds the identity of this installation.
 	folder *owner.Folder
-	guard  *owner.Guard
-	self   owner.Holder
+	// A socket in the network namespace: it also stops an agent with another state folder.
+	guard *owner.Guard
+	self  owner.Holder
 }
 
 // own claims the state folder and the network namespace for a label. The error is a

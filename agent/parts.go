@@ -23,7 +23,8 @@ type Addition func(Parts) ([]Task, error)
 type Parts struct {
 	// Label is the name of the agent. Its keys begin with /vnf-agent/LABEL/.
 	Label string
-	Log   *slog.Logger
+	// The agent's log, for the program's own parts.
+	Log *slog.Logger
 	// Models are all models that the agent knows.
 	Models *models.Registry
 	// Scheduler takes descriptors until it runs, and then transactions.

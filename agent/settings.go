@@ -9,10 +9,14 @@ import (
 
 // settings holds the command line and the environment.
 type settings struct {
+	// Label is one path element of the keys. Socket is the path of the agent's socket; empty:
+	// that of the label. ConfigDir is the folder of configuration files.
 	Label     string
 	Socket    string
 	ConfigDir string
 
+	// Paths, or names of files in ConfigDir. Ports are numbers as text, checked when they are
+	// parsed.
 	EtcdConfig, RedisConfig, ConsulConfig                        string
 	BoltConfig, FiledbConfig, InitfileConfig                     string
 	SchedulerConfig, OrchestratorConfig                          string

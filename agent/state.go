@@ -15,12 +15,14 @@ import (
 // the applied values, values that crashed VPP, and settings that VPP does not report. A part that cannot be opened is nil.
 type state struct {
 	intent, applied, deaths, settings *statestore.Store
-	log                               *slog.Logger
+	// Has the folder as an attribute.
+	log *slog.Logger
 }
 
 // A statePart is one Store in the folder, and the consequence of its loss.
 type statePart struct {
-	name    string
+	name string
+	// The field of state that receives the Store; it stays nil if the Store cannot be opened.
 	into    **statestore.Store
 	affects string
 }

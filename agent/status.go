@@ -18,6 +18,8 @@ import (
 
 // publishing selects the stores for status, and limits the writes per second into each.
 type publishing struct {
+	// all, from the command line, selects every store that can be written. Otherwise stores
+	// names them. rate is the maximum number of writes per second into one store.
 	all    bool
 	stores []string
 	rate   int

@@ -28,7 +28,8 @@ import (
 
 // A storeKind is a kind of store that can declare the network.
 type storeKind struct {
-	name     string
+	name string
+	// The flag that names the configuration file, without the hyphen.
 	flag     string
 	file     string // its configuration; the store is used if the file exists
 	priority int    // if several stores have a key, the highest priority wins
@@ -100,7 +101,8 @@ func (s *settings) storeNames() (out []string) {
 // StoreOptions are the parameters of opening a store.
 type StoreOptions struct {
 	Root string // of the agent's keys: "/vnf-agent/vpp1/"
-	Log  *slog.Logger
+	// Has the name of the source as an attribute.
+	Log *slog.Logger
 	// Load reads the configuration file into a struct with yaml tags that holds the
 	// defaults, and reports whether the file exists.
 	Load func(into any) (found bool, err error)
@@ -223,12 +225,15 @@ type store struct {
 	name      string
 	log       *slog.Logger
 	connector kvdbsync.Connector
-	priority  int
+	// That of orchestrator.conf, or else of the kind. The highest valid value of a key wins.
+	priority int
 
 	source *kvdbsync.Source // set by watch
 	keeper *owner.Keeper    // set by watch; nil: the store has no leases
 }
 
+// stores are the configured stores, in the order of storeKinds. The caller closes them with
+// Close, after their tasks have ended.
 type stores []store
 
 // errNoStore reports that nothing can declare a network.

@@ -13,6 +13,7 @@ import (
 
 // A value is a flag.Value made of a function that parses and one that prints.
 type value struct {
+	// set stores a valid text and refuses others. show returns the present text, for the help.
 	set  func(string) error
 	show func() string
 }

@@ -60,7 +60,8 @@ func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest
 type layers struct {
 	*orchestrator.Orchestrator
 
-	mu    sync.Mutex // guards stats
+	mu sync.Mutex // guards stats
+	// By operation: Resync, Update or Delete. Durations are in seconds.
 	stats map[string]wire.Method
 }
 

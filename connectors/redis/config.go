@@ -58,7 +58,9 @@ type Config struct {
 
 // TLS configures the encryption of connections. Files are read for each connection.
 type TLS struct {
-	Enabled    bool   `yaml:"enabled"`
+	Enabled bool `yaml:"enabled"`
+	// Accepts any certificate. Another host could then read the password and the
+	// configuration.
 	SkipVerify bool   `yaml:"skip-verify"`
 	CertFile   string `yaml:"cert-file"` // the agent's certificate, with KeyFile
 	KeyFile    string `yaml:"key-file"`

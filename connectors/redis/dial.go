@@ -83,7 +83,8 @@ func (c heardConn) Read(p []byte) (int, error) {
 // timeout comes from a caller with less time, and applies to the whole answer.
 type boundConn struct {
 	net.Conn
-	forget  func() bool // detaches the connection from its life
+	forget func() bool // detaches the connection from its life
+	// The maximum silence within an answer. 0: deadlines of the library are left as they are.
 	timeout time.Duration
 	hurried bool // each part of an answer has a deadline; only the reading goroutine uses it
 }

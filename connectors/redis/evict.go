@@ -183,7 +183,8 @@ func (w *watch) newEvictions(ctx context.Context) (grown int64, err error) {
 }
 
 // missedEvictions reports the evictions since the previous watch. The listing that follows
-// lacks these keys.
+// lacks these keys. They are problems of the source, because the names of the keys are not
+// known.
 func (w *watch) missedEvictions() []error {
 	var errs []error
 	for _, n := range w.nodes {
@@ -220,7 +221,8 @@ func (n *node) info(ctx context.Context, section string) (string, error) {
 	return about, nil
 }
 
-// infoField finds "name:value" on a line of its own.
+// infoField finds "name:value" on a line of its own. It returns "" if there is none, such as
+// after a refused INFO.
 func infoField(about, name string) string {
 	for line := range strings.Lines(about) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {

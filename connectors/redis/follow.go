@@ -31,7 +31,8 @@ func (w *watch) list(ctx context.Context) error {
 }
 
 // listAll emits the pairs of all masters. It reads the masters concurrently, and reads the
-// next page while it emits one.
+// next page while it emits one. After an error it still drains the pages, so that no goroutine
+// stays behind.
 func (w *watch) listAll(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -103,7 +104,9 @@ func handOn[T any](ctx context.Context, to chan<- T, one T) error {
 	}
 }
 
-// finish completes the listing with the changes made during the listing.
+// finish completes the listing with the changes made during the listing. Its Batch is the only
+// one of a listing with Synced. SCAN may have missed keys that were written meanwhile; the
+// server has named all of these.
 func (w *watch) finish(ctx context.Context) error {
 	if err := w.fence(ctx); err != nil {
 		return err
@@ -209,7 +212,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// fence returns when the inbox has all changes that the servers have reported until now.
+// fence returns when the inbox has all changes that the servers have reported until now. It
+// sends all PINGs before it waits for an answer, so it takes as long as the slowest server.
+// The answer to a PING follows all earlier messages on the same connection.
 func (w *watch) fence(ctx context.Context) error {
 	for _, n := range w.nodes {
 		if err := n.ask(ctx); err != nil {
@@ -224,7 +229,8 @@ func (w *watch) fence(ctx context.Context) error {
 	return nil
 }
 
-// probe checks that the connections are alive: a dead connection gives no sign.
+// probe checks that the connections are alive: a dead connection gives no sign. It also
+// notices that somebody has turned notifications off, after which no change would be named.
 func (w *watch) probe(ctx context.Context) error {
 	if err := w.fence(ctx); err != nil {
 		return err

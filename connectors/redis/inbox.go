@@ -15,15 +15,18 @@ import (
 // keys, and the reason to end the watch. Receiving goroutines add to it and never block;
 // the watch takes from it.
 type inbox struct {
-	some   wake.Signal   // set when keys were added, or will be at the next fence
-	lost   chan struct{} // closed when the watch must end
+	some wake.Signal   // set when keys were added, or will be at the next fence
+	lost chan struct{} // closed when the watch must end
+	// Limits cost by Listing: a server that names keys without end must not fill the memory.
 	bounds kvdbsync.Bounds
 
-	mu           sync.Mutex // guards the fields below
+	mu sync.Mutex // guards the fields below
+	// Keys that have changed since take. A key that changes often is named once.
 	named        map[string]struct{}
 	cost         int64               // bytes of named
 	maybeEvicted map[string]struct{} // evicted keys, if they are gone
-	why          error
+	// The first reason to end the watch. It is set before lost is closed, and never changes.
+	why error
 }
 
 // newInbox returns an empty inbox for one watch.
@@ -31,7 +34,7 @@ func newInbox(bounds kvdbsync.Bounds) *inbox {
 	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, maybeEvicted: map[string]struct{}{}}
 }
 
-// add records keys that changed.
+// add records keys that changed. Exceeding the bounds ends the watch.
 func (b *inbox) add(keys ...string) {
 	b.mu.Lock()
 	for _, key := range keys {
@@ -71,7 +74,8 @@ func (b *inbox) suspect(key string) {
 	b.maybeEvicted[key] = struct{}{}
 }
 
-// suspectNamed records that all named keys may have been evicted.
+// suspectNamed records that all named keys may have been evicted. The caller has sent a fence
+// before, so the keys of all evictions counted so far are named.
 func (b *inbox) suspectNamed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

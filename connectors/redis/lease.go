@@ -46,7 +46,9 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) (hol
 }
 
 // claim compares and sets in one transaction: WATCH makes EXEC fail if the key has changed
-// since it was read. It returns the value that the key has afterwards.
+// since it was read. It returns the value that the key has afterwards. old nil means that the
+// key must be absent. The error is TxFailedErr if another client was faster; the caller tries
+// again.
 func (s *session) claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error) {
 	err = s.client.Watch(ctx, func(tx *goredis.Tx) error {
 		text, err := tx.Get(ctx, key).Result()

@@ -37,6 +37,7 @@ var mark = "\x00dropped by the agent " + rand.Text() + " "
 
 // A dropped describes a string that was too large and was not kept.
 type dropped struct {
+	// The length that the server announced, in bytes. It goes into the error about the value.
 	size   int64
 	noRoom bool // its page is full; otherwise the string is larger than a value may be
 }
@@ -71,6 +72,7 @@ func limiting(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
 // goroutine at a time reads; unless alone, the same one writes.
 type limiter struct {
 	net.Conn
+	// Its buffer holds the longest line, so a line is parsed before any of it is passed on.
 	in     *bufio.Reader
 	bounds kvdbsync.Bounds
 	alone  bool
@@ -137,7 +139,8 @@ func (l *limiter) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// orNil holds back an error as long as there is output.
+// orNil holds back an error as long as there is output. The next Read returns it. So a caller
+// that checks the error first does not lose the bytes before it.
 func orNil(err error, n int) error {
 	if n > 0 {
 		return nil
@@ -174,7 +177,9 @@ func (l *limiter) line() ([]byte, error) {
 	}
 }
 
-// next reads the head of an element.
+// next reads the head of an element. The first byte of its line is the type, by the
+// specification of RESP3. Null, numbers, booleans and short texts end with the line; the
+// others announce a length.
 func (l *limiter) next() error {
 	line, err := l.line()
 	if err != nil {
@@ -201,7 +206,9 @@ func (l *limiter) next() error {
 	return l.sized(line, kind, string(text))
 }
 
-// sized reads the head of an element with a length.
+// sized reads the head of an element with a length. A length of -1 is the null of RESP2.
+// Streamed elements, with the length "?", are refused: no command of this package asks for
+// them.
 func (l *limiter) sized(line []byte, kind byte, length string) error {
 	size, err := strconv.ParseInt(length, 10, 64)
 	isText := strings.IndexByte("$=!", kind) >= 0
@@ -246,7 +253,8 @@ func (l *limiter) text(line []byte, size int64) error {
 	return nil
 }
 
-// open begins an element with n times each children.
+// open begins an element with n times each children. A map has two children for each of its n
+// entries. The check divides before it multiplies, so that a hostile length cannot overflow.
 func (l *limiter) open(line []byte, n, each int64) error {
 	if n > l.bounds.Page/perElement/each || (l.bounds.Page-l.spent)/perElement < n*each {
 		return fmt.Errorf("%w, for %d elements", l.bounds.PageTooLarge(), n)
@@ -263,7 +271,8 @@ func (l *limiter) open(line []byte, n, each int64) error {
 	return nil
 }
 
-// done counts a complete element, apart from its bytes.
+// done counts a complete element, apart from its bytes. The last child of an array completes
+// the array too, and so on upwards.
 func (l *limiter) done() {
 	for last := len(l.nest) - 1; last >= 0; last-- {
 		l.nest[last]--
@@ -274,7 +283,8 @@ func (l *limiter) done() {
 	}
 }
 
-// spend counts bytes of the present page, and of the messages before the answer.
+// spend counts bytes of the present page, and of the messages before the answer. Without the
+// second bound a server could keep a watch busy for ever with messages that nobody asked for.
 func (l *limiter) spend(bytes int64) error {
 	l.spent += bytes
 	if l.spent > l.bounds.Page {

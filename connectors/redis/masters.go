@@ -32,6 +32,7 @@ func (w *watch) masters(ctx context.Context) ([]string, error) {
 
 // A naming is the answer of one Sentinel.
 type naming struct {
+	// HOST:PORT of the master; empty with an error.
 	addr  string
 	epoch int // grows with each failover
 	err   error
@@ -77,7 +78,8 @@ func (a access) namedBySentinel(ctx context.Context, addr string) naming {
 	return naming{addr: net.JoinHostPort(about["ip"], about["port"]), epoch: epoch, err: err}
 }
 
-// newest returns the master's address after the latest failover.
+// newest returns the master's address after the latest failover. A partitioned Sentinel has an
+// older epoch, so its answer loses. If none has answered, the error joins all of theirs.
 func newest(said []naming) (addr string, err error) {
 	var errs []error
 	best := -1
@@ -137,7 +139,8 @@ func (w *watch) checkCover(ctx context.Context) error {
 	return nil
 }
 
-// serve marks the slots with master id.
+// serve marks the slots with master id. CLUSTER SLOTS lists the master of a range first, and
+// then its replicas.
 func serve(served []bool, slots []goredis.ClusterSlot, id string) {
 	for _, s := range slots {
 		if len(s.Nodes) == 0 || s.Nodes[0].ID != id {

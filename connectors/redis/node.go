@@ -19,22 +19,28 @@ import (
 // A node is one watched master with two connections: the server names changed keys on one,
 // and the watch reads keys on the other.
 type node struct {
+	// HOST:PORT of the master, as the Cluster, a Sentinel or the configuration names it.
 	addr   string
 	prefix string
-	box    *inbox
-	log    *slog.Logger
+	// Shared by all nodes of the watch.
+	box *inbox
+	log *slog.Logger
 
-	listener  *goredis.Client // has one connection, that of sub
-	sub       *goredis.PubSub
-	data      *goredis.Client
+	listener *goredis.Client // has one connection, that of sub
+	// Only receive reads from it; ask sends PINGs on it.
+	sub *goredis.PubSub
+	// Connects only once: after the loss of its connection the watch ends.
+	data *goredis.Client
+	// Set when listener connects, before any message is received.
 	greeted   greeting
 	pongs     chan struct{}       // has a token when the server has answered a PING on sub
 	heard     map[string]struct{} // keys of notifications since the last PING answer; owned by receive
 	heardCost int64               // bytes of heard
 	said      kvdbsync.Pulse      // counts bytes on the connection of sub
-	memory    *memory
-	evicted   int64 // number of keys evicted by the server, at the last reading
-	missed    int64 // number of those since the previous watch
+	// Shared by all watches of the Connector.
+	memory  *memory
+	evicted int64 // number of keys evicted by the server, at the last reading
+	missed  int64 // number of those since the previous watch
 }
 
 // newNode makes a node that is not connected. Its connections close when life ends.
@@ -74,7 +80,8 @@ func (n *node) subscribe(ctx context.Context) error {
 	return n.sub.PSubscribe(ctx, fmt.Sprintf("__keyspace@%d__:%s*", n.data.Options().DB, escape(n.prefix)))
 }
 
-// receive puts the server's messages into the inbox until the connection ends.
+// receive puts the server's messages into the inbox until the connection ends. It never
+// returns nil: without this connection changes would be missed.
 func (n *node) receive(ctx context.Context) error {
 	for {
 		said, err := n.sub.Receive(ctx)
@@ -147,8 +154,9 @@ func (n *node) close() {
 	_ = n.data.Close()
 }
 
-// refused reports whether the server refused a command because of permissions or because
-// it does not know the command.
+// refused reports whether the server refused a command because of permissions or because it
+// does not know the command. Other errors, such as a lost connection, must not be mistaken for
+// a missing feature.
 func refused(err error) bool {
 	var reply goredis.Error
 	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "ERR ") || strings.HasPrefix(reply.Error(), "NOPERM "))

@@ -56,7 +56,8 @@ func checkKeys(tally *kvdbsync.Tally, keys []string) error {
 	return err
 }
 
-// escape makes a pattern that matches exactly this text.
+// escape makes a pattern that matches exactly this text. The characters are those of the
+// glob-style patterns of SCAN and PSUBSCRIBE.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
@@ -69,8 +70,9 @@ type reader func(ctx context.Context, keys []string) (events []kvdbsync.Event, l
 type page struct {
 	bounds kvdbsync.Bounds
 	events []kvdbsync.Event
-	left   []string
-	moved  []string // keys to be read from another node, or in another way
+	// Keys without room in the answer. The pager asks for them again, fewer at once.
+	left  []string
+	moved []string // keys to be read from another node, or in another way
 }
 
 // newPage returns a page with room for the events of the keys.
@@ -111,7 +113,8 @@ func (p *page) answer(key string, answer *goredis.StringCmd) error {
 	return nil
 }
 
-// settle reads the keys in moved.
+// settle reads the keys in moved. read must follow redirects itself, as oneByOne does: settle
+// asks only once.
 func (p *page) settle(ctx context.Context, read reader) ([]kvdbsync.Event, []string, error) {
 	if len(p.moved) == 0 {
 		return p.events, p.left, nil
@@ -173,7 +176,8 @@ func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds
 	}
 }
 
-// get reads each key with its own command.
+// get reads each key with its own command. In a Cluster MGET would fail if its keys belong to
+// several slots.
 func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.StringCmd {
 	pipe := client.Pipeline()
 	answers := make([]*goredis.StringCmd, len(keys))
@@ -187,6 +191,7 @@ func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.
 // A pager reads any number of keys in several pages. It requests at most as many keys at
 // once as fitted into the last page.
 type pager struct {
+	// The way to read: all keys at one moment, or one by one in a Cluster.
 	read reader
 	most int // maximum number of keys per request
 }
@@ -198,7 +203,9 @@ const mostKeys = 1 << 20
 // once after a page that was too large.
 func newPager(read reader) *pager { return &pager{read: read, most: mostKeys} }
 
-// each passes on the events page by page.
+// each passes on the events page by page. A page that was not full doubles the number of keys
+// of the next one. A single key that does not fit is ErrTooMuch, because asking again could
+// not help.
 func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Event) error) error {
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), p.most)]

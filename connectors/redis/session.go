@@ -29,7 +29,8 @@ var errVanished = fmt.Errorf("%w: a key of it has vanished from redis", kvdbsync
 // key has vanished.
 type holdings struct {
 	turn chan struct{} // holds a token while a goroutine reads or changes keys, here and in Redis
-	of   map[string]*session
+	// Owners by key. Only the goroutine with the turn reads or changes it.
+	of map[string]*session
 }
 
 // newHoldings returns the record of keys that sessions of this process hold. The channel
@@ -38,7 +39,8 @@ func newHoldings() *holdings {
 	return &holdings{turn: make(chan struct{}, 1), of: map[string]*session{}}
 }
 
-// take waits for the turn.
+// take waits for the turn. The error is that of ctx; then the caller does not have the turn
+// and must not call leave.
 func (h *holdings) take(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:
@@ -61,7 +63,8 @@ func (h *holdings) keysOf(s *session) (keys []string) {
 	return keys
 }
 
-// forget removes the keys of s.
+// forget removes the keys of s. It does not delete them in Redis. The caller must have the
+// turn.
 func (h *holdings) forget(s *session) {
 	maps.DeleteFunc(h.of, func(_ string, owner *session) bool { return owner == s })
 }
@@ -71,7 +74,9 @@ type session struct {
 	*Client
 	kvdbsync.Renewal
 	held *holdings
-	ttl  time.Duration
+	// At least a millisecond, the unit of PEXPIRE. A TTL of zero would delete the keys at
+	// once.
+	ttl time.Duration
 }
 
 // Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are renewed.
@@ -95,7 +100,8 @@ func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, e
 	return s, nil
 }
 
-// renew extends the TTL of all keys, in several requests.
+// renew extends the TTL of all keys, in several requests. It takes the turn for each request,
+// so that writers wait for one request at most.
 func (s *session) renew(ctx context.Context) error {
 	if err := s.held.take(ctx); err != nil {
 		return err
@@ -110,7 +116,8 @@ func (s *session) renew(ctx context.Context) error {
 	return nil
 }
 
-// renewSome omits keys that meanwhile belong to another session or to none.
+// renewSome omits keys that meanwhile belong to another session or to none. PEXPIRE answers 0
+// for a key that does not exist: then the error is errVanished.
 func (s *session) renewSome(ctx context.Context, keys []string) error {
 	if err := s.held.take(ctx); err != nil {
 		return err

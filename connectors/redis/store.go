@@ -19,6 +19,7 @@ import (
 // use. It reconnects automatically, and follows the master.
 type Client struct {
 	client goredis.UniversalClient
+	// Reads any keys; in a Cluster one by one, because MGET takes keys of one slot only.
 	read   reader
 	bounds kvdbsync.Bounds
 	reload func(context.Context) // reads the Cluster's slots again; nil: not a Cluster

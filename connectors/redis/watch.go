@@ -22,14 +22,17 @@ type watch struct {
 	access access
 	log    *slog.Logger
 	prefix string
-	emit   func(kvdbsync.Batch) error
+	// Called by one goroutine at a time. Its error ends the watch.
+	emit func(kvdbsync.Batch) error
 
-	box     *inbox
+	box *inbox
+	// One for each master, sorted by address. They do not change: a failover ends the watch.
 	nodes   []*node
 	cluster *goredis.ClusterClient // nil: not a Cluster
 	read    *pager                 // owned by follow's goroutine
 	memory  *memory
-	lost    eviction
+	// The keys that evictions have removed. Only follow's goroutine uses it.
+	lost eviction
 
 	stop context.CancelFunc // ends the goroutines
 	all  sync.WaitGroup     // waits for the goroutines

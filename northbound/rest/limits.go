@@ -59,6 +59,7 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 // not all of it by the time end. Then the memory of the answer is free.
 type impatient struct {
 	http.ResponseWriter
+	// The moment at which the whole answer must be written, however steadily the client reads.
 	end time.Time
 }
 

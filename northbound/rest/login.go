@@ -107,6 +107,7 @@ func cookie(r *http.Request, token string, seconds int) *http.Cookie {
 
 // credentials is the body of a login.
 type credentials struct {
+	// Both are required. They are never logged, not even in an error.
 	Username string `json:"username"`
 	Password string `json:"password"`
 }

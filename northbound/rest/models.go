@@ -57,6 +57,8 @@ func (h *handler) implemented() map[string]bool {
 	return out
 }
 
+// modelOf describes a model for clients. implemented has the prefixes of models that a
+// descriptor of this agent applies; values of the others become UNIMPLEMENTED.
 func modelOf(m *models.Model, implemented map[string]bool) wire.Model {
 	out := wire.Model{
 		Name: m.Name(), Class: m.Class, ProtoName: m.ProtoName(), ProtoFile: m.ProtoFile(), KeyPrefix: m.Prefix(),

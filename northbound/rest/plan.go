@@ -62,6 +62,8 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 // An intention is the meaning of a text: the changes of its valid values, and what is to be said about
 // the others.
 type intention struct {
+	// Only valid values are changes. A text with some invalid values still has a plan of the
+	// others.
 	changes  []scheduler.Change
 	invalid  []wire.Invalid
 	warnings []wire.Warning

@@ -112,6 +112,8 @@ const defaultMaxBody = 8 << 20
 // concurrent use.
 type handler struct {
 	Options
+	// The scheduler of Options. Handlers read its snapshots, or commit transactions that take
+	// their turn.
 	sched *scheduler.Scheduler
 	turns chan struct{} // holds a token for each expensive request that is served
 }

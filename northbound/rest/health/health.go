@@ -36,8 +36,9 @@ import (
 type Health struct {
 	Scheduler *scheduler.Scheduler
 	Sources   interface{ Health() []orchestrator.Health } // nil: none
-	Version   wire.Version
-	Started   time.Time
+	// Version and Started are only passed on in the answers.
+	Version wire.Version
+	Started time.Time
 	// Southbounds returns the connections to what is programmed. Defaults to none.
 	Southbounds func() []Southbound
 
@@ -49,8 +50,9 @@ type Health struct {
 type Southbound struct {
 	Name      string // of the scheduler's connection: "vpp"
 	Connected bool
-	Since     time.Time
-	Err       error // why it is down
+	// The last change of Connected.
+	Since time.Time
+	Err   error // why it is down
 }
 
 // Complete records that the transaction with all sources has ended.
@@ -175,6 +177,7 @@ func (h *Health) addSouthbounds(out *wire.AgentStatus, needed map[string]bool) {
 
 // A reasons counts texts and keeps the first maxLines.
 type reasons struct {
+	// n counts all texts; first has at most maxLines of them, so an answer stays small.
 	n     int
 	first []string
 }

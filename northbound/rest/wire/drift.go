@@ -4,9 +4,11 @@ import "time"
 
 // Drift is the difference between the system and the configured values.
 type Drift struct {
+	// The period of the reading. A change within it may look like drift.
 	Start, Stop time.Time
 	Read        int // number of values that were read back
 	Count       int // of Values
+	// Sorted by key.
 	Values      []Drifted
 	NotReadBack []string `json:",omitempty"` // errors of descriptors that could not be read back
 }
@@ -14,7 +16,9 @@ type Drift struct {
 // Drifted is a value that differs.
 type Drifted struct {
 	Key, Descriptor string
-	Kind            string   // missing, differs or unexpected
-	Desired         *Message `json:",omitempty"`
-	Actual          *Message `json:",omitempty"`
+	Kind            string // missing, differs or unexpected
+	// Desired is null for an unexpected value, and Actual for a missing one. Secrets are
+	// redacted.
+	Desired *Message `json:",omitempty"`
+	Actual  *Message `json:",omitempty"`
 }

@@ -10,15 +10,22 @@ const (
 // An AgentStatus is the answer of /liveness and /readiness, and the value of the key
 // check/status/v1/agent. Times are seconds since 1970.
 type AgentStatus struct {
-	BuildVersion string         `json:"build_version,omitempty"`
-	BuildDate    string         `json:"build_date,omitempty"`
-	State        int            `json:"state"`
-	StartTime    int64          `json:"start_time,omitempty"`
-	LastChange   int64          `json:"last_change,omitempty"`
-	LastUpdate   int64          `json:"last_update,omitempty"`
-	CommitHash   string         `json:"commit_hash,omitempty"`
-	Plugins      []PluginHealth `json:"plugins,omitempty"`
+	BuildVersion string `json:"build_version,omitempty"`
+	// In the form of RFC 3339, in UTC.
+	BuildDate string `json:"build_date,omitempty"`
+	// One of the constants above, such as StateOK.
+	State      int   `json:"state"`
+	StartTime  int64 `json:"start_time,omitempty"`
+	LastChange int64 `json:"last_change,omitempty"`
+	// The moment of this answer. A reader of the store's key sees by it that the agent still
+	// runs.
+	LastUpdate int64          `json:"last_update,omitempty"`
+	CommitHash string         `json:"commit_hash,omitempty"`
+	Plugins    []PluginHealth `json:"plugins,omitempty"`
 
+	// PluginStatus repeats Plugins with times, by name. NonFatalPlugins names the parts with
+	// an error that does not matter now: sources that were lost after a complete listing, and
+	// connections that no declared value needs.
 	PluginStatus    map[string]PluginStatus
 	NonFatalPlugins []string
 

@@ -9,14 +9,18 @@ import (
 
 // A Node is a value of the graph during one period.
 type Node struct {
-	Since            time.Time
-	Until            time.Time // zero: still current
-	Key              string
-	Label            string
-	Value            *Message
-	Flags            Flags
-	MetadataFields   map[string][]string
-	Targets          []Target
+	Since time.Time
+	Until time.Time // zero: still current
+	Key   string
+	// The key without the prefix of its descriptor.
+	Label string
+	Value *Message
+	Flags Flags
+	// Fields of the metadata by name, each element as text. Zero fields are left out; null: no
+	// field is left.
+	MetadataFields map[string][]string
+	Targets        []Target
+	// Always false, kept for compatibility.
 	TargetUpdateOnly bool
 }
 
@@ -107,6 +111,7 @@ func (fs *Flags) UnmarshalJSON(data []byte) error {
 
 // FlagStats counts the values of a flag in all revisions.
 type FlagStats struct {
+	// Revisions that have the flag. It is the sum of PerValueCount.
 	TotalCount    int
 	PerValueCount map[string]int
 }

@@ -31,12 +31,14 @@ type ConfiguratorStats struct {
 // A MuxStats counts requests to VPP.
 type MuxStats struct {
 	ChannelsCreated uint64 // connections
-	ChannelsOpen    uint64
-	RequestsSent    uint64
-	RequestsDone    uint64
-	RequestsErrors  uint64
-	RequestReplies  uint64
-	Messages        map[string]MessageStats // by name
+	// Connections that are open now. The other figures count since the start of the agent.
+	ChannelsOpen   uint64
+	RequestsSent   uint64
+	RequestsDone   uint64
+	RequestsErrors uint64
+	// Messages that VPP sent as answers. One request for a dump has many.
+	RequestReplies uint64
+	Messages       map[string]MessageStats // by name
 }
 
 // A MessageStats counts the requests with one message.
@@ -46,8 +48,10 @@ type MessageStats struct {
 
 // A LinuxInterfaceStats holds the kernel's counters of an interface.
 type LinuxInterfaceStats struct {
-	Name      string `json:"logical_name"`
-	HostName  string `json:"host_name"`
+	Name     string `json:"logical_name"`
+	HostName string `json:"host_name"`
+	// The link statistics of rtnetlink(7). They begin when the kernel creates the interface,
+	// not when the agent starts.
 	RxPackets uint64 `json:"rx_packets"`
 	TxPackets uint64 `json:"tx_packets"`
 	RxBytes   uint64 `json:"rx_bytes"`

@@ -4,25 +4,32 @@ import "time"
 
 // A Record is one transaction: planned operations and their results.
 type Record struct {
-	PreRecord      bool `json:",omitempty"` // unfinished; never served, kept for compatibility
+	PreRecord bool `json:",omitempty"` // unfinished; never served, kept for compatibility
+	// WithSimulation means that Planned was computed before the first operation ran.
 	WithSimulation bool `json:",omitempty"`
 	Start, Stop    time.Time
-	SeqNum         uint64
-	TxnType        string      // SBNotification, NBTransaction or RetryFailedOps
-	ResyncType     string      `json:",omitempty"` // FullResync, UpstreamResync or DownstreamResync
-	Description    string      `json:",omitempty"`
-	RetryForTxn    uint64      `json:",omitempty"`
-	RetryAttempt   int         `json:",omitempty"`
-	Values         []KeyValue  `json:",omitempty"` // sorted by key
-	Planned        []Operation `json:",omitempty"`
-	Executed       []Operation `json:",omitempty"`
-	NotReadBack    []string    `json:",omitempty"` // errors of values that could not be read back
+	// Numbers begin at 0 with each start of the agent, so they identify nothing across
+	// restarts.
+	SeqNum      uint64
+	TxnType     string // SBNotification, NBTransaction or RetryFailedOps
+	ResyncType  string `json:",omitempty"` // FullResync, UpstreamResync or DownstreamResync
+	Description string `json:",omitempty"`
+	// Of a retry: the transaction in which the values failed, and the number of the attempt,
+	// from 1.
+	RetryForTxn  uint64     `json:",omitempty"`
+	RetryAttempt int        `json:",omitempty"`
+	Values       []KeyValue `json:",omitempty"` // sorted by key
+	// Executed differs from Planned where an operation failed: its dependents then wait.
+	Planned     []Operation `json:",omitempty"`
+	Executed    []Operation `json:",omitempty"`
+	NotReadBack []string    `json:",omitempty"` // errors of values that could not be read back
 }
 
 // A KeyValue is a change that the transaction requested.
 type KeyValue struct {
-	Key    string
-	Value  *Message // null: removal
+	Key   string
+	Value *Message // null: removal
+	// FromNB or FromSB.
 	Origin int
 }
 

@@ -30,9 +30,10 @@ type Source struct {
 	Problems   int      `json:",omitempty"` // problems of the store's content that concern no single key
 	Faults     []string `json:",omitempty"` // texts of the first 20 problems
 
-	Error       string        `json:",omitempty"` // reason why it is not synced
-	Failures    int           `json:",omitempty"` // failed attempts since it was synced
-	LastError   string        `json:",omitempty"` // reason of the last interruption
+	Error     string `json:",omitempty"` // reason why it is not synced
+	Failures  int    `json:",omitempty"` // failed attempts since it was synced
+	LastError string `json:",omitempty"` // reason of the last interruption
+	// Zero: there was no interruption since the start.
 	LastErrorAt time.Time     `json:",omitzero"`
 	Waiting     int           `json:",omitempty"` // keys with changes that are not processed yet
 	Lag         time.Duration `json:",omitempty"` // age of the oldest of them, in ns

@@ -10,6 +10,7 @@ type Stats struct {
 
 // TxnStats are counters of transactions.
 type TxnStats struct {
+	// Transactions since the start, also those that the history has dropped.
 	TotalProcessed  uint64
 	OperationCount  map[string]uint64 // by name of the operation
 	ValueStateCount map[string]uint64 // current number of values by state
@@ -24,7 +25,8 @@ type TxnStats struct {
 
 // A Method is the duration of a verb or of a kind of transaction, in seconds.
 type Method struct {
-	Name  string  `json:"name"`
+	Name string `json:"name"`
+	// Avg is Total divided by Count. All four durations are 0 if Count is.
 	Count uint64  `json:"count"`
 	Total float64 `json:"total"`
 	Avg   float64 `json:"avg"`

@@ -21,6 +21,7 @@ const LabelHeader = "Keyplane-Label"
 
 // A Failure is the body of an answer with an error status.
 type Failure struct {
+	// The message for people. Its wording is no part of the API: programs compare the status.
 	Error  string
 	Failed []Invalid `json:",omitempty"` // of a change of the configuration: the values that failed
 }
@@ -67,7 +68,8 @@ type DumpEntry struct {
 type DumpIndex struct {
 	Descriptors []string
 	KeyPrefixes []string
-	Views       []string
+	// The words that the argument view accepts: SB, NB and cached.
+	Views []string
 }
 
 // A BaseValueStatus is the state of a declared value and of its derived values.
@@ -78,15 +80,19 @@ type BaseValueStatus struct {
 
 // A ValueStatus is the state of one value.
 type ValueStatus struct {
-	Key           string   `json:"key"`
-	State         string   `json:"state"`
-	Error         string   `json:"error,omitempty"`
+	Key string `json:"key"`
+	// The name of a state in capitals: CONFIGURED. Error explains FAILED, RETRYING and
+	// INVALID.
+	State string `json:"state"`
+	Error string `json:"error,omitempty"`
+	// The last operation on the value, such as CREATE; empty: none since the start.
 	LastOperation string   `json:"last_operation,omitempty"`
 	Details       []string `json:"details,omitempty"` // PENDING: missing dependencies; INVALID: paths of fields; otherwise warnings
 }
 
 // A Plan is the result of planning a change.
 type Plan struct {
+	// In the order of their execution. Both halves of a re-creation are listed.
 	Operations []Operation
 	Invalid    []Invalid // values that are not part of the plan
 	Warnings   []Warning `json:",omitempty"` // fields that were ignored or read leniently
@@ -111,8 +117,10 @@ type Invalid struct {
 // An Explanation describes the state of a value and, if the value is not applied,
 // the causes.
 type Explanation struct {
-	Key     string `json:",omitempty"`
-	State   string `json:",omitempty"`
-	Text    string
+	Key   string `json:",omitempty"`
+	State string `json:",omitempty"`
+	Text  string
+	// The causes, each with causes of its own. A leaf has no further cause that the agent
+	// knows.
 	Because []Explanation `json:",omitempty"`
 }

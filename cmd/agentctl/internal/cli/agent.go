@@ -22,6 +22,7 @@ type agentClient struct {
 	url.URL
 	name string // host and port, or the path of the socket; for messages
 	hint string // question for the user if no agent listens there
+	// It has no timeout of its own: the context of the command ends each request.
 	http http.Client
 }
 

@@ -27,6 +27,7 @@ const (
 
 // A change is the change of one value, for people.
 type change struct {
+	// One of the symbols above, which is also the colour of the line.
 	symbol, key string
 	before      *wire.Message // nil: none
 	after       *wire.Message // nil: none
@@ -35,6 +36,7 @@ type change struct {
 
 // A printer prints changes. On a terminal it uses colour.
 type printer struct {
+	// Everything is printed at once, so that a failed command leaves no half of a list.
 	out    strings.Builder
 	colour bool
 }

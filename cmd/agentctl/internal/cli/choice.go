@@ -12,6 +12,7 @@ import (
 // refuses other values before the command runs.
 type choice struct {
 	value string // the chosen word, or the default
+	// At least two, because list joins the last one with "or".
 	words []string
 }
 
@@ -29,9 +30,11 @@ func (c *choice) list() string {
 	return strings.Join(c.words[:last], ", ") + " or " + c.words[last]
 }
 
-// String, Type and Set implement pflag.Value.
+// String implements pflag.Value.
 func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return "WORD" }
+
+// Type is the placeholder of the value in the help.
+func (c *choice) Type() string { return "WORD" }
 
 // Set implements pflag.Value.
 func (c *choice) Set(word string) error {

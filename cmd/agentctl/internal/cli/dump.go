@@ -15,6 +15,7 @@ import (
 // A dumpRow is one value of a dump with the name of its model. Templates of -f see its
 // fields. The names of the fields are an interface of scripts.
 type dumpRow struct {
+	// The name of the model, such as vpp.interfaces.
 	Model string
 	wire.DumpEntry
 }

@@ -17,8 +17,9 @@ import (
 // A format is the value of the flag -f: a word, or a Go template. It implements pflag.Value,
 // so that an invalid template is refused before the command runs.
 type format struct {
-	app      *app     // knows the messages of the agent
-	words    []string // words that the command accepts besides templates
+	app   *app     // knows the messages of the agent
+	words []string // words that the command accepts besides templates
+	// The word or template as the user wrote it; empty: the table for people.
 	text     string
 	template *template.Template // nil if text is a word or empty
 }
@@ -31,9 +32,11 @@ func (a *app) formatFlag(cmd *cobra.Command, more ...string) *format {
 	return f
 }
 
-// String, Type and Set implement pflag.Value.
+// String implements pflag.Value.
 func (f *format) String() string { return f.text }
-func (f *format) Type() string   { return "FORMAT" }
+
+// Type is the placeholder of the value in the help.
+func (f *format) Type() string { return "FORMAT" }
 
 // Set implements pflag.Value.
 func (f *format) Set(text string) (err error) {

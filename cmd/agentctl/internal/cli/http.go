@@ -98,6 +98,7 @@ func (at *agentClient) responseError(answer *http.Response) error {
 
 // A statusError is an error that an agent answered, with the status of HTTP.
 type statusError struct {
+	// Commands compare it: 404 means that an agent of an earlier release lacks the path.
 	status int
 	error
 }

@@ -92,7 +92,9 @@ func (a *app) messageNamed(name string, data json.RawMessage) ([]proto.Message, 
 // typesOfAgent are the types of messages that are linked into agentctl, and those of models
 // that only the agent has.
 type typesOfAgent struct {
-	get     func(path string, into any) error // queries the agent
+	get func(path string, into any) error // queries the agent
+	// Types made from the agent's .proto files, by full name. Each is asked for once per
+	// command.
 	dynamic map[string]protoreflect.MessageType
 }
 

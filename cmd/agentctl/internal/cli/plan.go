@@ -104,6 +104,7 @@ func withoutChanges(err error) error {
 
 // A document is the text of one file.
 type document struct {
+	// The path as the user gave it, or "-" for standard input. Errors name it.
 	name string
 	text []byte
 }

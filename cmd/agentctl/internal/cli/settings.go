@@ -21,11 +21,12 @@ import (
 type settings struct {
 	Endpoints   []string      `yaml:"etcd-endpoints"`    // Defaults to 127.0.0.1:2379
 	DialTimeout time.Duration `yaml:"etcd-dial-timeout"` // Defaults to that of the connector
-	TLS         tlsSettings   `yaml:"kvdb-tls"`
-	Label       string        `yaml:"service-label"` // Defaults to vpp1
-	Timeout     time.Duration `yaml:"timeout"`       // Defaults to 2 min
-	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else the one of the agent
-	Socket      string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
+	// Of the connection to etcd. HTTPTLS is that of the agent's HTTP server.
+	TLS     tlsSettings   `yaml:"kvdb-tls"`
+	Label   string        `yaml:"service-label"` // Defaults to vpp1
+	Timeout time.Duration `yaml:"timeout"`       // Defaults to 2 min
+	Store   string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else the one of the agent
+	Socket  string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
 
 	// The address of the agent's HTTP server. If Socket is given and neither Host nor
 	// HTTPPort is, the socket is used instead. Without all three, the socket of the label is

@@ -12,6 +12,7 @@ import (
 // Cells are made printable and one line each.
 type table struct {
 	*tabwriter.Writer
+	// The aligned text. It is kept until end, which removes the padding after the last column.
 	text *strings.Builder
 	out  io.Writer
 }

@@ -11,11 +11,13 @@ import (
 
 // tlsSettings configure TLS to one kind of server. The zero value means no TLS.
 type tlsSettings struct {
-	Disabled   optionalBool `yaml:"disabled"`
-	CertFile   string       `yaml:"cert-file"`
-	KeyFile    string       `yaml:"key-file"`
-	CAFile     string       `yaml:"ca-file"`
-	SkipVerify bool         `yaml:"skip-verify"`
+	Disabled optionalBool `yaml:"disabled"`
+	// The client's certificate and its key, in PEM. Give both or none.
+	CertFile string `yaml:"cert-file"`
+	KeyFile  string `yaml:"key-file"`
+	CAFile   string `yaml:"ca-file"`
+	// Accepts any certificate. Another server on that address could then read the password.
+	SkipVerify bool `yaml:"skip-verify"`
 }
 
 // optionalBool distinguishes false from absent: "disabled: false" alone enables TLS.

@@ -56,8 +56,10 @@ type Config struct {
 
 // A User may log in for a token.
 type User struct {
-	Name        string   `yaml:"name"`
-	Password    string   `yaml:"password"` // its bcrypt hash
+	Name     string `yaml:"name"`
+	Password string `yaml:"password"` // its bcrypt hash
+	// Names of Config.Groups, or Admin. A user without any may still log in, and read the
+	// index.
 	Permissions []string `yaml:"permissions"`
 }
 
@@ -78,7 +80,8 @@ const MinSignKey = 32
 
 // An Identity is a known user.
 type Identity struct {
-	Name   string
+	Name string
+	// Shared with the configuration, so it must not be changed.
 	groups []string
 }
 
@@ -91,8 +94,10 @@ func (i Identity) May(group string) bool {
 type Guard struct {
 	c     Config
 	basic map[string][sha256.Size]byte // hashes of passwords by name
+	// Users of tokens by name. Like basic, it does not change after New, so it needs no lock.
 	users map[string]User
 	dummy []byte // the hash that an unknown name is compared with
+	// One limit for all clients: a limit for each address would not stop a guess from many.
 	tries *rate.Limiter
 
 	mu      sync.Mutex           // guards revoked

@@ -21,6 +21,7 @@ import (
 
 // A Body is the text of a request with values.
 type Body struct {
+	// The caller's bytes, which must not change as long as the Body is used.
 	text []byte
 	// quick means that structured.Quick reads the text. It needs no tree of nodes, which would
 	// take several times the memory of the values.

@@ -26,7 +26,8 @@ import (
 // may see them, and the metadata of its descriptor as JSON.
 type Item struct {
 	Value any
-	Meta  json.RawMessage
+	// nil: the descriptor has no metadata, and all fields of the answer's metadata are zero.
+	Meta json.RawMessage
 }
 
 // into decodes the metadata. Fields that the descriptor does not have stay zero.
@@ -119,7 +120,8 @@ func single(convert func(Item) any) func(http.ResponseWriter, iter.Seq[Item]) er
 	}
 }
 
-// mapOf answers an object of items by the key that convert returns.
+// mapOf answers an object of items by the key that convert returns. Of two items with one key
+// the later wins. Unlike listOf, it holds all items in memory.
 func mapOf(convert func(Item) (key string, details any)) func(http.ResponseWriter, iter.Seq[Item]) error {
 	return func(w http.ResponseWriter, items iter.Seq[Item]) error {
 		out := map[string]any{}

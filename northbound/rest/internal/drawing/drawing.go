@@ -22,9 +22,10 @@ type Graph struct {
 
 // A Box is a node.
 type Box struct {
-	Label  string // one line
-	Tip    string // text that appears under the mouse pointer
-	Fill   string // "#rrggbb"
+	Label string // one line
+	Tip   string // text that appears under the mouse pointer
+	Fill  string // "#rrggbb"
+	// Dashed and Bold concern the border. The caller gives them their meaning.
 	Dashed bool
 	Bold   bool
 }

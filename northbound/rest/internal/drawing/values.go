@@ -11,8 +11,9 @@ type graphBuilder struct {
 	nodes   []wire.Node
 	changed map[string]bool // changed by the transaction
 	index   map[string]int  // index of each box, by key or by missing dependency
-	drawn   map[Edge]bool
-	g       Graph
+	// Edges that are in g already: two relations between the same values are one arrow.
+	drawn map[Edge]bool
+	g     Graph
 }
 
 // Values returns the graph of nodes: a box for each value and for each missing dependency, and

@@ -98,6 +98,8 @@ var argumentPattern = regexp.MustCompile(`([a-z-]+)=([A-Za-z0-9|]*)`)
 
 // An Argument is one argument in the query of an endpoint.
 type Argument struct {
+	// As in the query. It has only small letters and hyphens; argumentPattern accepts no
+	// others.
 	Name  string
 	Words []string // the allowed values; empty: any
 	Many  bool     // it may be repeated

@@ -58,6 +58,8 @@ func Of(known *models.Registry, names Names) map[string]any {
 
 // A builder collects the definitions of messages.
 type builder struct {
+	// names chooses the notation of fields. definitions has each message once, under its full
+	// name, so a message may contain itself.
 	names       Names
 	definitions object
 }

@@ -21,11 +21,13 @@ import (
 
 // A statusError is an error with an HTTP status. Other errors are answered with 500.
 type statusError struct {
+	// An HTTP status code from 400 to 599.
 	status int
 	err    error
 	failed []wire.Invalid // the values that caused it; nil: not known
 }
 
+// Error omits the status: the answer already has it in its first line.
 func (e *statusError) Error() string { return e.err.Error() }
 
 // Unwrap returns the error without the status.
@@ -115,7 +117,9 @@ func Plan(w http.ResponseWriter, operations iter.Seq[wire.Operation], invalid []
 // A Record is a wire.Record of which the lists are made while they are written. It can name
 // the same value of megabytes several times.
 type Record struct {
-	Head              wire.Record // without lists
+	Head wire.Record // without lists
+	// Each sequence starts twice: to see whether it is empty, and to write it. So it must be
+	// repeatable.
 	Values            iter.Seq[wire.KeyValue]
 	Planned, Executed iter.Seq[wire.Operation]
 	NotReadBack       iter.Seq[string]

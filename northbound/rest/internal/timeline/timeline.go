@@ -22,7 +22,8 @@ import (
 // Timelines hold the revisions of keys, as far back as the history reaches. Each
 // operation starts a new revision of its key.
 type Timelines struct {
-	Keys      []string // sorted
+	Keys []string // sorted
+	// By key; those of one key are in order of time and do not overlap.
 	Revisions map[string][]Revision
 }
 
@@ -31,12 +32,13 @@ type Revision struct {
 	Since, Until time.Time // zero since: before the history; zero until: still current
 	Value        proto.Message
 	Applied      bool // the southbound has the value
-	State        scheduler.State
-	Err          error
-	Txn          uint64 // number of the transaction that started it
-	InTxn        bool   // txn is known
-	Meta         any    // nil: none, or unknown
-	Base         string // key of the base value; empty for a base value
+	// State and Err are those after the operation that started the revision.
+	State scheduler.State
+	Err   error
+	Txn   uint64 // number of the transaction that started it
+	InTxn bool   // txn is known
+	Meta  any    // nil: none, or unknown
+	Base  string // key of the base value; empty for a base value
 }
 
 // New returns the timelines of the keys that keep accepts. statuses must be

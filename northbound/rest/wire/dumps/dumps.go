@@ -17,8 +17,10 @@ type InterfaceDetails struct {
 
 // An InterfaceMeta is what VPP knows of an interface besides its value.
 type InterfaceMeta struct {
+	// VPP's index of the interface, and that of the interface on which a subinterface rests.
 	SwIfIndex    uint32 `json:"sw_if_index"`
 	SupSwIfIndex uint32 `json:"sup_sw_if_index"`
+	// VPP's own name, such as "host-veth1", and the kind of device as VPP reports it.
 	InternalName string `json:"internal_name,omitempty"`
 	DevType      string `json:"dev_type,omitempty"`
 	TAPHost      string `json:"tap_host_if_name,omitempty"` // of a TAP: the name of its Linux side
@@ -54,7 +56,8 @@ type XConnectDetails struct {
 // A RouteDetails is a route of VPP.
 type RouteDetails struct {
 	Route any // ligato.vpp.l3.Route
-	Meta  any
+	// The metadata of the descriptor as JSON, with the names of its fields.
+	Meta any
 }
 
 // An ARPDetails is a neighbour of VPP.
@@ -93,6 +96,7 @@ type LinuxInterfaceDetails struct {
 
 // A LinuxInterfaceMeta is what the kernel knows of an interface besides its value.
 type LinuxInterfaceMeta struct {
+	// The kernel's ifindex, which is unique only within one network namespace.
 	Index    int    `json:"index"`
 	HostName string `json:"name"`
 	VRF      string `json:"vrf,omitempty"` // logical name of its current VRF
