@@ -124,10 +124,15 @@ func (s *Scheduler) handleLosses() {
 	}
 }
 
-// disconnect marks the connection as lost. Its values are no longer retried. Their retries
-// end, because the values are read back and reconciled as soon as the connection is ready.
+// disconnect marks the connection as lost, or has another reason why it still is. Its values are no
+// longer retried. Their retries end, because the values are read back and reconciled as soon as
+// the connection is ready.
 func (s *Scheduler) disconnect(g *Connection, why error) {
-	s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
+	if g.line.link.Lost() {
+		s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
+	} else {
+		s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
+	}
 	g.ready.Store(false)
 	s.graph.Disconnect(&g.line.link, g.reason(why))
 	for n := range s.graph.Changed(0) {
@@ -139,8 +144,7 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 
 // updateReason publishes a new reason for a connection that is already lost.
 func (s *Scheduler) updateReason(g *Connection, why error) {
-	s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
-	s.graph.Disconnect(&g.line.link, g.reason(why))
+	s.disconnect(g, why)
 	r := &run{rec: &Record{Start: time.Now()}}
 	for n := range s.graph.Touched() {
 		s.note(r, n)
