@@ -13,8 +13,8 @@ import (
 // noProtocol is the protocol of a mapping of all ports.
 const noProtocol = 0
 
-// protocolNumbers are those of the IANA, by the model's numbers. NAT44 of VPP handles these
-// three; see RFC 5382 (TCP), RFC 4787 (UDP) and RFC 5508 (ICMP).
+// protocolNumbers are those of the IANA, by the model's numbers. The model has only these
+// three.
 var protocolNumbers = map[nat.DNat44_Protocol]uint8{nat.DNat44_TCP: 6, nat.DNat44_UDP: 17, nat.DNat44_ICMP: 1}
 
 // protocolOf returns the model's number of a protocol. VPP may have mappings of others, which no
@@ -99,8 +99,8 @@ func mappingsOf(v *nat.DNat44) []mapping {
 }
 
 // Parts of a tag behind the label: VPP does not tell these settings otherwise. The format must
-// stay: tags of a running VPP outlive an upgrade of the agent. The text is readable, since
-// operators see it in "show nat44 static mappings".
+// stay: tags of a running VPP outlive an upgrade of the agent. The names are short, since they
+// share the 63 bytes of a tag with the label.
 const (
 	tagMark     = "?"
 	tagAffinity = "affinity="

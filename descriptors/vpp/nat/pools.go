@@ -213,8 +213,8 @@ func (h *handler) addAddresses(ctx context.Context, r addresses) error {
 }
 
 // removeAddresses removes a range from the plugins that have it. VPP stops at an address that
-// it does not have, so the rest is then removed one by one. Translations that use a removed
-// address end.
+// it does not have, so the rest is then removed one by one. Dynamic translations to a removed
+// address end; those of static mappings stay (nat44_ed_del_address).
 func (h *handler) removeAddresses(ctx context.Context, r addresses) error {
 	enabled, err := h.enabled(ctx)
 	if err != nil {

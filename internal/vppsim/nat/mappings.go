@@ -276,8 +276,7 @@ func (m *mappings) delStatic(at place) core.Errno {
 	return core.OK
 }
 
-// setIdentity adds or removes an identity mapping, whose address stays as it is for all
-// packets.
+// setIdentity adds or removes an identity mapping: packets keep its address and port.
 func (m *mappings) setIdentity(q *nat44_ed.Nat44AddDelIdentityMapping, _ *nat44_ed.Nat44AddDelIdentityMappingReply) core.Errno {
 	m.resolve()
 	if isAddressOnly(q.Flags) {

@@ -146,7 +146,7 @@ func (b *box) removing(i *core.Interface) {
 }
 
 // setRange adds or removes addresses one by one. It stops at the first that is refused.
-// Addresses before that one stay changed. A range whose end is before its start is empty.
+// Addresses before that one stay changed. A range that ends before its start is empty.
 func setRange(pool *[]entry, first, last address, vrf uint32, add bool) core.Errno {
 	for n := number(first); n <= number(last) && number(last) >= number(first); n++ {
 		if errno := setAddress(pool, entry{addressOf(n), vrf}, add); errno != core.OK {
