@@ -562,3 +562,42 @@ func TestCreateAllHangs(t *testing.T) {
 		}
 	})
 }
+
+// TestManyWaitForOneReader has more transactions wait for a connection that is being read back than
+// may be parked. All of them end when Retrieve returns.
+func TestManyWaitForOneReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{VerbTimeout: time.Hour})
+		defer stop()
+		must(t, declare(t, s, "thing/0", "1"))
+		b.hang("retrieve thing/")
+		var ended sync.WaitGroup
+		start := func(txn scheduler.Txn) {
+			ended.Add(1)
+			if err := s.Start(t.Context(), txn, func(*scheduler.Record, error) { ended.Done() }); err != nil {
+				t.Error(err)
+			}
+		}
+		start(scheduler.Txn{Refresh: true})
+		begun := make(chan struct{})
+		go func() {
+			defer close(begun)
+			for i := range 600 {
+				key := fmt.Sprint("thing/", i+1)
+				v, err := s.Value(key, wrapperspb.String("1"))
+				if err != nil {
+					t.Error(err)
+				}
+				start(scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
+			}
+		}()
+		<-time.After(5 * time.Minute) // as many as possible are parked by now
+		b.release("retrieve thing/", nil)
+		<-begun
+		ended.Wait()
+		if _, ok := s.Status("thing/600"); !ok {
+			t.Error("thing/600 is not there")
+		}
+	})
+}

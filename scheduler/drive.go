@@ -38,7 +38,8 @@ const (
 	// patience is the time without progress after which a run is parked. It is long for a
 	// verb and short for a person.
 	patience = 100 * time.Millisecond
-	// mostParked bounds the memory of parked runs. If there are more, all work waits.
+	// mostParked bounds the memory of parked runs. If there are as many, new transactions,
+	// observations and retries wait, until a parked run has ended.
 	mostParked = 256
 )
 
@@ -168,10 +169,10 @@ func (s *Scheduler) settle(ctx context.Context) {
 	}
 }
 
-// await waits until r can go on. It returns false after patience without progress of r,
-// unless impatient is false or too many runs are parked.
+// await waits until r can go on. It returns false after patience without progress of r, unless
+// impatient is false. Parked runs do not go on meanwhile, so r may wait without limit only if none
+// is parked: else it might wait for one of them.
 func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
-	impatient = impatient && len(s.parked) < mostParked
 	var limit <-chan time.Time
 	for !s.isReady(ctx, r) {
 		if impatient && limit == nil {

@@ -90,6 +90,14 @@ func (r *run) mayGoOn() <-chan struct{} {
 	return ready
 }
 
+// newWork returns the channels of work that may begin: none while too many runs are parked.
+func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Context), observed <-chan struct{}, retries <-chan time.Time) {
+	if len(s.parked) >= mostParked {
+		return nil, nil, nil
+	}
+	return s.requests, s.observations.Ready(), due
+}
+
 // next waits for work, and lends the graph meanwhile. It returns nil when ctx ends. Work
 // that comes while the graph is lent calls the loan in first, so no other goroutine uses
 // the graph while the work runs.
@@ -98,6 +106,7 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 	defer func() { lent.callIn() }()
 	for {
 		loans, returned := s.loans, (chan struct{})(nil)
+		requests, observed, retries := s.newWork(due)
 		var parked *run
 		if lent != nil {
 			loans, returned = nil, lent.returned
@@ -122,15 +131,15 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			s.deliver(s.executor.TakeOverdue(ctx))
 			lent.callIn()
 			lent = nil
-		case do := <-s.requests:
+		case do := <-requests:
 			return do
-		case <-s.observations.Ready():
+		case <-observed:
 			return func(ctx context.Context) { s.handleObservations(ctx, s.changedObservations(s.observations.Take())) }
 		case <-s.inbox.Ready():
 			return func(ctx context.Context) { s.handleInbox(ctx, s.inbox.Take()) }
 		case <-s.executor.Late():
 			return func(ctx context.Context) { s.handleLateResults(ctx, s.executor.TakeLate()) }
-		case <-due:
+		case <-retries:
 			return s.retryDue
 		case lent = <-loans:
 		case <-returned:
