@@ -69,7 +69,13 @@ func floors() []floor {
 		{"internal/wake", nil},
 		{"agent", []string{"client", "connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"cmd/agent", []string{"agent"}},
-		{"cmd/agentctl", []string{"connectors", "internal/config", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
+		{"cmd/agentctl", []string{"cmd/agentctl/internal/cli"}},
+		// The commands do not know each other, so that each can change alone.
+		{"cmd/agentctl/internal/*", []string{"cmd/agentctl/internal/documents", "cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "internal/printable", "kvdbsync", "models", "northbound", "proto"}},
+		{"cmd/agentctl/internal/cli", []string{"cmd/agentctl/internal", "connectors", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
+		{"cmd/agentctl/internal/documents", []string{"cmd/agentctl/internal/show", "northbound"}},
+		{"cmd/agentctl/internal/session", []string{"cmd/agentctl/internal/show", "connectors", "internal/config", "internal/printable", "kvdbsync", "internal/printable", "models", "northbound"}},
+		{"cmd/agentctl/internal/show", []string{"internal/printable", "models", "northbound", "proto"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
 		{"examples/custom-agent", []string{"agent", "models", "scheduler"}},
 		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
@@ -157,6 +163,8 @@ func TestTheRulesThemselves(t *testing.T) {
 		{"examples/first-light", "cmd/agent", false},
 		{"cmd/agentctl", "cmd/agent", false},
 		{"cmd/agentctl", "agent", false},
+		{"cmd/agentctl/internal/plan", "cmd/agentctl/internal/session", true},
+		{"cmd/agentctl/internal/plan", "cmd/agentctl/internal/kv", false},
 		{"cmd/agent", "agent", true},
 		{"northbound/rest", "agent", false},
 	}

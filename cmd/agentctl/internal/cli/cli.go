@@ -2,10 +2,12 @@
 //
 //	code := cli.Run(ctx, args, streams, os.LookupEnv)
 //
-// Each command is a file. settings.go merges flags, environment and configuration file.
-// stores.go opens a store for the kvdb commands; http.go queries the agent for the others,
-// and format.go prints the answers. Nothing is kept between runs, and the package has no
-// global state: tests run many commands in one process.
+// Each group of commands is a package beside this one, which only has their tree and the exit
+// codes. Package session merges flags, environment and configuration file, opens stores and
+// queries the agent; package show prints the answers. Nothing is kept between runs, and no
+// package has global state: tests run many commands in one process.
+//
+// A new group is a package with a function Command or Commands, and a line in command.
 //
 // All text from outside (keys, errors, values) is made printable before it is printed, so
 // that a value cannot send control sequences to the user's terminal.
@@ -18,12 +20,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/config"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/inspect"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/kv"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/logs"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/plan"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/vpp"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -38,27 +46,11 @@ const (
 )
 
 // Streams are the standard streams of a run. The caller owns them.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
-
-// An app is one run of agentctl.
-type app struct {
-	Streams
-	env func(string) (string, bool) // looks up an environment variable
-	// argsValid is set once arguments and settings are valid. It decides between ExitUsage and
-	// ExitFailed.
-	argsValid bool
-	target    *agentClient  // set while a command runs that queries the agent
-	types     *typesOfAgent // as target
-	settings
-}
+type Streams = session.Streams
 
 // Run executes one command line and returns the exit code. It prints errors to s.Err.
 func Run(ctx context.Context, args []string, s Streams, env func(string) (string, bool)) int {
-	a := &app{Streams: s, env: env}
-	root := a.command()
+	root, valid := command(&session.Session{Streams: s, Env: env})
 	root.SetArgs(args)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
@@ -67,18 +59,18 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	if err == nil {
 		return ExitDone
 	}
-	rest := withoutChanges(err)
+	rest := session.WithoutChanges(err)
 	if rest == nil {
 		return ExitChanges
 	}
 	err = rest
 	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
-	_, mistaken := errors.AsType[usageError](err)
+	_, mistaken := errors.AsType[session.UsageError](err)
 	switch {
-	case !a.argsValid, mistaken:
+	case !*valid, mistaken:
 		// The whole help would hide the error.
 		fmt.Fprintf(s.Err, "For help: %s -h\n", cmd.CommandPath())
-		if _, compares := cmd.Annotations[tellsChanges]; compares {
+		if _, compares := cmd.Annotations[session.TellsChanges]; compares {
 			return ExitFailed
 		}
 		return ExitUsage
@@ -87,10 +79,6 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	}
 	return ExitFailed
 }
-
-// A usageError is a mistake of the command line that only the agent could tell, such as the name
-// of a model that it does not have. Nothing was executed.
-type usageError struct{ error }
 
 // errorText returns the message of err for the terminal. Lines after the first are indented,
 // so that text from a store cannot pass for a message of agentctl.
@@ -103,9 +91,11 @@ func errorText(err error) string {
 }
 
 // command builds the tree of commands. It is built for each run, because the commands refer
-// to a.
-func (a *app) command() *cobra.Command {
-	root := &cobra.Command{
+// to s. valid is set once arguments and settings are valid: later errors are those of the
+// command itself.
+func command(s *session.Session) (root *cobra.Command, valid *bool) {
+	valid = new(bool)
+	root = &cobra.Command{
 		Use:               "agentctl",
 		Short:             "Shows the state of the agent and edits its stores",
 		Version:           version(),
@@ -114,17 +104,19 @@ func (a *app) command() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// All mistakes of the command line are found before anything is executed.
-			err := a.load(cmd.Flags())
-			a.argsValid = err == nil
+			err := s.Load(cmd.Flags())
+			*valid = err == nil
 			return err
 		},
 		Long: "Agentctl shows the state of the agent and edits its stores.\n\n" +
 			"Exit codes: 0 success, 1 the command failed, 2 the command line is invalid,\n" +
 			"3 the key does not exist.",
 	}
-	a.flags(root.PersistentFlags())
-	root.AddCommand(a.kvdb(), a.values(), a.model(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.drift(), a.vpp(), a.log())
-	return root
+	s.Flags(root.PersistentFlags())
+	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s))
+	root.AddCommand(inspect.Commands(s)...)
+	root.AddCommand(plan.Commands(s)...)
+	return root, valid
 }
 
 // version returns the version of the module that the binary was built from.
@@ -133,24 +125,4 @@ func version() string {
 		return info.Main.Version
 	}
 	return "unknown"
-}
-
-// expectArgs returns a check that the command line has one argument for each name. Names in
-// brackets are optional; they come last.
-func expectArgs(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		required := 0
-		for _, name := range names {
-			if name[0] != '[' {
-				required++
-			}
-		}
-		switch {
-		case len(args) < required:
-			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
-		case len(args) > len(names):
-			return fmt.Errorf("%s: unexpected argument %q: expected %v", cmd.CommandPath(), args[len(names)], names)
-		}
-		return nil
-	}
 }

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// history returns the command that prints transactions.
+func history(s *session.Session) *cobra.Command {
+	var details bool
+	cmd := &cobra.Command{
+		Use:   "history [REF]",
+		Short: "Prints transactions: planned operations and their results",
+		Long: "History prints the transactions that the agent remembers, or only the transaction with the number REF.\n" +
+			"The format log prints all details, as the agent logs them.",
+		Args: cobra.MatchAll(session.ExpectArgs("[REF]"), func(_ *cobra.Command, args []string) error {
+			for _, ref := range args {
+				if _, err := strconv.ParseUint(ref, 10, 64); err != nil {
+					return fmt.Errorf("REF: %q: expected the number of a transaction", ref)
+				}
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
+	f := show.FormatFlag(cmd, s, "log")
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		query := url.Values{}
+		if len(args) > 0 {
+			query.Set("seq-num", args[0])
+			details = true
+		}
+		if f.Word() == "log" {
+			return s.CopyText(ctx, http.MethodGet, "/scheduler/txn-history", query, nil)
+		}
+		records, err := records(ctx, s, query)
+		if err != nil {
+			return err
+		}
+		return f.Write(s.Out, records, func(out io.Writer) error { return historyTable(out, records, details) })
+	})
+	return cmd
+}
+
+// records queries the history. A query for one number answers an object, others answer an
+// array.
+func records(ctx context.Context, s *session.Session, query url.Values) ([]wire.Record, error) {
+	if !query.Has("seq-num") {
+		records := []wire.Record{}
+		err := s.Get(ctx, "/scheduler/txn-history", query, &records)
+		return records, err
+	}
+	var one wire.Record
+	err := s.Get(ctx, "/scheduler/txn-history", query, &one)
+	return []wire.Record{one}, err
+}
+
+// historyTable prints one transaction per line. With details it adds the description and the
+// errors.
+func historyTable(out io.Writer, records []wire.Record, details bool) error {
+	columns := []string{"SEQ", "TYPE", "START", "INPUT", "OPERATIONS", "RESULT", "SUMMARY"}
+	if details {
+		columns = append(columns, "DETAILS")
+	}
+	t := show.NewTable(out, columns...)
+	for _, r := range records {
+		errs := failures(r)
+		cells := []string{
+			strconv.FormatUint(r.SeqNum, 10), transactionKind(r), show.Short(time.Since(r.Start)) + " ago",
+			countNoun(len(r.Values), "value"), operations(r), result(errs), summary(r),
+		}
+		if details {
+			cells = append(cells, strings.Join(slices.DeleteFunc(append([]string{r.Description}, errs...), func(s string) bool { return s == "" }), "; "))
+		}
+		t.Row(cells...)
+	}
+	return t.End()
+}
+
+// transactionKind names the trigger of a transaction, in the words of earlier clients:
+// scripts compare them.
+func transactionKind(r wire.Record) string {
+	switch {
+	case r.TxnType == "RetryFailedOps":
+		return fmt.Sprintf("retry #%d for %d", r.RetryAttempt, r.RetryForTxn)
+	case r.TxnType == "RetryUnimplOps":
+		return fmt.Sprintf("retry impl for %d", r.RetryForTxn)
+	case r.TxnType == "SBNotification":
+		return "status update"
+	case r.ResyncType == "FullResync":
+		return "config replace"
+	case r.ResyncType == "UpstreamResync":
+		return "config sync"
+	case r.ResyncType == "DownstreamResync":
+		return "status sync"
+	default:
+		return "config change"
+	}
+}
+
+// countNoun returns a number with its noun: "-", "1 value", "2 values".
+func countNoun(n int, what string) string {
+	switch n {
+	case 0:
+		return "-"
+	case 1:
+		return "1 " + what
+	default:
+		return fmt.Sprintf("%d %ss", n, what)
+	}
+}
+
+// operations counts the executed operations by name: "CREATE:2 DELETE:1".
+func operations(r wire.Record) string {
+	counts := map[string]int{}
+	for _, op := range r.Executed {
+		counts[op.Operation]++
+	}
+	return joinCounts(counts, "%s:%d", " ")
+}
+
+// summary counts the final states of the changed values: "2 CONFIGURED, 1 FAILED". A value
+// that was changed several times counts once.
+func summary(r wire.Record) string {
+	last := map[string]string{}
+	for _, op := range r.Executed {
+		last[op.Key] = op.NewState
+	}
+	counts := map[string]int{}
+	for _, state := range last {
+		counts[state]++
+	}
+	return joinCounts(counts, "%[2]d %[1]s", ", ")
+}
+
+// joinCounts formats each count, sorted by name, or returns "-" if there is none.
+func joinCounts(counts map[string]int, format, separator string) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf(format, name, counts[name]))
+	}
+	if out == nil {
+		return "-"
+	}
+	return strings.Join(out, separator)
+}
+
+// failures returns the errors of a transaction. Errors of reverted operations are left out:
+// a revert follows from the error that is listed already.
+func failures(r wire.Record) (out []string) {
+	for _, op := range r.Executed {
+		if op.NewErrMsg != "" && !op.IsRevert {
+			out = append(out, op.Key+": "+show.Remote(op.NewErrMsg))
+		}
+	}
+	return append(out, r.NotReadBack...)
+}
+
+// result summarizes the errors of a transaction in one word.
+func result(errs []string) string {
+	switch len(errs) {
+	case 0:
+		return "ok"
+	case 1:
+		return "error"
+	default:
+		return countNoun(len(errs), "error")
+	}
+}

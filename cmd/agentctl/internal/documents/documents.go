@@ -1,0 +1,116 @@
+// Package documents reads the files of values that commands such as plan send to the agent, and
+// names file and line of the values that the agent refuses.
+package documents
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// separator divides YAML documents.
+const separator = "\n---\n"
+
+// A document is the text of one file.
+type document struct {
+	// The path as the user gave it, or "-" for standard input. Errors name it.
+	name string
+	text []byte
+}
+
+// Documents are the texts that one request has, one after the other.
+type Documents []document
+
+// Read reads files, and the files in folders. The name "-" is standard input, which is in.
+func Read(in io.Reader, names []string) (out Documents, err error) {
+	for _, name := range names {
+		files := []string{name}
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			files, err = filesIn(name)
+			if err != nil {
+				return nil, err
+			}
+		}
+		for _, file := range files {
+			text, err := read(in, file)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, document{file, text})
+		}
+	}
+	return out, nil
+}
+
+// filesIn returns the files of a folder that have values, sorted by name.
+func filesIn(folder string) (out []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			out = append(out, filepath.Join(folder, e.Name()))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no file ends with .yaml, .yml or .json", folder)
+	}
+	return out, nil
+}
+
+// Text returns the texts as one.
+func (ds Documents) Text() []byte {
+	var all [][]byte
+	for _, d := range ds {
+		all = append(all, d.text)
+	}
+	return bytes.Join(all, []byte(separator))
+}
+
+// place returns the file and line of a line of text.
+func (ds Documents) place(line int) string {
+	for _, d := range ds {
+		lines := bytes.Count(d.text, []byte("\n")) + strings.Count(separator, "\n")
+		if line <= lines || len(ds) == 1 {
+			return fmt.Sprintf("%s:%d", d.name, line)
+		}
+		line -= lines
+	}
+	return fmt.Sprintf("line %d", line)
+}
+
+// Invalid returns an error that lists invalid values with file and line, or nil if there are none.
+// The message begins with what happens to them.
+func (ds Documents) Invalid(effect string, invalid []wire.Invalid) error {
+	if len(invalid) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, i := range invalid {
+		b.WriteString("\n  ")
+		if i.Line > 0 {
+			b.WriteString(ds.place(i.Line) + ": ")
+		}
+		if i.Key != "" {
+			b.WriteString(show.Line(i.Key) + ": ")
+		}
+		b.WriteString(show.Remote(i.Error))
+	}
+	return fmt.Errorf("%s:%s", effect, &b)
+}
+
+// read returns the content of a file, or of standard input for "-".
+func read(in io.Reader, file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(file)
+}

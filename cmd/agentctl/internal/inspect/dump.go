@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// A dumpRow is one value of a dump with the name of its model. Templates of -f see its
+// fields. The names of the fields are an interface of scripts.
+type dumpRow struct {
+	// The name of the model, such as vpp.interfaces.
+	Model string
+	wire.DumpEntry
+}
+
+// Held implements show.Holder.
+func (d dumpRow) Held() any { return d.Value }
+
+// origins returns the words for the origins that package wire numbers, in that order.
+func origins() []string { return []string{"unknown", "NB", "SB"} }
+
+// originName returns the word for an origin; a number that this version does not know is
+// "unknown".
+func originName(n int) string {
+	if n < 0 || n >= len(origins()) {
+		n = wire.UnknownOrigin
+	}
+	return origins()[n]
+}
+
+// dump returns the command that prints values with their metadata.
+func dump(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dump MODEL...",
+		Short: "Prints values: recorded, declared or read back now",
+		Long: "Dump prints the values of models: by name, by pattern such as linux.*, or all.\n" +
+			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.",
+		Args: session.Patterns("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all"),
+	}
+	view := show.ChoiceFlag(cmd, "view", "cached", "state to print", "cached", "NB", "SB")
+	origin := show.ChoiceFlag(cmd, "origin", "", "print only values of this origin", "NB", "SB", "unknown")
+	f := show.FormatFlag(cmd, s, "proto")
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		all, err := dumpAll(ctx, s, args, view.Value)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(d dumpRow) bool { return origin.Value != "" && originName(d.Origin) != origin.Value })
+		return f.Write(s.Out, all, func(out io.Writer) error { return dumpTable(out, all) })
+	})
+	return cmd
+}
+
+// dumpAll dumps the models that the patterns match. A model that several patterns match is
+// dumped once. The agent needs one request per model.
+func dumpAll(ctx context.Context, s *session.Session, patterns []string, view string) ([]dumpRow, error) {
+	known, err := s.Models(ctx, session.ConfigClass)
+	if err != nil {
+		return nil, err
+	}
+	var index wire.DumpIndex
+	if err := s.Get(ctx, "/scheduler/dump", nil, &index); err != nil {
+		return nil, err
+	}
+	// Never nil, so that json prints [] and not null.
+	out, done := []dumpRow{}, map[string]bool{}
+	for _, pattern := range patterns {
+		implemented, err := implementedBy(index, known, pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range implemented {
+			if done[m.Name] {
+				continue
+			}
+			done[m.Name] = true
+			out, err = dumpOne(ctx, s, out, m, view)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// implementedBy returns the models that match pattern and that the agent can dump. It is an
+// error if there is none, unless the pattern is "all".
+func implementedBy(index wire.DumpIndex, known session.Catalogue, pattern string) ([]wire.Model, error) {
+	found, err := known.Like(pattern)
+	found = slices.DeleteFunc(found, func(m wire.Model) bool { return !slices.Contains(index.KeyPrefixes, m.KeyPrefix) })
+	if err == nil && len(found) == 0 && pattern != "all" {
+		err = fmt.Errorf("the agent implements no values of %s", pattern)
+	}
+	return found, err
+}
+
+// dumpOne appends the values of one model to out.
+func dumpOne(ctx context.Context, s *session.Session, out []dumpRow, m wire.Model, view string) ([]dumpRow, error) {
+	var entries []wire.DumpEntry
+	if err := s.Get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.KeyPrefix}, "view": {view}}, &entries); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	for _, e := range entries {
+		out = append(out, dumpRow{m.Name, e})
+	}
+	return out, nil
+}
+
+// dumpTable prints the values in columns. The key comes last, because it is the longest
+// cell.
+func dumpTable(out io.Writer, all []dumpRow) error {
+	t := show.NewTable(out, "MODEL", "ORIGIN", "VALUE", "METADATA", "KEY")
+	for _, d := range all {
+		value, meta := "", string(d.Metadata)
+		if d.Value != nil {
+			value = show.Compact(d.Value.ProtoMsgData)
+		}
+		// Values without metadata.
+		if meta == "null" {
+			meta = ""
+		}
+		t.Row(d.Model, originName(d.Origin), value, show.Compact([]byte(meta)), d.Key)
+	}
+	return t.End()
+}

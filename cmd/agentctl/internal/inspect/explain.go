@@ -1,0 +1,48 @@
+package inspect
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// explain returns the command that explains the state of one value.
+func explain(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain KEY",
+		Short: "Explains why a value is not applied",
+		Long: "Explain prints the state of a value. If the value is not applied, the lines below it name the cause,\n" +
+			"then the cause of that cause, down to one that a user can fix.",
+		Args: session.ExpectArgs("KEY"),
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		var e wire.Explanation
+		if err := s.Get(ctx, "/scheduler/explain", url.Values{"key": {args[0]}}, &e); err != nil {
+			return err
+		}
+		return f.Write(s.Out, e, func(out io.Writer) error {
+			_, err := io.WriteString(out, explanationLines(e, ""))
+			return err
+		})
+	})
+	return cmd
+}
+
+// explanationLines returns the explanation as text. Each cause is indented below its effect.
+func explanationLines(e wire.Explanation, indent string) string {
+	var b strings.Builder
+	// The text quotes errors, which may come from a value.
+	b.WriteString(indent + show.Line(e.Text) + "\n")
+	for _, cause := range e.Because {
+		b.WriteString(explanationLines(cause, indent+"  "))
+	}
+	return b.String()
+}

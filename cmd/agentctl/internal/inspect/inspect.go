@@ -1,0 +1,14 @@
+// Package inspect has the commands of agentctl that show values and their sources: their states, their
+// content, and the reason why one is not applied.
+package inspect
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+)
+
+// Commands returns the commands values, model, sources, dump and explain.
+func Commands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{values(s), model(s), sources(s), dump(s), explain(s)}
+}

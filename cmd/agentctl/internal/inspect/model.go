@@ -1,0 +1,89 @@
+package inspect
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// model returns the commands about the models of the agent.
+func model(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "model",
+		Aliases: []string{"models"},
+		Short:   "Shows the models: the kinds of values that the agent knows",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(modelList(s), modelInspect(s))
+	return cmd
+}
+
+// modelList returns the command that prints one model per line.
+func modelList(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list [PATTERN]",
+		Aliases: []string{"ls", "l"},
+		Short:   "Prints the models",
+		Long: "List prints the models of the agent, or those that PATTERN matches, such as linux.*.\n" +
+			"Agents of other programs can have more models than agentctl was built with.",
+		Args: cobra.MatchAll(session.ExpectArgs("[PATTERN]"), session.Patterns("")),
+	}
+	class := show.ChoiceFlag(cmd, "class", "", "print only models of this class", session.ConfigClass, "metrics")
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		known, err := s.Models(ctx, class.Value)
+		if err != nil {
+			return err
+		}
+		shown := known
+		if len(args) > 0 {
+			if shown, err = known.Like(args[0]); err != nil {
+				return err
+			}
+		}
+		return f.Write(s.Out, shown, func(out io.Writer) error { return modelTable(out, shown) })
+	})
+	return cmd
+}
+
+// modelInspect returns the command that prints all that is known of models.
+func modelInspect(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "inspect MODEL...",
+		Aliases: []string{"i"},
+		Short:   "Prints the keys, the message and the field of models",
+		Args:    session.Patterns("agentctl model inspect: MODEL is missing: expected names, patterns such as linux.*, or all"),
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		known, err := s.Models(ctx, "")
+		if err != nil {
+			return err
+		}
+		shown := []wire.Model{}
+		for _, pattern := range args {
+			found, err := known.Like(pattern)
+			if err != nil {
+				return err
+			}
+			shown = append(shown, found...)
+		}
+		return f.Write(s.Out, shown, func(out io.Writer) error { return show.As("json").Write(out, shown, nil) })
+	})
+	return cmd
+}
+
+// modelTable prints one model per line.
+func modelTable(out io.Writer, models []wire.Model) error {
+	t := show.NewTable(out, "MODEL", "CLASS", "PROTO MESSAGE", "KEY PREFIX")
+	for _, m := range models {
+		t.Row(m.Name, m.Class, m.ProtoName, m.KeyPrefix)
+	}
+	return t.End()
+}

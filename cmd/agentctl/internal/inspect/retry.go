@@ -1,0 +1,34 @@
+package inspect
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// valuesRetry returns the command that retries one failed value.
+func valuesRetry(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "retry KEY",
+		Short: "Retries a failed value now",
+		Long: "Retry makes the agent retry the value KEY and the values derived from it, if they failed, without waiting for the next attempt.\n" +
+			"It prints the operations. The exit code is 1 if the value fails again.",
+		Args: session.ExpectArgs("KEY"),
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		var record wire.Record
+		if err := s.Request(ctx, http.MethodPost, "/scheduler/retry", url.Values{"key": {args[0]}}, nil, &record); err != nil {
+			return err
+		}
+		return f.Write(s.Out, record, func(out io.Writer) error { return show.OperationsTable(out, record.Executed) })
+	})
+	return cmd
+}

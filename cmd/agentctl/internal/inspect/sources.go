@@ -1,0 +1,161 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// sources returns the command that prints the state of the sources.
+func sources(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sources [KEY]",
+		Short: "Prints the state of the sources of declared values",
+		Long: "Sources prints the state of each source, those with the highest priority first, and problems that concern more than one key.\n" +
+			"With KEY: which sources hold it, and which one takes effect.",
+		Args: session.ExpectArgs("[KEY]"),
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		if len(args) > 0 {
+			return declarations(ctx, s, args[0], f)
+		}
+		sources := []wire.Source{}
+		if err := s.Get(ctx, "/sources", nil, &sources); err != nil {
+			return err
+		}
+		return f.Write(s.Out, sources, func(out io.Writer) error { return sourcesTable(out, sources) })
+	})
+	return cmd
+}
+
+// declarations prints the sources that hold a key.
+func declarations(ctx context.Context, s *session.Session, key string, f *show.Format) error {
+	claims := []wire.Declaration{}
+	if err := s.Get(ctx, "/sources", url.Values{"key": {key}}, &claims); err != nil {
+		return err
+	}
+	return f.Write(s.Out, claims, func(out io.Writer) error {
+		if len(claims) == 0 {
+			_, err := fmt.Fprintf(out, "No source has %s.\n", show.Line(key))
+			return err
+		}
+		t := show.NewTable(out, "SOURCE", "PRIORITY", "STATE", "WINS", "ERROR")
+		for _, c := range claims {
+			t.Row(c.Source, strconv.Itoa(c.Priority), declarationState(c), yesOrEmpty(c.Wins), show.Remote(c.Error))
+		}
+		return t.End()
+	})
+}
+
+// sourcesTable prints one source per line. Counters that are zero are left empty, so that
+// the others stand out.
+func sourcesTable(out io.Writer, sources []wire.Source) error {
+	t := show.NewTable(out, "SOURCE", "PRIORITY", "STATE", "SINCE", "KEYS", "REFUSED", "REMEMBERED", "DOUBTED", "PROBLEMS", "ERROR")
+	for _, s := range sources {
+		since := ""
+		if !s.Since.IsZero() {
+			since = show.Short(time.Since(s.Since)) + " ago"
+		}
+		t.Row(s.Name, strconv.Itoa(s.Priority), sourceState(s), since, strconv.Itoa(s.Keys),
+			nonZero(s.Refused), nonZero(s.Remembered), nonZero(s.Doubted), nonZero(s.Problems), show.Remote(s.Error))
+	}
+	if err := t.End(); err != nil {
+		return err
+	}
+	return printFaults(out, sources)
+}
+
+// sourceState returns the state of a source. While the source lists its keys, it includes
+// the progress.
+func sourceState(s wire.Source) string {
+	// Set only while the listing runs.
+	if s.Listed == 0 {
+		return s.State
+	}
+	return fmt.Sprintf("%s, %d keys so far", s.State, s.Listed)
+}
+
+// printFaults prints the problems of each source that concern more than one key. The agent
+// sends only the first ones; the rest is counted.
+func printFaults(out io.Writer, sources []wire.Source) error {
+	for _, s := range sources {
+		for _, text := range s.Faults {
+			if _, err := fmt.Fprintf(out, "%s: %s\n", show.Line(s.Name), show.Line(text)); err != nil {
+				return err
+			}
+		}
+		if more := s.Problems - len(s.Faults); more > 0 && len(s.Faults) > 0 {
+			if _, err := fmt.Fprintf(out, "%s: and %d more\n", show.Line(s.Name), more); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// declarationState returns the state of a declaration. "remembered" means that it was saved
+// before the restart and the source has not confirmed it yet; "doubted" that the last
+// listing lacked it.
+func declarationState(c wire.Declaration) string {
+	words := []string{c.State}
+	if c.Remembered {
+		words = append(words, "remembered")
+	}
+	if c.Doubted {
+		words = append(words, "doubted")
+	}
+	return strings.Join(words, ", ")
+}
+
+// yesOrEmpty returns "yes" or an empty cell.
+func yesOrEmpty(b bool) string {
+	if b {
+		return "yes"
+	}
+	return ""
+}
+
+// nonZero returns the number, or an empty cell for zero.
+func nonZero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// sourcesByKey returns for each key below a prefix the sources that hold it, the highest
+// priority first: "filedb!, etcd*". The mark * means that the source takes effect, ! that
+// its value is refused.
+func sourcesByKey(ctx context.Context, s *session.Session, prefix string) (map[string]string, error) {
+	var claims []wire.Declaration
+	if err := s.Get(ctx, "/sources", url.Values{"key-prefix": {cmp.Or(prefix, "config/")}}, &claims); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, c := range claims {
+		name := c.Source
+		if c.Error != "" {
+			name += "!"
+		}
+		if c.Wins {
+			name += "*"
+		}
+		if out[c.Key] != "" {
+			name = out[c.Key] + ", " + name
+		}
+		out[c.Key] = name
+	}
+	return out, nil
+}

@@ -1,0 +1,87 @@
+package inspect
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// values returns the command that prints the state of values.
+func values(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "values [MODEL]",
+		Short: "Prints the state of values",
+		Long:  "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.",
+		Args:  session.ExpectArgs("[MODEL]"),
+	}
+	cmd.AddCommand(valuesRetry(s))
+	f := show.FormatFlag(cmd, s, "proto")
+	sources := cmd.Flags().Bool("sources", false, "add a column with the sources that hold the key, the highest priority first; * takes effect, ! is refused")
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		known, err := s.Models(ctx, session.ConfigClass)
+		if err != nil {
+			return err
+		}
+		prefix := ""
+		if len(args) > 0 {
+			m, err := known.Named(args[0])
+			if err != nil {
+				return err
+			}
+			prefix = m.KeyPrefix
+		}
+		statuses := []wire.BaseValueStatus{}
+		if err := s.Get(ctx, "/scheduler/status", url.Values{"key-prefix": {prefix}, "key": {""}}, &statuses); err != nil {
+			return err
+		}
+		var from map[string]string
+		if *sources {
+			var err error
+			from, err = sourcesByKey(ctx, s, prefix)
+			if err != nil {
+				return err
+			}
+		}
+		return f.Write(s.Out, statuses, func(out io.Writer) error { return valuesTable(out, known, statuses, from) })
+	})
+	return cmd
+}
+
+// valuesTable prints values and derived values. If from is not nil, the last column has the
+// sources of each value.
+func valuesTable(out io.Writer, known session.Catalogue, statuses []wire.BaseValueStatus, from map[string]string) error {
+	columns := []string{"MODEL", "NAME", "STATE", "DETAILS", "LAST OP", "ERROR"}
+	if from != nil {
+		columns = append(columns, "SOURCES")
+	}
+	t := show.NewTable(out, columns...)
+	for _, st := range statuses {
+		valueRow(t, known, st.Value, from)
+		for _, d := range st.DerivedValues {
+			valueRow(t, known, d, from)
+		}
+	}
+	return t.End()
+}
+
+// valueRow adds one value. The state OBTAINED is printed in lower case: nothing declared the
+// value, so it is no result.
+func valueRow(t show.Table, known session.Catalogue, st wire.ValueStatus, from map[string]string) {
+	model, name := known.ModelAndName(st.Key)
+	state := st.State
+	if state == "OBTAINED" {
+		state = "obtained"
+	}
+	cells := []string{model, name, state, strings.Join(st.Details, ", "), st.LastOperation, show.Remote(st.Error)}
+	if from != nil {
+		cells = append(cells, from[st.Key])
+	}
+	t.Row(cells...)
+}

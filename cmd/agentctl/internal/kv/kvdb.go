@@ -1,0 +1,197 @@
+// Package kv has the command kvdb of agentctl, which edits the keys of a store.
+package kv
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+// Command returns the command that edits the keys of a store.
+func Command(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "kvdb",
+		Aliases: []string{"kv"},
+		Short:   "Lists, gets, puts and deletes keys of a store",
+		Long: "Kvdb lists, gets, puts and deletes keys. It reaches etcd directly, and other stores through the socket of the agent that uses them.\n\n" +
+			"A short KEY or PREFIX, which does not begin with " + session.AllAgents + ", is completed: config/... with the label of the agent (with a socket, that of the agent\n" +
+			"that listens there); any other begins with a label itself, such as vpp2/config/...",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(list(s), get(s), put(s), del(s))
+	return cmd
+}
+
+// list returns the command that lists keys.
+func list(s *session.Session) *cobra.Command {
+	var keysOnly bool
+	cmd := &cobra.Command{
+		Use:     "list [PREFIX]",
+		Aliases: []string{"ls", "l"},
+		Short:   "Prints keys with their values",
+		Long: "List prints each key that begins with PREFIX, and its value on the next line. It escapes characters that are not printable\n" +
+			"(get prints the bytes of a value). Without PREFIX it prints the keys of all agents.",
+		Args: session.ExpectArgs("[PREFIX]"),
+	}
+	cmd.Flags().BoolVar(&keysOnly, "keys-only", false, "leave out the values")
+	cmd.RunE = s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) (err error) {
+		prefix := session.AllAgents
+		if len(args) > 0 {
+			prefix, err = s.FullKey(ctx, store, args[0])
+		}
+		if err != nil {
+			return err
+		}
+		pairs, err := listOf(ctx, store, prefix, keysOnly)
+		if err != nil {
+			return err
+		}
+		if len(pairs) == 0 {
+			fmt.Fprintf(s.Err, "No key begins with %s\n", show.Line(prefix))
+		}
+		return printPairs(s, pairs, keysOnly)
+	})
+	return cmd
+}
+
+// listOf lists keys. Where only keys are needed and the store is behind a socket, the values
+// are not transferred.
+func listOf(ctx context.Context, store kvdbsync.Store, prefix string, keysOnly bool) ([]kvdbsync.Pair, error) {
+	if c, ok := store.(*kvdb.Client); ok && keysOnly {
+		return c.Keys(ctx, prefix)
+	}
+	return store.List(ctx, prefix)
+}
+
+// printPairs prints each pair on two lines, or each key on one.
+func printPairs(s *session.Session, pairs []kvdbsync.Pair, keysOnly bool) error {
+	var out strings.Builder
+	for _, p := range pairs {
+		out.WriteString(show.Line(p.Key) + "\n")
+		if !keysOnly {
+			out.WriteString(show.Line(compactLines(p.Value)) + "\n")
+		}
+	}
+	_, err := io.WriteString(s.Out, out.String())
+	return err
+}
+
+// compactLines makes JSON that spans several lines one line. Other values are returned
+// unchanged.
+func compactLines(value []byte) string {
+	if !bytes.Contains(value, []byte("\n")) {
+		return string(value)
+	}
+	return show.Compact(value)
+}
+
+// get returns the command that prints one value.
+func get(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:     "get KEY",
+		Aliases: []string{"g"},
+		Short:   "Prints the value of a key",
+		Long:    "Get prints the bytes of the value of KEY, and a line feed. On a terminal, it escapes characters that are not printable.",
+		Args:    session.ExpectArgs("KEY"),
+		RunE: s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
+			key, err := s.FullKey(ctx, store, args[0])
+			if err != nil {
+				return err
+			}
+			value, err := store.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			if show.IsTerminal(s.Out) {
+				value = []byte(printable.Text(string(value)))
+			}
+			_, err = s.Out.Write(append(value, '\n'))
+			return err
+		}),
+	}
+}
+
+// put returns the command that writes one value.
+func put(s *session.Session) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:     "put KEY VALUE",
+		Aliases: []string{"p"},
+		Short:   "Writes a key",
+		Long: "Put writes VALUE; - reads it from standard input, without the final line feed. It refuses a value that the agent would refuse.\n" +
+			"For that it asks the agent. If no agent answers, it checks the value itself.",
+		Args: session.ExpectArgs("KEY", "VALUE (- reads it from standard input)"),
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "write the value even if the agent would refuse it")
+	cmd.RunE = s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
+		key, err := s.FullKey(ctx, store, args[0])
+		if err != nil {
+			return err
+		}
+		value := []byte(args[1])
+		if args[1] == "-" {
+			value, err = io.ReadAll(s.In)
+			if err != nil {
+				return fmt.Errorf("standard input: %w", err)
+			}
+			value = bytes.TrimSuffix(value, []byte("\n"))
+		}
+		if !force {
+			if err := check(ctx, s, key, value); err != nil {
+				return fmt.Errorf("not written: the agent would refuse it (--force writes it anyway): %w", err)
+			}
+		}
+		if err := store.Put(ctx, key, value); err != nil {
+			return err
+		}
+		return printDone(s, "written", args[0], key)
+	})
+	return cmd
+}
+
+// del returns the command that deletes one key. A missing key is an error, so that
+// scripts notice a typing mistake.
+func del(s *session.Session) *cobra.Command {
+	return &cobra.Command{
+		Use:     "del KEY",
+		Aliases: []string{"d"},
+		Short:   "Deletes a key",
+		Args:    session.ExpectArgs("KEY"),
+		RunE: s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
+			key, err := s.FullKey(ctx, store, args[0])
+			if err != nil {
+				return err
+			}
+			existed, err := store.Delete(ctx, key)
+			if err != nil {
+				return err
+			}
+			if !existed {
+				return fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
+			}
+			return printDone(s, "deleted", args[0], key)
+		}),
+	}
+}
+
+// printDone prints OK. For a short key it also names the label that completed it, on
+// standard error.
+func printDone(s *session.Session, verb, given, key string) error {
+	if !session.IsFullKey(given) {
+		label, _, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
+		fmt.Fprintf(s.Err, "%s for label %s\n", verb, show.Line(label))
+	}
+	_, err := fmt.Fprintln(s.Out, "OK")
+	return err
+}

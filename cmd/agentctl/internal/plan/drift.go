@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// drift returns the command that compares the system with the declared values.
+func drift(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "drift",
+		Aliases: []string{"diff"},
+		Short:   "Shows how the system differs from the declared values",
+		Long: "Drift reads back the system and prints each value that differs from the declared one: what config resync would repair.\n" +
+			"Nothing is changed. Values that wait or have failed are not part of it; see values.\n\n" + exitHelp,
+		Args:        session.ExpectArgs(),
+		Annotations: map[string]string{session.TellsChanges: ""},
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
+		var d wire.Drift
+		if err := s.Get(ctx, "/drift", nil, &d); err != nil {
+			return err
+		}
+		var all []show.Change
+		for _, v := range d.Values {
+			all = append(all, repairOf(v))
+		}
+		err := f.Write(s.Out, d, func(out io.Writer) error {
+			return show.Changes(out, s.Env, fmt.Sprintf("Of %d values", d.Read), all, 0)
+		})
+		if err == nil && len(all) > 0 {
+			err = session.ErrChanges
+		}
+		for _, text := range d.NotReadBack {
+			err = errors.Join(err, fmt.Errorf("not read back: %s", show.Remote(text)))
+		}
+		return err
+	})
+	return cmd
+}
+
+// repairOf returns the show.Change that would repair a value.
+func repairOf(v wire.Drifted) show.Change {
+	c := show.Change{Key: v.Key, Before: v.Actual, After: v.Desired}
+	switch v.Kind {
+	case "missing":
+		c.Symbol, c.Note = show.Creates, "missing"
+	case "differs":
+		c.Symbol = show.Updates
+	default:
+		c.Symbol, c.Note = show.Deletes, "unexpected"
+	}
+	return c
+}

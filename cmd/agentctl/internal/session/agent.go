@@ -1,0 +1,105 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+// An agentClient sends requests to the agent's HTTP server, over TCP or over the agent's
+// Unix socket.
+type agentClient struct {
+	url.URL
+	name string // host and port, or the path of the socket; for messages
+	hint string // question for the user if no agent listens there
+	// It has no timeout of its own: the context of the command ends each request.
+	http http.Client
+}
+
+// agent returns a client for the agent that the settings name. Without a socket, a host and a
+// port, that is the agent that listens on the socket of the label. Only if there is none, it is
+// the HTTP server on the loopback: another agent on this host may have it.
+func (s *settings) agent(ctx context.Context) (*agentClient, error) {
+	if s.bySocket || !s.byHTTP && listens(ctx, s.Socket) {
+		return s.agentBySocket(), nil
+	}
+	at := net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort))
+	out := &agentClient{URL: url.URL{Scheme: "http", Host: at}, name: at, hint: "is it running, and does its http.conf have this endpoint?"}
+	if !s.byHTTP {
+		out.name, out.hint = at+" or "+s.Socket, "is it running?"
+	}
+	if security := s.httpTLS(); security.enabled() {
+		config, err := security.config()
+		if err != nil {
+			return nil, fmt.Errorf("http-tls: %w", err)
+		}
+		out.Scheme = "https"
+		out.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
+	}
+	// A password may have colons; the name may not (RFC 7617).
+	if user, password, given := strings.Cut(s.HTTPAuth, ":"); given {
+		out.User = url.UserPassword(user, password)
+	}
+	return out, nil
+}
+
+// listens reports whether an agent that this user may trust listens on the socket.
+func listens(ctx context.Context, socket string) bool {
+	conn, err := kvdb.Dial(ctx, socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// agentBySocket returns a client for the agent behind the socket. The host in the URL is
+// arbitrary: each connection goes to the socket.
+func (s *settings) agentBySocket() *agentClient {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return kvdb.Dial(ctx, s.Socket)
+	}
+	return &agentClient{
+		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
+		http.Client{Transport: &http.Transport{DialContext: dial}},
+	}
+}
+
+// httpTLS returns the TLS settings for HTTP. The flag --insecure-tls overrides the
+// configuration file, also one that disables TLS.
+func (s *settings) httpTLS() tlsSettings {
+	out := s.HTTPTLS
+	if s.Insecure {
+		out.Disabled, out.SkipVerify = optionalBool{}, true
+	}
+	return out
+}
+
+// requestError explains an error of the transport. It drops the method and URL, which
+// url.Error adds and which mean nothing to users, and names the agent instead.
+func (at *agentClient) requestError(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	// The server spoke another protocol than TLS, usually plain HTTP.
+	_, foreign := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("no agent listens at %s: %s", at.name, at.hint)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the agent at %s does not answer in time: %w", at.name, err)
+	case foreign || strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		return fmt.Errorf("the server at %s does not speak TLS: %w", at.name, err)
+	}
+	return fmt.Errorf("agent at %s: %w", at.name, err)
+}

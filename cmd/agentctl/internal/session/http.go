@@ -1,0 +1,142 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// WithAgent wraps a command that queries the agent: it sets s.target, applies the timeout
+// and closes idle connections at the end.
+func (s *Session) WithAgent(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), s.Timeout)
+		defer cancel()
+		at, err := s.agent(ctx)
+		if err != nil {
+			return err
+		}
+		defer at.http.CloseIdleConnections()
+		s.target = at
+		s.types = &typesOfAgent{get: func(path string, into any) error { return s.Get(ctx, path, nil, into) }}
+		return f(ctx, args)
+	}
+}
+
+// ReachStoreAgent makes Get and Request reach the agent that uses the store or, if the store is
+// etcd, the agent that the settings name. Commands within WithStore may call it, and call end
+// after their last request.
+func (s *Session) ReachStoreAgent(ctx context.Context) (end func(), err error) {
+	s.target = s.agentBySocket()
+	if !s.ofAgent {
+		if s.target, err = s.agent(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.target.http.CloseIdleConnections, nil
+}
+
+// Get queries the agent and decodes the JSON answer.
+func (s *Session) Get(ctx context.Context, path string, query url.Values, into any) error {
+	return s.Request(ctx, http.MethodGet, path, query, nil, into)
+}
+
+// Request sends a request to the agent. A *string receives the answer as text, other values
+// of into as JSON. Text from the agent within errors is on one line.
+func (s *Session) Request(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
+	at := s.target
+	// A copy: the client is used for several requests.
+	where := at.URL
+	where.Path, where.RawQuery = path, query.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if s.labelGiven {
+		request.Header.Set(wire.LabelHeader, s.Label)
+	}
+	answer, err := at.http.Do(request)
+	if err != nil {
+		return RemoteError{at.requestError(err)}
+	}
+	defer answer.Body.Close()
+	// The API answers nothing else for a success.
+	if answer.StatusCode != http.StatusOK {
+		return at.responseError(answer)
+	}
+	text, plain := into.(*string)
+	if plain {
+		var all []byte
+		all, err = io.ReadAll(answer.Body)
+		*text = string(all)
+	} else {
+		err = json.NewDecoder(answer.Body).Decode(into)
+	}
+	if err != nil {
+		return fmt.Errorf("unexpected answer from %s: %w", at.name, err)
+	}
+	return nil
+}
+
+// responseError turns an answer with a status other than 200 into an error. Agents answer
+// JSON with a message. Other bodies come from a proxy or from another server on that port.
+func (at *agentClient) responseError(answer *http.Response) error {
+	const most = 64 << 10
+	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	if err != nil {
+		return fmt.Errorf("%s: %w", answer.Status, err)
+	}
+	var failure struct{ Error, Message string }
+	if json.Unmarshal(text, &failure) == nil && failure.Error+failure.Message != "" {
+		return StatusError{answer.StatusCode, errors.New(show.Remote(failure.Error + failure.Message))}
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return errors.New("the agent requires authentication: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) with a user that it knows")
+	}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
+		return fmt.Errorf("the server at %s is not an agent: %s", at.name, answer.Status)
+	}
+	return fmt.Errorf("%s: %s", show.Line(answer.Status), show.Remote(string(bytes.TrimSpace(text))))
+}
+
+// A StatusError is an error that an agent answered, with the status of HTTP.
+type StatusError struct {
+	// Commands compare it: 404 means that an agent of an earlier release lacks the path.
+	Status int
+	error
+}
+
+// Unwrap returns the error without the status.
+func (e StatusError) Unwrap() error { return e.error }
+
+// A RemoteError is an error that contains text from outside. Its message is on one line.
+type RemoteError struct{ error }
+
+// Error implements error.
+func (e RemoteError) Error() string { return show.Remote(e.error.Error()) }
+
+// Unwrap returns the original error.
+func (e RemoteError) Unwrap() error { return e.error }
+
+// CopyText prints an answer that the agent gives as text: query gets the format text.
+func (s *Session) CopyText(ctx context.Context, method, path string, query url.Values, body []byte) error {
+	query.Set("format", "text")
+	var text string
+	if err := s.Request(ctx, method, path, query, body, &text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.Out, printable.Text(text)) // the agent has escaped line feeds that belong to values
+	return err
+}

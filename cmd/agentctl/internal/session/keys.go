@@ -1,0 +1,56 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+// AllAgents is the common prefix of the keys of all agents.
+const AllAgents = "/vnf-agent/"
+
+// IsFullKey reports whether a key contains the label of its agent.
+func IsFullKey(key string) bool { return strings.HasPrefix(key, AllAgents) }
+
+// folders are the first elements of the keys of one agent, behind its label.
+func folders() []string {
+	return []string{"config", "config-status", "check", "status", "owner", "vpp", "linux", "metrics"}
+}
+
+// FullKey completes a short key or prefix. One that begins with a folder of an agent, such as
+// "config/", is completed with the label: behind a socket that of the agent there, otherwise the
+// configured one. Any other begins with a label, "vpp2/config/". A configured label that
+// contradicts the agent behind the socket is an error: no agent would read the key.
+func (s *Session) FullKey(ctx context.Context, store kvdbsync.Store, key string) (string, error) {
+	if IsFullKey(key) {
+		return key, nil
+	}
+	if first, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "/"); !slices.Contains(folders(), first) {
+		return AllAgents + strings.TrimPrefix(key, "/"), nil
+	}
+	// Without a socket nobody can say which agents use the store.
+	label := s.Label
+	if behind, ok := store.(*kvdb.Client); ok {
+		own, err := behind.Label(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case own == "": // agents of earlier releases do not answer their label
+		case s.labelGiven && own != label:
+			return "", fmt.Errorf("the agent at %s has the label %s, but --service-label or MICROSERVICE_LABEL is %s: expected the same label, or the full key %s",
+				s.Socket, own, label, withLabel(key, label))
+		default:
+			label = own
+		}
+	}
+	return withLabel(key, label), nil
+}
+
+// withLabel returns a short key with the prefix of the agent with this label.
+func withLabel(key, label string) string {
+	return AllAgents + label + "/" + strings.TrimPrefix(key, "/")
+}

@@ -1,0 +1,117 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/internal/nearest"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// A Catalogue is the list of an agent's models, sorted by name. An agent may have models that
+// agentctl was not built with.
+type Catalogue []wire.Model
+
+// ConfigClass is the class of the models of declared values.
+const ConfigClass = "config"
+
+// Models asks the agent for its models of a class, or for all of them. Agents of earlier
+// releases do not answer that; they have the built-in ones.
+func (s *Session) Models(ctx context.Context, class string) (out Catalogue, err error) {
+	err = s.Get(ctx, "/info/models", url.Values{"class": {class}}, &out)
+	if refused, ok := errors.AsType[StatusError](err); ok && refused.Status == http.StatusNotFound {
+		return builtIn(class), nil
+	}
+	return out, err
+}
+
+// builtIn returns the models of a class that agentctl was built with.
+func builtIn(class string) (out Catalogue) {
+	for _, m := range models.BuiltIn().All() {
+		if class == "" || class == m.Class {
+			out = append(out, wire.Model{
+				Name: m.Name(), Class: m.Class, ProtoName: m.ProtoName(), ProtoFile: m.ProtoFile(), KeyPrefix: m.Prefix(),
+				NameTemplate: m.NameTemplate(), KeyFields: m.KeyFields(),
+			})
+		}
+	}
+	return out
+}
+
+// Named returns the model with this name. The error names the most similar one.
+func (c Catalogue) Named(name string) (wire.Model, error) {
+	var names []string
+	for _, m := range c {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if near := nearest.Word(name, names); near != "" {
+		return wire.Model{}, Usagef("no model is called %q: did you mean %s?", name, near)
+	}
+	return wire.Model{}, Usagef("no model is called %q: expected a name such as linux.interfaces.interface", name)
+}
+
+// Like returns the models that a pattern matches: a name, a glob, or "all".
+func (c Catalogue) Like(pattern string) (out []wire.Model, err error) {
+	glob := pattern
+	if pattern == "all" {
+		glob = "*"
+	}
+	if err := checkPattern(glob); err != nil {
+		return nil, err
+	}
+	for _, m := range c {
+		if fits, _ := path.Match(glob, m.Name); fits {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 && pattern != "all" {
+		_, err = c.Named(pattern)
+	}
+	return out, err
+}
+
+// Patterns returns a check that all arguments are patterns. If missing is not empty, it is the
+// error of a command line without any.
+func Patterns(missing string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 && missing != "" {
+			return errors.New(missing)
+		}
+		for _, pattern := range args {
+			if err := checkPattern(pattern); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// checkPattern refuses a pattern that can match nothing.
+func checkPattern(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Errorf("%q: %w: expected a name, a pattern such as linux.*, or all", pattern, err)
+	}
+	return nil
+}
+
+// ModelAndName splits a key into model and name. Keys without a model, such as those of
+// derived values, have an empty model and are the name.
+func (c Catalogue) ModelAndName(key string) (model, name string) {
+	for _, m := range c {
+		if name, ok := strings.CutPrefix(key, m.KeyPrefix); ok && (name == "") == (m.NameTemplate == "") {
+			return m.Name, name
+		}
+	}
+	return "", key
+}

@@ -1,0 +1,85 @@
+// Package session has the parts of agentctl that its commands share: settings, the connections to
+// the agent and to stores, the names of models, and errors that decide the exit code.
+//
+//	s := &session.Session{Streams: streams, Env: os.LookupEnv}
+//	s.Flags(root.PersistentFlags())
+//	...
+//	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+//		return s.Get(ctx, "/scheduler/status", nil, &statuses)
+//	})
+//
+// A Session serves one command line. It is not safe for concurrent use, and it keeps nothing
+// between runs. Package show prints answers.
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// TellsChanges is the annotation of commands whose exit code tells whether there are changes, as
+// that of "terraform plan -detailed-exitcode". A wrong command line is a failure there.
+const TellsChanges = "exit code tells changes"
+
+// ErrChanges ends such commands if there is something to do. It is not printed.
+var ErrChanges = errors.New("there are changes")
+
+// A UsageError is a mistake of the command line that only the agent could tell, such as the name
+// of a model that it does not have. Nothing was executed.
+type UsageError struct{ error }
+
+// Usagef returns a UsageError. Its arguments are those of fmt.Errorf.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// A Session is one run of agentctl. The caller sets Streams and Env.
+type Session struct {
+	Streams
+	Env func(string) (string, bool) // looks up an environment variable
+	settings
+
+	target *agentClient  // set while a command runs that queries the agent
+	types  *typesOfAgent // as target
+}
+
+// Streams are the standard streams of a run. The caller owns them.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// ExpectArgs returns a check that the command line has one argument for each name. Names in
+// brackets are optional; they come last.
+func ExpectArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		required := 0
+		for _, name := range names {
+			if name[0] != '[' {
+				required++
+			}
+		}
+		switch {
+		case len(args) < required:
+			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
+		case len(args) > len(names):
+			return fmt.Errorf("%s: unexpected argument %q: expected %v", cmd.CommandPath(), args[len(names)], names)
+		}
+		return nil
+	}
+}
+
+// WithoutChanges returns err, or its errors other than ErrChanges if it joins several; nil: there
+// is no other.
+func WithoutChanges(err error) error {
+	all, joined := err.(interface{ Unwrap() []error }) // this join, not one within
+	switch {
+	case err == ErrChanges: //nolint:errorlint // it is never wrapped
+		return nil
+	case !joined:
+		return err
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(all.Unwrap()), func(e error) bool { return WithoutChanges(e) == nil })...)
+}

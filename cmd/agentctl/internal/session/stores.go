@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+// open connects to the configured store. The caller calls end after use.
+func (s *Session) open(ctx context.Context) (store kvdbsync.Store, end func(), err error) {
+	s.ofAgent = s.Store != "etcd"
+	if s.Store == "" {
+		s.Store, err = s.onlyStore(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.ofAgent {
+		c := kvdb.NewClient(s.Socket, s.Store)
+		return c, c.Close, nil
+	}
+	cfg := s.etcd()
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("etcd: %w", err)
+	}
+	c, err := etcd.Dial(ctx, cfg)
+	if err != nil {
+		return nil, nil, fmt.Errorf("etcd: %w", err)
+	}
+	return c, func() { c.Close() }, nil
+}
+
+// onlyStore returns the store of the agent behind the socket. Of several, it is bolt: the other
+// ones have clients of their own.
+func (s *Session) onlyStore(ctx context.Context) (string, error) {
+	c := kvdb.NewClient(s.Socket, "")
+	defer c.Close()
+	names, err := c.Stores(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 1:
+		return names[0], nil
+	case slices.Contains(names, "bolt"):
+		return "bolt", nil
+	case len(names) == 0:
+		return "", fmt.Errorf("%w: the agent at %s has none", kvdb.ErrNoStore, s.Socket)
+	}
+	return "", fmt.Errorf("the agent at %s has several stores: expected --store with one of %s", s.Socket, strings.Join(names, ", "))
+}
+
+// etcd returns the configuration of the etcd client.
+func (s *settings) etcd() etcd.Config {
+	return etcd.Config{
+		Endpoints:         s.tlsEndpoints(s.Endpoints),
+		DialTimeout:       s.DialTimeout,
+		InsecureTransport: s.TLS.Disabled.value && !s.Insecure,
+		InsecureSkip:      s.TLS.SkipVerify || s.Insecure,
+		CertFile:          s.TLS.CertFile,
+		KeyFile:           s.TLS.KeyFile,
+		CAFile:            s.TLS.CAFile,
+	}
+}
+
+// tlsEndpoints returns the endpoints as https URLs if TLS is enabled. The etcd client
+// chooses TLS by the scheme.
+func (s *settings) tlsEndpoints(endpoints []string) []string {
+	if !s.Insecure && !s.TLS.enabled() {
+		return endpoints
+	}
+	var out []string
+	for _, e := range endpoints {
+		if !strings.Contains(e, "://") {
+			e = "https://" + e
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// explainStoreError names the server that did not answer, and other ways to reach the store.
+func (s *settings) explainStoreError(err error) error {
+	if errors.Is(err, kvdb.ErrNoStore) {
+		return fmt.Errorf("%w: --store selects another; --store etcd needs no agent", err)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if !s.ofAgent {
+		return fmt.Errorf("etcd at %s does not answer: %w", strings.Join(s.Endpoints, ", "), err)
+	}
+	return fmt.Errorf("the agent does not answer: %w", err)
+}
+
+// WithStore wraps a command that needs a store: it opens the store, applies the timeout, and
+// closes the store at the end.
+func (s *Session) WithStore(f func(context.Context, kvdbsync.Store, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), s.Timeout)
+		defer cancel()
+		store, end, err := s.open(ctx)
+		if err != nil {
+			return RemoteError{s.explainStoreError(err)}
+		}
+		defer end()
+		if err := f(ctx, store, args); err != nil {
+			return RemoteError{s.explainStoreError(err)}
+		}
+		return nil
+	}
+}

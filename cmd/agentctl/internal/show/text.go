@@ -1,0 +1,49 @@
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/printable"
+)
+
+// Line returns text from outside on one line, without control characters.
+func Line(s string) string { return printable.Line(s) }
+
+// Remote returns text of an error from outside on one line, because its line feeds may come
+// from a value.
+func Remote(text string) string { return Line(strings.ReplaceAll(text, "\n", "; ")) }
+
+// Compact removes insignificant white space from JSON. Other text is returned unchanged.
+func Compact(data []byte) string {
+	var b bytes.Buffer
+	if json.Compact(&b, data) != nil {
+		return string(data)
+	}
+	return b.String()
+}
+
+// Short returns a duration for people: the largest unit, or the two largest units if the
+// first is small.
+func Short(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Second:
+		return d.Round(time.Microsecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 10*time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/day)
+	}
+}
