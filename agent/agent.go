@@ -25,6 +25,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -200,7 +201,7 @@ func (a *assembly) offer(context.Context) error {
 	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Foreseer: a.Orchestrator, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
-		Telemetry: figures.addTo(rest.Telemetry{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
+		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
 		MaxBody: a.conf.http.MaxBodyBytes, Memory: budget.New(requestMemory), Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	a.socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket

@@ -16,7 +16,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/northbound/metrics"
-	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -124,7 +124,7 @@ func TestFiguresWithoutVPP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := o.addTo(rest.Telemetry{})
+	shown := o.addTo(counters.Readers{})
 	if shown.Metrics == nil || shown.Health == nil || shown.Requests != nil || shown.Memory != nil {
 		t.Errorf("it shows %+v", shown)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/northbound/metrics"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
@@ -104,7 +105,7 @@ func (a *assembly) observe() (observation, error) {
 }
 
 // addTo adds the figures to the HTTP API.
-func (o observation) addTo(t rest.Telemetry) rest.Telemetry {
+func (o observation) addTo(t counters.Readers) counters.Readers {
 	t.Metrics, t.Health = o.metrics.Handler(), o.metrics.HealthHandler()
 	if o.requests != nil {
 		t.Requests = o.muxStats

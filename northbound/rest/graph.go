@@ -9,9 +9,8 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/drawing"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/nodes"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/scheduler"
 )
 
 // graph answers a picture of all values or, with txn, of the values that a
@@ -26,14 +25,13 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q endpoint.Query
 		return err
 	}
 	if !one {
-		return draw(w, drawing.Values(slices.Collect(h.nodes(h.timelines(all), time.Now())), nil), format)
+		return draw(w, drawing.Values(slices.Collect(nodes.Of(h.sched, nodes.All).At(time.Now())), nil), format)
 	}
 	r, err := h.record(seq)
 	if err != nil {
 		return err
 	}
-	nodes, changed := h.selectNodes(r)
-	return draw(w, drawing.Values(nodes, changed), format)
+	return draw(w, drawing.Values(nodes.Of(h.sched, nodes.All).Changed(r)), format)
 }
 
 // draw writes the picture. It is complete in memory first, because an error must still
@@ -59,32 +57,4 @@ func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 	reply.Header(w, contentType, http.StatusOK)
 	_, _ = io.Copy(w, &out) // an error means that the client has disconnected
 	return nil
-}
-
-// selectNodes returns the nodes that a record changed and their neighbours in both
-// directions, and the changed keys.
-func (h *handler) selectNodes(r *scheduler.Record) (nodes []wire.Node, changed map[string]bool) {
-	changed = map[string]bool{}
-	for _, op := range r.Executed {
-		changed[op.Key] = true
-	}
-	nodes = slices.Collect(h.nodes(h.timelines(all), r.Stop))
-	// In both directions: a neighbour may depend on a changed value, or the other way
-	// round.
-	near := map[string]bool{}
-	for _, n := range nodes {
-		for _, key := range neighbours(n) {
-			near[key] = near[key] || changed[n.Key]
-			near[n.Key] = near[n.Key] || changed[key]
-		}
-	}
-	return slices.DeleteFunc(nodes, func(n wire.Node) bool { return !changed[n.Key] && !near[n.Key] }), changed
-}
-
-// neighbours returns the keys of the values that n relates to.
-func neighbours(n wire.Node) (out []string) {
-	for _, t := range n.Targets {
-		out = append(out, t.MatchingKeys...)
-	}
-	return out
 }

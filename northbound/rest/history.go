@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
@@ -33,11 +34,11 @@ func (h *handler) history(w http.ResponseWriter, _ *http.Request, q endpoint.Que
 	if err != nil {
 		return err
 	}
-	records := between(h.sched.History(), since, until)
+	found := between(h.sched.History(), since, until)
 	if format == "text" {
-		return reply.Text(w, reply.Mapped(records, fullText))
+		return reply.Text(w, reply.Mapped(found, fullText))
 	}
-	return reply.Array(w, reply.Mapped(records, recordOf))
+	return reply.Array(w, reply.Mapped(found, records.Of))
 }
 
 // transaction answers the transaction with this number.
@@ -49,7 +50,7 @@ func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) 
 	if format == "text" {
 		return reply.Text(w, reply.Mapped([]*scheduler.Record{r}, fullText))
 	}
-	return reply.One(w, recordOf(r))
+	return reply.One(w, records.Of(r))
 }
 
 // record returns the transaction with this number. The history is bounded, so old ones are
@@ -93,7 +94,7 @@ func (h *handler) resync(w http.ResponseWriter, r *http.Request, q endpoint.Quer
 	if err != nil {
 		return err
 	}
-	return reply.One(w, recordOf(record))
+	return reply.One(w, records.Of(record))
 }
 
 // logResync logs the errors and repairs of a resync.
@@ -101,7 +102,7 @@ func (h *handler) logResync(r *scheduler.Record) {
 	for _, err := range r.RefreshErrors {
 		h.Log.Info("resync could not read back", "txn", r.Seq, "err", err)
 	}
-	for _, o := range operationsOf(r.Executed) {
+	for o := range records.Operations(r.Executed) {
 		h.Log.Info("resync repaired a value", "txn", r.Seq, "operation", o.Operation, "key", o.Key, "state", o.NewState, "err", o.NewErrMsg)
 	}
 	applied := 0

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -56,7 +57,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 		return reply.Text(w, slices.Values([]string{text, warningText(intended.warnings) + invalidText(intended.invalid)}))
 	}
 	leave() // the answer needs only the operations
-	return reply.Plan(w, operations(record.Planned), intended.invalid, intended.warnings)
+	return reply.Plan(w, records.Operations(record.Planned), intended.invalid, intended.warnings)
 }
 
 // An intention is the meaning of a text: the changes of its valid values, and what is to be said about

@@ -12,7 +12,12 @@
 //	internal/body         values in the body of a request
 //	internal/reply        answers and errors
 //	internal/details      the forms of the dumps below /dump
+//	internal/records      transactions and operations
+//	internal/states       present states of values
 //	internal/timeline     past values, from the history of transactions
+//	internal/nodes        values and their relations, now or in the past
+//	internal/statistics   numbers and durations of operations
+//	counters              counters of VPP, the kernel and the agent
 //	internal/drawing      pictures of values and their relations
 //	internal/jsonschema   the schema of a configuration document
 //	internal/auth         users, passwords and tokens
@@ -47,6 +52,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
@@ -83,7 +89,7 @@ type Options struct {
 	// Logs is the table of log levels. Defaults to none: the paths answer 404.
 	Logs Logs
 	// Telemetry reads counters. What it lacks answers 404.
-	Telemetry Telemetry
+	Telemetry counters.Readers
 	// Secrets includes secrets in dumps, such as the keys of WireGuard and IPsec.
 	// Set it only for listeners that are restricted to the agent's own user.
 	// Otherwise dumps contain "(secret)", except for users with the permission.
@@ -176,7 +182,7 @@ func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Que
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint.Endpoint {
-	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.configurationPaths(), h.dumps(), h.counters(), h.logins())
+	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.configurationPaths(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
@@ -226,23 +232,6 @@ func (h *handler) configurationPaths() []endpoint.Endpoint {
 		endpoint.Get("/configuration", endpoint.Write, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).By(http.MethodDelete).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration/validate", endpoint.Validate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/info/configuration/jsonschema", endpoint.Info, "fieldnames=both|onlyproto|onlyjson", "JSON schema of a configuration document", h.jsonSchema).Answers(map[string]any{}),
-	}
-}
-
-// counters returns the paths of statistics and metrics.
-func (h *handler) counters() []endpoint.Endpoint {
-	t := h.Telemetry
-	return []endpoint.Endpoint{
-		endpoint.Get("/stats/linux/interfaces", endpoint.Stats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).Answers([]wire.LinuxInterfaceStats{}).Costly(),
-		endpoint.Get("/stats/configurator", endpoint.Stats, "", "number and duration of changes by clients", readNow(t.Configurator)).Answers(wire.ConfiguratorStats{}),
-		endpoint.Get("/vpp/telemetry", endpoint.Telemetry, "", "VPP's memory, runtime and node counters", h.allTelemetry).Answers(map[string]any{}).Costly(),
-		endpoint.Get("/vpp/telemetry/memory", endpoint.Telemetry, "", "VPP's memory", read(t.Memory)).Answers(map[string]any{}),
-		endpoint.Get("/vpp/telemetry/runtime", endpoint.Telemetry, "", "VPP's graph nodes", read(t.Runtime)).Answers(map[string]any{}).Costly(),
-		endpoint.Get("/vpp/telemetry/nodecount", endpoint.Telemetry, "", "VPP's node counters", read(t.NodeCounters)).Answers(map[string]any{}).Costly(),
-		endpoint.Get("/govppmux/stats", endpoint.Stats, "", "requests to VPP", readNow(t.Requests)).Answers(wire.MuxStats{}),
-		endpoint.Get("/health", endpoint.Stats, "", "health as Prometheus metrics", mounted(t.Health)).Writes("text/plain"),
-		endpoint.Get("/metrics", endpoint.Stats, "", "Prometheus metrics", mounted(t.Metrics)).Writes("text/plain"),
-		endpoint.Get("/metrics/{model}", endpoint.Stats, "", "metrics of a model, such as govppmux.stats", h.metricsModel).Answers(map[string]any{}),
 	}
 }
 

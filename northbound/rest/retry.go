@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -28,7 +29,7 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q endpoint.Query
 	if err != nil {
 		return err
 	}
-	return reply.One(w, recordOf(record))
+	return reply.One(w, records.Of(record))
 }
 
 // nothingFailed answers the actual state of the value. A client that retries what has

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -23,7 +24,7 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 		Executed: []scheduler.Operation{{Key: "a", Old: v, New: v}},
 	}
 	answer := httptest.NewRecorder()
-	_ = reply.One(answer, recordOf(r)) // never fails
+	_ = reply.One(answer, records.Of(r)) // never fails
 	if text := answer.Body.String(); strings.Contains(text, "topsecret") || strings.Count(text, "(secret)") != 4 {
 		t.Errorf("the record is %s", text)
 	}

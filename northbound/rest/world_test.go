@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
@@ -80,7 +81,7 @@ func (w *world) options() Options {
 			}
 			return "vpp v25.10\n", nil
 		},
-		Telemetry: Telemetry{
+		Telemetry: counters.Readers{
 			Memory:  func(context.Context) (any, error) { return map[string]int{"used": 3}, nil },
 			Runtime: func(context.Context) (any, error) { return nil, errors.New("no stats segment") },
 			LinuxInterfaces: func(context.Context) ([]wire.LinuxInterfaceStats, error) {

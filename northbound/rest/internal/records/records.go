@@ -1,4 +1,6 @@
-package rest
+// Package records converts transactions and their operations for clients, without secrets. Lists
+// are converted while they are written, so that a transaction of many values needs little memory.
+package records
 
 import (
 	"iter"
@@ -11,15 +13,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// recordOf converts a transaction, without secrets.
-func recordOf(r *scheduler.Record) reply.Record {
+// Of converts a transaction. The lists of the result share the values of r, so r must not change.
+func Of(r *scheduler.Record) reply.Record {
 	head := wire.Record{
 		WithSimulation: r.Simulated || r.Planned != nil, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
-		TxnType: typeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
+		TxnType: TypeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
 	}
 	return reply.Record{
-		Head: head, Values: valuesOf(r), Planned: operations(r.Planned), Executed: operations(r.Executed),
+		Head: head, Values: valuesOf(r), Planned: Operations(r.Planned), Executed: Operations(r.Executed),
 		NotReadBack: reply.Mapped(r.RefreshErrors, error.Error),
 	}
 }
@@ -44,9 +46,9 @@ func valuesOf(r *scheduler.Record) iter.Seq[wire.KeyValue] {
 	})
 }
 
-// typeName returns the name of a transaction's type. Clients of existing deployments
+// TypeName returns the name of a transaction's type. Clients of existing deployments
 // compare these names.
-func typeName(t scheduler.TxnType) string {
+func TypeName(t scheduler.TxnType) string {
 	switch t {
 	case scheduler.Notification:
 		return "SBNotification"
@@ -57,11 +59,8 @@ func typeName(t scheduler.TxnType) string {
 	}
 }
 
-// operationsOf converts operations for clients, in order.
-func operationsOf(ops []scheduler.Operation) []wire.Operation { return slices.Collect(operations(ops)) }
-
-// operations yields operations as they are written.
-func operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
+// Operations yields operations in order, each when it is written.
+func Operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
 	return func(yield func(wire.Operation) bool) {
 		for _, o := range ops {
 			if !yield(operationOf(o)) {
@@ -71,7 +70,7 @@ func operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
 	}
 }
 
-// operationsOf converts operations, without secrets. State names and error texts are as in
+// operationOf converts an operation. State names and error texts are as in
 // the transaction log.
 func operationOf(o scheduler.Operation) wire.Operation {
 	return wire.Operation{

@@ -1,4 +1,4 @@
-package rest
+package statistics
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // TestStatsTellWhatTheTransactionLogLacks: the counts of the scheduler are in the answer.
 func TestStatsTellWhatTheTransactionLogLacks(t *testing.T) {
-	got := statsOf(stats.Stats{LostTransactions: 3, LostPlans: 2}, nil, nil).TxnStats
+	got := Of(stats.Stats{LostTransactions: 3, LostPlans: 2}, nil, nil).TxnStats
 	if got.Unwritten != 3 || got.LatePlans != 2 {
 		t.Errorf("%d unwritten and %d late, want 3 and 2", got.Unwritten, got.LatePlans)
 	}

@@ -1,4 +1,6 @@
-package rest
+// Package counters has the paths of statistics and metrics. The agent gives the functions that read
+// them: from VPP, from the kernel, and from its own parts.
+package counters
 
 import (
 	"context"
@@ -14,9 +16,9 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// Telemetry reads counters. Functions that are nil make their paths answer 404. Results
+// Readers read counters. Functions that are nil make their paths answer 404. Results
 // are encoded with encoding/json.
-type Telemetry struct {
+type Readers struct {
 	// Memory, Runtime and NodeCounters read VPP.
 	Memory, Runtime, NodeCounters func(ctx context.Context) (any, error)
 	// LinuxInterfaces reads the kernel's counters of the agent's interfaces.
@@ -31,15 +33,31 @@ type Telemetry struct {
 	Models map[string]func() any
 }
 
-// errNoTelemetry is the answer of a path whose reader is nil.
-var errNoTelemetry = errors.New("this agent does not have these counters")
+// errNone is the answer of a path whose reader is nil.
+var errNone = errors.New("this agent does not have these counters")
+
+// Endpoints returns the paths in the order of the index.
+func (t Readers) Endpoints() []endpoint.Endpoint {
+	return []endpoint.Endpoint{
+		endpoint.Get("/stats/linux/interfaces", endpoint.Stats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).Answers([]wire.LinuxInterfaceStats{}).Costly(),
+		endpoint.Get("/stats/configurator", endpoint.Stats, "", "number and duration of changes by clients", readNow(t.Configurator)).Answers(wire.ConfiguratorStats{}),
+		endpoint.Get("/vpp/telemetry", endpoint.Telemetry, "", "VPP's memory, runtime and node counters", t.allOfVPP).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/vpp/telemetry/memory", endpoint.Telemetry, "", "VPP's memory", read(t.Memory)).Answers(map[string]any{}),
+		endpoint.Get("/vpp/telemetry/runtime", endpoint.Telemetry, "", "VPP's graph nodes", read(t.Runtime)).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/vpp/telemetry/nodecount", endpoint.Telemetry, "", "VPP's node counters", read(t.NodeCounters)).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/govppmux/stats", endpoint.Stats, "", "requests to VPP", readNow(t.Requests)).Answers(wire.MuxStats{}),
+		endpoint.Get("/health", endpoint.Stats, "", "health as Prometheus metrics", mounted(t.Health)).Writes("text/plain"),
+		endpoint.Get("/metrics", endpoint.Stats, "", "Prometheus metrics", mounted(t.Metrics)).Writes("text/plain"),
+		endpoint.Get("/metrics/{model}", endpoint.Stats, "", "metrics of a model, such as govppmux.stats", t.metricsModel).Answers(map[string]any{}),
+	}
+}
 
 // read returns an endpoint's function that answers what one of the readers returns. The
 // reader gets the context of the request, so a client that goes ends it.
 func read[T any](f func(context.Context) (T, error)) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
 	return func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 		if f == nil {
-			return reply.NotFound(errNoTelemetry)
+			return reply.NotFound(errNone)
 		}
 		out, err := f(r.Context())
 		if err != nil {
@@ -57,12 +75,12 @@ func readNow[T any](f func() T) func(http.ResponseWriter, *http.Request, endpoin
 	return read(func(context.Context) (T, error) { return f(), nil })
 }
 
-// allTelemetry answers all counters of VPP in one object. Counters that cannot be read
+// allOfVPP answers all counters of VPP in one object. Counters that cannot be read
 // are texts with the reason.
-func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
+func (t Readers) allOfVPP(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	out := map[string]any{}
 	for name, f := range map[string]func(context.Context) (any, error){
-		"memory": h.Telemetry.Memory, "runtime": h.Telemetry.Runtime, "nodecount": h.Telemetry.NodeCounters,
+		"memory": t.Memory, "runtime": t.Runtime, "nodecount": t.NodeCounters,
 	} {
 		if f == nil {
 			continue
@@ -73,7 +91,7 @@ func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ endpoin
 		}
 	}
 	if len(out) == 0 {
-		return reply.NotFound(errNoTelemetry)
+		return reply.NotFound(errNone)
 	}
 	return reply.JSON(w, out)
 }
@@ -83,7 +101,7 @@ func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ endpoin
 func mounted(other http.Handler) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
 	return func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 		if other == nil {
-			return reply.NotFound(errNoTelemetry)
+			return reply.NotFound(errNone)
 		}
 		other.ServeHTTP(w, r)
 		return nil
@@ -91,13 +109,13 @@ func mounted(other http.Handler) func(http.ResponseWriter, *http.Request, endpoi
 }
 
 // metricsModel answers the metrics of a model.
-func (h *handler) metricsModel(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
+func (t Readers) metricsModel(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	name := r.PathValue("model")
-	f := h.Telemetry.Models[name]
+	f := t.Models[name]
 	if f == nil {
-		known := strings.Join(slices.Sorted(maps.Keys(h.Telemetry.Models)), ", ")
+		known := strings.Join(slices.Sorted(maps.Keys(t.Models)), ", ")
 		if known == "" {
-			return reply.NotFound(errNoTelemetry)
+			return reply.NotFound(errNone)
 		}
 		return reply.NotFound(fmt.Errorf("no metrics %q: expected one of %s", name, known))
 	}

@@ -1,4 +1,4 @@
-package rest
+package nodes
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 )
 
 // A key is accepted if it has one of the prefixes.
-func TestUnderAny(t *testing.T) {
+func TestUnder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringOfN(rapid.SampledFrom([]rune("ab/")), 0, 4, -1)
 		prefixes, key := rapid.SliceOfN(word, 1, 6).Draw(t, "prefixes"), word.Draw(t, "key")
-		keep, err := (&handler{}).underAny(slices.Clone(prefixes))
+		keep, err := Under(slices.Clone(prefixes))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,24 +27,23 @@ func TestUnderAny(t *testing.T) {
 
 // The number of prefixes is bounded, and the error says by what.
 func TestTooManyPrefixes(t *testing.T) {
-	_, err := (&handler{}).underAny(make([]string, maxPrefixes+1))
+	_, err := Under(make([]string, maxPrefixes+1))
 	if err == nil || err.Error() != "argument prefix is given 1001 times; at most 1000 are allowed" {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// BenchmarkUnderAny asks about 10,000 keys under as many prefixes as one request may name.
-func BenchmarkUnderAny(b *testing.B) {
+// BenchmarkUnder asks about 10,000 keys under as many prefixes as one request may name.
+func BenchmarkUnder(b *testing.B) {
 	var prefixes, keys []string
 	for i := range maxPrefixes {
-		prefixes = append(prefixes, fmt.Sprintf("/vnf-agent/vpp1/config/vpp/v2/route/if/loop%d/", i))
+		prefixes = append(prefixes, fmt.Sprintf("config/vpp/v2/route/if/loop%d/", i))
 	}
 	for i := range 10_000 {
 		keys = append(keys, fmt.Sprintf("config/vpp/v2/route/if/loop%d/vrf/0/dst/10.0.0.0/8", i))
 	}
 	for b.Loop() {
-		h := &handler{Options: Options{Label: "vpp1"}}
-		keep, err := h.underAny(prefixes)
+		keep, err := Under(prefixes)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -58,15 +57,14 @@ func BenchmarkUnderAny(b *testing.B) {
 func BenchmarkUnderEach(b *testing.B) {
 	var prefixes, keys []string
 	for i := range maxPrefixes {
-		prefixes = append(prefixes, fmt.Sprintf("/vnf-agent/vpp1/config/vpp/v2/route/if/loop%d/", i))
+		prefixes = append(prefixes, fmt.Sprintf("config/vpp/v2/route/if/loop%d/", i))
 	}
 	for i := range 10_000 {
 		keys = append(keys, fmt.Sprintf("config/vpp/v2/route/if/loop%d/vrf/0/dst/10.0.0.0/8", i))
 	}
 	for b.Loop() {
-		h := &handler{Options: Options{Label: "vpp1"}}
 		for _, key := range keys {
-			_ = slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, h.short(p)) })
+			_ = slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 		}
 	}
 }
