@@ -23,7 +23,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		n := t.Op.Node
 		s.log.Info("an abandoned verb has returned", "descriptor", t.Verbs.Descriptor, "key", n.Key(), "operation", verbs[t.Op.Verb], "took", t.Took, "err", t.Err)
 		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).shown())
-		o.NewErr = t.Err
+		o.NewErr, o.Order = t.Err, t.Order
 		s.graph.Returned(t.Op, t.Meta, t.Err)
 		if n.NeedsReading() {
 			s.readOrphan(t.Op)

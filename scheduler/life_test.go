@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -281,18 +282,31 @@ func (l *life) fresh() string {
 	return picture(l.net, l.sched)
 }
 
+// inOrder returns the operations with a verb of all records in the order in which they began. The
+// records alone do not tell it, because transactions overlap.
+func inOrder(history []*scheduler.Record) []scheduler.Operation {
+	var ops []scheduler.Operation
+	for _, r := range history {
+		for _, op := range r.Executed {
+			if !op.Noop {
+				ops = append(ops, op)
+			}
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b scheduler.Operation) int { return cmp.Compare(a.Order, b.Order) })
+	return ops
+}
+
 // replay follows the history, and must end with what stands.
 func (l *life) replay(rt *rapid.T) {
 	stands := map[string]bool{key("eth0"): true}
-	for _, r := range l.sched.History() {
-		for _, op := range r.Executed {
-			switch {
-			case op.Noop || op.NewErr != nil:
-			case op.New == nil:
-				delete(stands, op.Key)
-			default:
-				stands[op.Key] = true
-			}
+	for _, op := range inOrder(l.sched.History()) {
+		switch {
+		case op.NewErr != nil:
+		case op.New == nil:
+			delete(stands, op.Key)
+		default:
+			stands[op.Key] = true
 		}
 	}
 	l.net.mu.Lock()

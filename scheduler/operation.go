@@ -20,6 +20,10 @@ type Operation struct {
 	OldErr, NewErr     error
 	// Noop means that no verb was called: only the state has changed.
 	Noop bool
+	// Order numbers the operations with a verb across all transactions, from 1, in the order in
+	// which they began. Records of transactions that overlap do not tell this order. An abandoned
+	// operation keeps its number in the record that has its result. 0: planned, or no verb.
+	Order uint64
 	// Derived means that the value is derived and has a descriptor, Property that it is derived
 	// and has none.
 	Derived, Property bool

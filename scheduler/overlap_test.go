@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +139,28 @@ func TestCommitWaitsForItsOwnWork(t *testing.T) {
 			t.Errorf("the record has %d operations, want 1", created)
 		}
 		expect(t, "the state", states(s), "thing/a CONFIGURED 1")
+	})
+}
+
+// TestOrderOfOverlappingTransactions checks that the operations of two records can be merged in
+// the order in which they began.
+func TestOrderOfOverlappingTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("create thing/a")
+		ended := make(chan error)
+		go func() { ended <- declare(t, s, "thing/a", "1", "thing/b", "1>thing/a") }()
+		<-time.After(soon)
+		must(t, declare(t, s, "other/x", "1"))
+		b.release("create thing/a", nil)
+		must(t, <-ended)
+		var keys []string
+		for _, op := range inOrder(s.History()) {
+			keys = append(keys, op.Key)
+		}
+		expect(t, "the operations in order", strings.Join(keys, " "), "thing/a other/x thing/b")
 	})
 }
 

@@ -341,6 +341,10 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	}
 	o := operation(op, d, s.statuses.At(op.Node.Slot).shown())
 	o.Revert, o.Retry = r.reverting, r.retry // all that a retry does follows from a retried value
+	if !o.Noop {
+		s.ordered++
+		t.Order, o.Order = s.ordered, s.ordered
+	}
 	r.recreated.begins(op, &o)
 	for len(r.nodes) < len(r.rec.Executed) {
 		r.nodes = append(r.nodes, nil)

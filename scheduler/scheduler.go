@@ -80,6 +80,7 @@ type Scheduler struct {
 	// Owned by Run's goroutine.
 	graph   *graph.Graph
 	seq     uint64
+	ordered uint64 // number of operations with a verb that have begun
 	retries *retry.Schedule
 	// vanished has the keys that the current run found missing.
 	vanished []string

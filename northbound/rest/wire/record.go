@@ -51,6 +51,10 @@ type Operation struct {
 	Waits []string `json:",omitempty"`
 	// NOOP means that no verb was called: only the state has changed.
 	NOOP bool `json:",omitempty"`
+	// Order numbers the executed operations with a verb across all transactions, from 1 with each
+	// start of the agent. It tells the order of operations of transactions that overlap. An operation
+	// that was abandoned and returned later is in two transactions with the same number.
+	Order uint64 `json:",omitempty"`
 	// IsDerived means that the value is derived and has a descriptor, IsProperty that it has none.
 	IsDerived  bool `json:",omitempty"`
 	IsProperty bool `json:",omitempty"`

@@ -54,8 +54,9 @@ func (v *Verbs) Hung() int { return v.hung }
 type Task struct {
 	Op    graph.Op
 	Verbs *Verbs
-	Index int // for the caller
-	Owner any // for the caller
+	Index int    // for the caller
+	Order uint64 // for the caller
+	Owner any    // for the caller
 
 	Ended     bool          // for the caller
 	Took      time.Duration // 0: no verb was called

@@ -77,7 +77,7 @@ func operationOf(o scheduler.Operation) wire.Operation {
 		Operation: o.Verb.String(), Key: o.Key,
 		NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: reply.ErrorText(o.NewErr),
 		PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: reply.ErrorText(o.OldErr),
-		Waits: o.Waits, NOOP: o.Noop, IsDerived: o.Derived, IsProperty: o.Property,
+		Waits: o.Waits, NOOP: o.Noop, Order: o.Order, IsDerived: o.Derived, IsProperty: o.Property,
 		IsRevert: o.Revert, IsRetry: o.Retry, IsRecreate: o.Recreate,
 	}
 }
