@@ -225,6 +225,7 @@ func (s *Scheduler) complete(r *run) {
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
 	s.history.Add(kept, kept.size())
+	s.watchers.Mark()
 	s.logEnd(kept)
 	if r.done != nil {
 		r.done(r.rec)

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -38,10 +39,13 @@ func (w *world) guarded() {
 	w.handler = Handler(o)
 }
 
-// askWith sends a request with headers.
+// askWith sends a request with headers. An answer without end, such as that of /events, is
+// read for a minute.
 func (w *world) askWith(method, url, body string, headers ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
-	r := httptest.NewRequestWithContext(w.t.Context(), method, url, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

@@ -21,6 +21,7 @@
 //	internal/drawing      pictures of values and their relations
 //	internal/jsonschema   the schema of a configuration document
 //	internal/auth         users, passwords and tokens
+//	internal/events       the stream of changes
 //
 // The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
 // by default. On other addresses it is refused without users, unless the configuration
@@ -29,6 +30,7 @@
 //	request                         | data                  | waits for transactions
 //	dumps NB and cached, graphs     | snapshot of scheduler | no
 //	health, configuration           | snapshot of scheduler | no
+//	events                          | scheduler and sources | no
 //	dump SB, /dump                  | southbound, read now  | no
 //	plan, retry, resync             | scheduler             | yes, takes its turn
 //	PUT and DELETE of configuration | orchestrator          | yes, takes its turn
@@ -56,6 +58,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/events"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -105,6 +108,8 @@ type Options struct {
 	guard *auth.Guard
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
+	// ended is closed when the server stops. nil: streams end with their connection.
+	ended <-chan struct{}
 }
 
 // defaultMemory is the default of Options.Memory, in bytes: one large request at a time, or
@@ -122,6 +127,8 @@ type handler struct {
 	// their turn.
 	sched *scheduler.Scheduler
 	turns chan struct{} // holds a token for each expensive request that is served
+	// The clients of GET /events, of this listener.
+	streams *events.Streams
 }
 
 // Handler returns a handler for all paths. It refuses requests of browsers on behalf
@@ -133,7 +140,8 @@ func Handler(o Options) http.Handler {
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
 		o.answerTime = noTimeout
 	}
-	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive)}
+	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive)}
+	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.ended})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints))
 	methods := map[string][]string{} // by pattern
@@ -192,6 +200,7 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 		endpoint.Get("/openapi.json", endpoint.Any, "", "this API for programs (OpenAPI 3.0)", h.openAPI).Answers(map[string]any{}),
 		endpoint.Get("/liveness", endpoint.Open, "", "whether the agent runs", h.liveness).Answers(wire.AgentStatus{}),
 		endpoint.Get("/readiness", endpoint.Open, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).Answers(wire.AgentStatus{}),
+		endpoint.Get("/events", endpoint.Dump, "", "server-sent events of what changes: values, transactions, sources, connections", h.events).Writes("text/event-stream"),
 		endpoint.Get("/info/version", endpoint.Info, "", "version of the agent", h.version).Answers(wire.Version{}),
 		endpoint.Get("/info/models", endpoint.Info, "class=", "models: the kinds of values, with their keys and messages", h.models).Answers([]wire.Model{}),
 		endpoint.Get("/info/models/{model}", endpoint.Info, "", "one model, with the .proto files of its message", h.model).Answers(wire.Model{}),

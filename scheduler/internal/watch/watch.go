@@ -18,8 +18,9 @@ import (
 type Hub[T any] struct {
 	key func(T) string
 
-	mu      sync.RWMutex // guards readers
+	mu      sync.RWMutex // guards readers and recents
 	readers []*Reader[T]
+	recents []*Recent[T]
 }
 
 // NewHub returns a Hub without readers. key is the key of an item.
@@ -57,13 +58,16 @@ func (h *Hub[T]) Publish(item T) {
 			r.box.Put(key, item)
 		}
 	}
+	for _, r := range h.recents {
+		r.put(h.key(item), item)
+	}
 }
 
 // Empty reports whether there is no reader.
 func (h *Hub[T]) Empty() bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return len(h.readers) == 0
+	return len(h.readers) == 0 && len(h.recents) == 0
 }
 
 // Next waits for items and returns them. It fails when ctx ends.
