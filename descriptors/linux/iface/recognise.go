@@ -45,13 +45,13 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	paired := func(alias string) bool { return aliases[alias] }
 	for _, p := range places {
 		for _, l := range p.links {
-			if h.ours(p.space, l) && kindOf(l) != interfaces.Interface_UNDEFINED {
-				h.refreshMark(p.space, l)
+			if h.ours(p.Space, l) && kindOf(l) != interfaces.Interface_UNDEFINED {
+				h.refreshMark(p.Space, l)
 				v := h.read(l, byAlias, paired)
 				out = append(out, observed{p, l, v})
 			}
 		}
-		if p.own {
+		if p.Own {
 			out = append(out, existing(p, wanted)...)
 		}
 	}
@@ -88,7 +88,7 @@ func resolveVETHs(all []observed) (out []observed) {
 		byName[name] = append(byName[name], &all[i])
 	}
 	// A parked end has its temporary name, in the agent's own namespace.
-	waits := func(s *observed) bool { return s.place.own && s.link.Name == tempName(s.value.GetName()) }
+	waits := func(s *observed) bool { return s.place.Own && s.link.Name == tempName(s.value.GetName()) }
 	for i := range all {
 		s := &all[i]
 		if s.value.GetType() != interfaces.Interface_VETH {
@@ -115,7 +115,7 @@ func resolveVETHs(all []observed) (out []observed) {
 // are reported as desired, so that they cause no update.
 func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[at]string) {
 	v := s.value
-	v.Namespace = s.place.ref(want)
+	v.Namespace = s.place.Ref(want.GetNamespace())
 	v.HostIfName, v.Enabled = s.link.Name, s.link.Up
 	if want != nil && !want.GetEnabled() && !setsDown(want) {
 		v.Enabled = false // a loopback that another program set up stays up
@@ -128,7 +128,7 @@ func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[
 		v.PhysAddress = s.link.MAC.String()
 	}
 	if veth := v.GetVeth(); veth != nil {
-		describeOffload(s.place.space, s.link, veth)
+		describeOffload(s.place.Space, s.link, veth)
 	}
 	v.VrfMasterInterface = masterOf(s, want, masters)
 	if want != nil {

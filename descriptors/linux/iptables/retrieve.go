@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
@@ -27,8 +25,7 @@ type (
 
 // place is what was read from one namespace.
 type place struct {
-	space *netns.Space
-	refs  []*namespace.NetNamespace // all references that lead to this namespace
+	*netns.Place
 	found []mine
 }
 
@@ -36,15 +33,17 @@ type place struct {
 // yields the chains with the agent's mark.
 func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
-		places, err := h.places(wanted)
-		defer func() {
-			for _, p := range places {
-				p.space.Close()
-			}
-		}()
-		if err == nil {
-			err = h.readAll(ctx, places, wanted)
+		refs := make([]*namespace.NetNamespace, len(wanted))
+		for i, w := range wanted {
+			refs[i] = w.Value.GetNamespace()
 		}
+		spaces, err := h.Spaces.Places(refs)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		defer spaces.Close()
+		places, err := h.readAll(ctx, spaces, wanted)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -57,58 +56,25 @@ func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[foun
 	}
 }
 
-// places opens the namespaces without reading them. Several references may lead to one. The
-// caller closes the spaces, also after an error.
-func (h *handler) places(wanted []desired) (places []*place, err error) {
-	named, err := h.Spaces.Named()
-	if err != nil {
-		return nil, err
-	}
-	refs := []*namespace.NetNamespace{nil} // the agent's own
-	for _, w := range wanted {
-		refs = append(refs, w.Value.GetNamespace())
-	}
-	tried, byID := map[string]bool{}, map[kernel.ID]*place{}
-	for _, ns := range append(refs, named...) {
-		if tried[netns.Text(ns)] {
-			continue
-		}
-		tried[netns.Text(ns)] = true
-		space, err := h.Spaces.Open(ns)
-		if errors.Is(err, netns.ErrNotFound) || errors.Is(err, netns.ErrDisabled) {
-			continue // a missing namespace has no chains
-		}
-		if err != nil {
-			return places, err
-		}
-		if p := byID[space.ID]; p != nil {
-			p.refs = append(p.refs, ns)
-			space.Close()
-			continue
-		}
-		p := &place{space: space, refs: []*namespace.NetNamespace{ns}}
-		byID[space.ID] = p
-		places = append(places, p)
-	}
-	return places, nil
-}
-
-// readAll reads both IP versions of all places, several at a time.
-func (h *handler) readAll(ctx context.Context, places []*place, wanted []desired) error {
-	v6 := make([][]mine, len(places))
+// readAll reads both IP versions of all namespaces, several at a time.
+func (h *handler) readAll(ctx context.Context, spaces netns.Places, wanted []desired) ([]*place, error) {
+	places := make([]*place, len(spaces))
+	v6 := make([][]mine, len(spaces))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(h.Readers)
-	for i, p := range places {
-		g.Go(func() (err error) { p.found, err = h.readMarked(ctx, p.space, false, wanted); return err })
-		g.Go(func() (err error) { v6[i], err = h.readMarked(ctx, p.space, true, wanted); return err })
+	for i, space := range spaces {
+		p := &place{Place: space}
+		places[i] = p
+		g.Go(func() (err error) { p.found, err = h.readMarked(ctx, p.Space, false, wanted); return err })
+		g.Go(func() (err error) { v6[i], err = h.readMarked(ctx, p.Space, true, wanted); return err })
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return nil, err
 	}
 	for i, p := range places {
 		p.found = append(p.found, v6[i]...)
 	}
-	return nil
+	return places, nil
 }
 
 // readMarked reads one IP version of a namespace. A host without the program, or an agent
@@ -145,7 +111,7 @@ func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
 		for _, p := range places {
 			for _, m := range p.found {
 				want := byName[m.name]
-				if !h.ours(p.space, m.mark) || first != p.wanted(h.Label, m, want) {
+				if !h.ours(p.Space, m.mark) || first != p.wanted(h.Label, m, want) {
 					continue
 				}
 				v := p.value(m, want)
@@ -154,8 +120,8 @@ func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
 				}
 				taken[v.GetName()] = true
 				key := models.For[*iptables.RuleChain]().KeyOf(v.GetName())
-				h.watcher.retrieved(p.space, key, m)
-				out = append(out, found{Key: key, Value: v, Meta: Meta{NS: p.space.ID, Chain: m.chain, In: m.in, Was: m.was}})
+				h.watcher.retrieved(p.Space, key, m)
+				out = append(out, found{Key: key, Value: v, Meta: Meta{NS: p.Space.ID, Chain: m.chain, In: m.in, Was: m.was}})
 			}
 		}
 	}
@@ -165,13 +131,13 @@ func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
 // wanted reports whether m is at the place of the desired value.
 func (p *place) wanted(label string, m mine, want *iptables.RuleChain) bool {
 	return want != nil && m.table == tableOf(want) && m.chain == chainOf(label, want) &&
-		slices.ContainsFunc(p.refs, func(ref *namespace.NetNamespace) bool { return netns.Equal(ref, want.GetNamespace()) })
+		p.Reached(want.GetNamespace())
 }
 
 // value returns what m means. If that is the desired value, it is the desired message itself.
 func (p *place) value(m mine, want *iptables.RuleChain) *iptables.RuleChain {
 	v := &iptables.RuleChain{
-		Name: m.name, Namespace: p.ref(want), Interfaces: want.GetInterfaces(), Rules: m.rules,
+		Name: m.name, Namespace: p.Ref(want.GetNamespace()), Interfaces: want.GetInterfaces(), Rules: m.rules,
 		Table: iptables.RuleChain_Table(iptables.RuleChain_Table_value[strings.ToUpper(m.table.name)]),
 	}
 	if m.table.ipv6 {
@@ -194,15 +160,4 @@ func (p *place) value(m mine, want *iptables.RuleChain) *iptables.RuleChain {
 		}
 	}
 	return v
-}
-
-// ref returns the reference to the namespace that the desired value uses, or another one. The
-// declared reference is preferred: another one to the same namespace would look like a move.
-func (p *place) ref(want *iptables.RuleChain) *namespace.NetNamespace {
-	for _, ref := range p.refs {
-		if want != nil && netns.Equal(ref, want.GetNamespace()) {
-			return want.GetNamespace()
-		}
-	}
-	return p.refs[0]
 }

@@ -79,6 +79,37 @@ func TestEachWayToReferLeadsToTheSameNamespace(t *testing.T) {
 	}
 }
 
+// Places are opened once each, whatever the number of references, and the reference of a value
+// is the desired one.
+func TestPlaces(t *testing.T) {
+	testkit.Netns(t, "red", "blue")
+	set := netns.New(netns.Options{})
+	byFile := ref(namespace.NetNamespace_FD, "/run/netns/red")
+	places, err := set.Places([]*namespace.NetNamespace{byFile, nsid("red"), nsid("gone"), nil, byFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(places.Close)
+	// Own, then those of values, then the others that have names.
+	var got []string
+	for _, p := range places {
+		got = append(got, fmt.Sprint(netns.Text(p.Ref(nil)), " own=", p.Own))
+	}
+	want := []string{"the agent's own namespace own=true", "namespace at /run/netns/red own=false", "namespace blue own=false"}
+	if !slices.Equal(got, want) {
+		t.Fatalf("the places are %q, want %q", got, want)
+	}
+	red := places[1]
+	for ref, reached := range map[*namespace.NetNamespace]bool{byFile: true, nsid("red"): true, nsid("blue"): false, nil: false} {
+		if red.Reached(ref) != reached {
+			t.Errorf("%s leads to red: want %v", netns.Text(ref), reached)
+		}
+		if got := red.Ref(ref); reached && got != ref || !reached && got != byFile {
+			t.Errorf("for %s the reference is %s", netns.Text(ref), netns.Text(got))
+		}
+	}
+}
+
 func TestNotThere(t *testing.T) {
 	testkit.Netns(t)
 	set := netns.New(netns.Options{})

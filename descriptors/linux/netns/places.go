@@ -1,0 +1,77 @@
+package netns
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+)
+
+// A Place is an open namespace with all references that lead to it. Retrieve reads each place
+// once, although values may refer to it in several ways: by name, by process, by file.
+type Place struct {
+	*Space
+	Own  bool                      // the agent's own namespace
+	refs []*namespace.NetNamespace // never empty
+}
+
+// Places are all namespaces that may have items of this agent. Whoever opens them closes them.
+type Places []*Place
+
+// Close closes all places.
+func (p Places) Close() {
+	for _, one := range p {
+		one.Space.Close()
+	}
+}
+
+// Places opens the agent's own namespace first, then those of desired values, then the named
+// ones. A missing or disabled namespace is left out: nothing of the agent is in it. After an
+// error nothing is open.
+func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err error) {
+	named, err := s.Named()
+	if err != nil {
+		return nil, err
+	}
+	refs := append([]*namespace.NetNamespace{nil}, desired...)
+	tried, byID := map[string]bool{}, map[kernel.ID]*Place{}
+	for i, ref := range append(refs, named...) {
+		// Thousands of values may refer to one namespace.
+		if tried[Text(ref)] {
+			continue
+		}
+		tried[Text(ref)] = true
+		space, err := s.Open(ref)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisabled) {
+			continue
+		}
+		if err != nil {
+			places.Close()
+			return nil, err
+		}
+		if p := byID[space.ID]; p != nil {
+			p.refs = append(p.refs, ref)
+			space.Close()
+			continue
+		}
+		p := &Place{Space: space, Own: i == 0, refs: []*namespace.NetNamespace{ref}}
+		byID[space.ID] = p
+		places = append(places, p)
+	}
+	return places, nil
+}
+
+// Reached reports whether ref is one of the references that lead here.
+func (p *Place) Reached(ref *namespace.NetNamespace) bool {
+	return slices.ContainsFunc(p.refs, func(r *namespace.NetNamespace) bool { return Equal(r, ref) })
+}
+
+// Ref returns the reference that a value read from here gets: the desired one if it leads here,
+// otherwise the first. Another reference to the same namespace would look like a move.
+func (p *Place) Ref(desired *namespace.NetNamespace) *namespace.NetNamespace {
+	if p.Reached(desired) {
+		return desired
+	}
+	return p.refs[0]
+}
