@@ -2,11 +2,9 @@ package kernel
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,66 +26,14 @@ type Event struct {
 	What any // Link, Addr, Route (unicast) or Neighbour (permanent)
 }
 
-// room is the size of the socket buffer in bytes.
-const room = 4 << 20
-
 // Subscribe implements Kernel.
 func (k *real) Subscribe() (Events, error) {
-	var s *nl.NetlinkSocket
-	err := within(k.file, func() (err error) {
-		s, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
-			unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEIGH)
-		return err
-	})
+	s, err := subscribe(k, "notifications", parseOne, unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEIGH)
 	if err != nil {
-		return nil, fmt.Errorf("subscribing to notifications: %w", err)
+		return nil, err
 	}
-	// A size above the system's limit needs CAP_NET_ADMIN in the initial user namespace.
-	// Without it the limit applies, and an overflow occurs sooner.
-	err = s.SetReceiveBufferSize(room, true)
-	if errors.Is(err, unix.EPERM) {
-		err = s.SetReceiveBufferSize(room, false)
-	}
-	if err != nil {
-		s.Close()
-		return nil, fmt.Errorf("setting the buffer size for notifications: %w", err)
-	}
-	return events{s}, nil
-}
-
-// events reads the notifications of one namespace from one netlink socket.
-type events struct{ socket *nl.NetlinkSocket }
-
-// Close ends Next.
-func (e events) Close() error { e.socket.Close(); return nil }
-
-// Next returns the next events. ErrLost says that the kernel has dropped some; messages of
-// other processes are ignored, since anybody may send to a netlink socket.
-func (e events) Next() ([]Event, error) {
-	for {
-		msgs, from, err := e.socket.Receive()
-		switch {
-		case errors.Is(err, unix.ENOBUFS):
-			return nil, ErrLost
-		case err != nil:
-			return nil, fmt.Errorf("receiving notifications: %w", err)
-		case from.Pid != nl.PidKernel:
-			continue
-		}
-		if out := parse(msgs); len(out) > 0 {
-			return out, nil
-		}
-	}
-}
-
-// parse parses the known messages of a datagram and skips all others.
-func parse(msgs []syscall.NetlinkMessage) (out []Event) {
-	for _, m := range msgs {
-		if e, ok := parseOne(m); ok {
-			out = append(out, e)
-		}
-	}
-	return out
+	return s, nil
 }
 
 // gone reports whether the message announces a removal.

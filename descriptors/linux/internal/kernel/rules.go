@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"syscall"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,49 +51,11 @@ func (k *real) Within(f func() error) error { return within(k.file, f) }
 
 // SubscribeRules implements Filter.
 func (k *real) SubscribeRules() (RuleEvents, error) {
-	var s *nl.NetlinkSocket
-	err := within(k.file, func() (err error) {
-		s, err = nl.Subscribe(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
-		return err
-	})
+	s, err := subscribe(k, "changes of rules", parseRule, unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {
-		return nil, fmt.Errorf("subscribing to changes of rules: %w", err)
+		return nil, err
 	}
-	// As for other notifications: without CAP_NET_ADMIN the system's limit applies.
-	if err := s.SetReceiveBufferSize(room, true); err != nil {
-		_ = s.SetReceiveBufferSize(room, false)
-	}
-	return ruleEvents{s}, nil
-}
-
-// ruleEvents reads the notifications of one namespace.
-type ruleEvents struct{ socket *nl.NetlinkSocket }
-
-// Close ends Next.
-func (e ruleEvents) Close() error { e.socket.Close(); return nil }
-
-// Next implements RuleEvents.
-func (e ruleEvents) Next() ([]RuleEvent, error) {
-	for {
-		msgs, from, err := e.socket.Receive()
-		switch {
-		case errors.Is(err, unix.ENOBUFS):
-			return nil, ErrLost
-		case err != nil:
-			return nil, fmt.Errorf("receiving changes of rules: %w", err)
-		case from.Pid != nl.PidKernel:
-			continue // anybody may send to a netlink socket
-		}
-		var out []RuleEvent
-		for _, m := range msgs {
-			if e, ok := parseRule(m); ok {
-				out = append(out, e)
-			}
-		}
-		if len(out) > 0 {
-			return out, nil
-		}
-	}
+	return s, nil
 }
 
 // sizeofNfgenmsg is the size of struct nfgenmsg: family, version and resource.
