@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"reflect"
 	"strings"
 
 	"go.fd.io/govpp/api"
@@ -34,7 +35,7 @@ func (s signing) Call(ctx context.Context, request, reply api.Message) error {
 	return s.API.Call(ctx, s.signed(request), reply)
 }
 
-// Together implements conn.API. It sends signed copies of the steps and copies the errors
+// Batch implements conn.API. It sends signed copies of the steps and copies the errors
 // back.
 func (s signing) Batch(ctx context.Context, steps ...*conn.Step) error {
 	signed := make([]*conn.Step, len(steps))
@@ -53,53 +54,21 @@ func (s signing) Batch(ctx context.Context, steps ...*conn.Step) error {
 // signed returns a copy of the request with a tag in place of the name. Requests without a
 // tag are returned unchanged.
 func (s signing) signed(request api.Message) api.Message {
-	switch m := request.(type) {
-	case *vppif.SwInterfaceTagAddDel:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *l2.BridgeDomainAddDel:
-		out := *m
-		out.BdTag = s.owner.Tag(m.BdTag)
-		return &out
-	case *l2.BridgeDomainAddDelV2:
-		out := *m
-		out.BdTag = s.owner.Tag(m.BdTag)
-		return &out
-	case *acl.ACLAddReplace:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *acl.MacipACLAddReplace:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *nat44_ed.Nat44AddDelStaticMapping:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *nat44_ed.Nat44AddDelStaticMappingV2:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *nat44_ed.Nat44AddDelLbStaticMapping:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *nat44_ed.Nat44AddDelIdentityMapping:
-		out := *m
-		out.Tag = s.owner.Tag(m.Tag)
-		return &out
-	case *tapv2.TapCreateV3:
-		out := *m
-		out.Tag = s.terminated(m.Tag)
-		return &out
-	case *tapv2.TapCreateV2:
-		out := *m
-		out.Tag = s.terminated(m.Tag)
-		return &out
+	if tagOf(request) == nil {
+		return request
 	}
-	return request
+	original := reflect.ValueOf(request).Elem()
+	out := reflect.New(original.Type())
+	out.Elem().Set(original)
+	signed := out.Interface().(api.Message)
+	tag := tagOf(signed)
+	switch signed.(type) {
+	case *tapv2.TapCreateV2, *tapv2.TapCreateV3:
+		*tag = s.terminated(*tag)
+	default:
+		*tag = s.owner.Tag(*tag)
+	}
+	return signed
 }
 
 // terminated signs a name that may end with a zero byte: VPP's TAP messages need one if the
@@ -115,20 +84,59 @@ func (s signing) terminated(tag string) string {
 
 // Translate implements conn.Translator.
 func (s signing) Translate(detail api.Message) {
-	switch m := detail.(type) {
-	case *vppif.SwInterfaceDetails:
-		m.Tag = s.owner.Name(m.Tag)
-	case *l2.BridgeDomainDetails:
-		m.BdTag = s.owner.Name(m.BdTag)
-	case *acl.ACLDetails:
-		m.Tag = s.owner.Name(m.Tag)
-	case *acl.MacipACLDetails:
-		m.Tag = s.owner.Name(m.Tag)
-	case *nat44_ed.Nat44StaticMappingDetails:
-		m.Tag = s.owner.Name(m.Tag)
-	case *nat44_ed.Nat44LbStaticMappingDetails:
-		m.Tag = s.owner.Name(m.Tag)
-	case *nat44_ed.Nat44IdentityMappingDetails:
-		m.Tag = s.owner.Name(m.Tag)
+	if tag := tagOf(detail); tag != nil {
+		*tag = s.owner.Name(*tag)
 	}
+}
+
+// tagOf returns the field of a request or of an answer that holds the tag, or nil if the message
+// has none. Each message of VPP with a tag that this agent writes or reads must be here: without
+// its sign, an item would belong to nobody after a restart.
+func tagOf(m api.Message) *string {
+	switch m := m.(type) {
+	case *vppif.SwInterfaceTagAddDel:
+		return &m.Tag
+	case *vppif.SwInterfaceDetails:
+		return &m.Tag
+	case *tapv2.TapCreateV2:
+		return &m.Tag
+	case *tapv2.TapCreateV3:
+		return &m.Tag
+	case *l2.BridgeDomainAddDel:
+		return &m.BdTag
+	case *l2.BridgeDomainAddDelV2:
+		return &m.BdTag
+	case *l2.BridgeDomainDetails:
+		return &m.BdTag
+	case *acl.ACLAddReplace:
+		return &m.Tag
+	case *acl.ACLDetails:
+		return &m.Tag
+	case *acl.MacipACLAddReplace:
+		return &m.Tag
+	case *acl.MacipACLDetails:
+		return &m.Tag
+	}
+	return tagOfNAT(m)
+}
+
+// tagOfNAT is tagOf for the messages of NAT44.
+func tagOfNAT(m api.Message) *string {
+	switch m := m.(type) {
+	case *nat44_ed.Nat44AddDelStaticMapping:
+		return &m.Tag
+	case *nat44_ed.Nat44AddDelStaticMappingV2:
+		return &m.Tag
+	case *nat44_ed.Nat44StaticMappingDetails:
+		return &m.Tag
+	case *nat44_ed.Nat44AddDelLbStaticMapping:
+		return &m.Tag
+	case *nat44_ed.Nat44LbStaticMappingDetails:
+		return &m.Tag
+	case *nat44_ed.Nat44AddDelIdentityMapping:
+		return &m.Tag
+	case *nat44_ed.Nat44IdentityMappingDetails:
+		return &m.Tag
+	}
+	return nil
 }
