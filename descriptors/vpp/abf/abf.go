@@ -248,24 +248,14 @@ func recreate(_ string, old, new *abf.ABF, _ struct{}) bool {
 	})
 }
 
-// dependencies requires the access list and all outgoing interfaces. If there are several, their
-// labels contain the names.
+// dependencies requires the access list and all outgoing interfaces.
 func dependencies(_ string, v *abf.ABF) []scheduler.Dependency {
 	out := []scheduler.Dependency{{Label: "acl-exists", Key: keys.ACL(v.GetAclName())}}
 	var names []string
 	for _, p := range v.GetForwardingPaths() {
 		names = append(names, p.GetInterfaceName())
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	for _, name := range names {
-		label := "interface-exists"
-		if len(names) > 1 {
-			label += "-" + name
-		}
-		out = append(out, scheduler.Dependency{Label: label, Key: keys.InterfaceKey(name)})
-	}
-	return out
+	return append(out, iface.DependOn("interface-exists", names)...)
 }
 
 // derived returns the attachments.

@@ -110,25 +110,14 @@ func samePath(a, b *l3.L3XConnect_Path) bool {
 		a.GetPreference() == b.GetPreference() && sameAddress(a.GetNextHopAddr(), b.GetNextHopAddr())
 }
 
-// l3xcDependencies requires all interfaces. If there are several outgoing ones, their labels
-// contain the names.
+// l3xcDependencies requires all interfaces.
 func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
 	var names []string
 	for _, p := range v.GetPaths() {
 		names = append(names, p.GetOutgoingInterface())
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	for _, name := range names {
-		// The label of the usual case, a single path, has no name.
-		label := "outgoing-interface-exists"
-		if len(names) > 1 {
-			label += "-" + name
-		}
-		deps = append(deps, scheduler.Dependency{Label: label, Key: keys.InterfaceKey(name)})
-	}
-	return deps
+	return append(deps, iface.DependOn("outgoing-interface-exists", names)...)
 }
 
 // setL3XC sets the cross-connect of an interface. It replaces an existing one (VPP
