@@ -104,25 +104,14 @@ func (p *ed) usesTable(vrf uint32) bool {
 // dumpInterfaces leaves out interfaces with the output feature, which have a message of their
 // own.
 func (p *ed) dumpInterfaces(_ *nat44_ed.Nat44InterfaceDump, yield func(nat44_ed.Nat44InterfaceDetails)) {
-	for _, i := range slices.Sorted(maps.Keys(p.interfaces)) {
-		d := nat44_ed.Nat44InterfaceDetails{SwIfIndex: index(i)}
-		if p.interfaces[i].inside {
-			d.Flags |= nat_types.NAT_IS_INSIDE
-		}
-		if p.interfaces[i].outside {
-			d.Flags |= nat_types.NAT_IS_OUTSIDE
-		}
-		yield(d)
+	for i, of := range p.sided() {
+		yield(nat44_ed.Nat44InterfaceDetails{SwIfIndex: i, Flags: flags(of, nat_types.NAT_IS_INSIDE, nat_types.NAT_IS_OUTSIDE)})
 	}
 }
 
-// dumpOutputs answers in one piece: the simulation never interrupts a list, so the cursor is
-// ~0.
+// dumpOutputs answers in one piece.
 func (p *ed) dumpOutputs(_ *nat44_ed.Nat44EdOutputInterfaceGet, yield func(nat44_ed.Nat44EdOutputInterfaceDetails), r *nat44_ed.Nat44EdOutputInterfaceGetReply) core.Errno {
-	for _, i := range slices.Sorted(maps.Keys(p.outputs)) {
-		yield(nat44_ed.Nat44EdOutputInterfaceDetails{SwIfIndex: index(i)})
-	}
-	r.Cursor = core.None
+	r.Cursor = p.eachOutput(func(i index) { yield(nat44_ed.Nat44EdOutputInterfaceDetails{SwIfIndex: i}) })
 	return core.OK
 }
 

@@ -1,9 +1,6 @@
 package nat
 
 import (
-	"maps"
-	"slices"
-
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/nat44_ei"
 
@@ -57,25 +54,16 @@ func newEI(vpp *core.VPP, tables *ip.IP) {
 	})
 }
 
-// dumpInterfaces sorts by index, so that tests see one order.
+// dumpInterfaces lists interfaces with sides.
 func (p *ei) dumpInterfaces(_ *nat44_ei.Nat44EiInterfaceDump, yield func(nat44_ei.Nat44EiInterfaceDetails)) {
-	for _, i := range slices.Sorted(maps.Keys(p.interfaces)) {
-		d := nat44_ei.Nat44EiInterfaceDetails{SwIfIndex: index(i)}
-		if p.interfaces[i].inside {
-			d.Flags |= nat44_ei.NAT44_EI_IF_INSIDE
-		}
-		if p.interfaces[i].outside {
-			d.Flags |= nat44_ei.NAT44_EI_IF_OUTSIDE
-		}
-		yield(d)
+	for i, of := range p.sided() {
+		yield(nat44_ei.Nat44EiInterfaceDetails{SwIfIndex: i, Flags: flags(of, nat44_ei.NAT44_EI_IF_INSIDE, nat44_ei.NAT44_EI_IF_OUTSIDE)})
 	}
 }
 
+// dumpOutputs answers in one piece.
 func (p *ei) dumpOutputs(_ *nat44_ei.Nat44EiOutputInterfaceGet, yield func(nat44_ei.Nat44EiOutputInterfaceDetails), r *nat44_ei.Nat44EiOutputInterfaceGetReply) core.Errno {
-	for _, i := range slices.Sorted(maps.Keys(p.outputs)) {
-		yield(nat44_ei.Nat44EiOutputInterfaceDetails{SwIfIndex: index(i)})
-	}
-	r.Cursor = core.None
+	r.Cursor = p.eachOutput(func(i index) { yield(nat44_ei.Nat44EiOutputInterfaceDetails{SwIfIndex: i}) })
 	return core.OK
 }
 

@@ -15,6 +15,8 @@ package nat
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 
 	"go.fd.io/govpp/api"
@@ -143,6 +145,37 @@ func (b *box) removing(i *core.Interface) {
 		delete(b.interfaces, i.Index)
 		delete(b.outputs, i.Index)
 	}
+}
+
+// sided yields the interfaces with their sides, sorted by index.
+func (b *box) sided() iter.Seq2[index, sides] {
+	return func(yield func(index, sides) bool) {
+		for _, i := range slices.Sorted(maps.Keys(b.interfaces)) {
+			if !yield(index(i), b.interfaces[i]) {
+				return
+			}
+		}
+	}
+}
+
+// flags returns the sides as the flags of one of the plugins: each has a type of its own.
+func flags[F ~uint8](of sides, inside, outside F) (out F) {
+	if of.inside {
+		out |= inside
+	}
+	if of.outside {
+		out |= outside
+	}
+	return out
+}
+
+// eachOutput passes the interfaces with the output feature to yield, sorted by index. It returns
+// the cursor of the answer: the simulation never interrupts a list, so that is ~0.
+func (b *box) eachOutput(yield func(index)) (cursor uint32) {
+	for _, i := range slices.Sorted(maps.Keys(b.outputs)) {
+		yield(index(i))
+	}
+	return core.None
 }
 
 // setRange adds or removes addresses one by one. It stops at the first that is refused.
