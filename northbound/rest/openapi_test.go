@@ -61,7 +61,9 @@ func TestAnswersFitTheirSchema(t *testing.T) {
 			"/scheduler/stats": "", "/readiness": "", "/liveness": "", "/log/list": "", "/dump/linux/v2/interfaces": "", "/dump/linux/v2/routes": "",
 			"/scheduler/dump":    "/scheduler/dump?descriptor=interface",
 			"/scheduler/explain": "/scheduler/explain?key=" + routePrefix + "10.9.0.0/16/if9", "/scheduler/flag-stats": "/scheduler/flag-stats?flag=descriptor",
-			"/metrics/{model}": "/metrics/govppmux.stats", "/vpp/info": "", "/govppmux/stats": "", "/stats/configurator": "", "/stats/linux/interfaces": "",
+			"/scheduler/values": "/scheduler/values?why=1", "/scheduler/value": "/scheduler/value?key=" + ifPrefix + "if1", "/scheduler/transactions": "",
+			"/scheduler/operations": "/scheduler/operations?seq-num=1",
+			"/metrics/{model}":      "/metrics/govppmux.stats", "/vpp/info": "", "/govppmux/stats": "", "/stats/configurator": "", "/stats/linux/interfaces": "",
 		} {
 			if url == "" {
 				url = path

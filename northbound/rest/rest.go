@@ -22,6 +22,7 @@
 //	internal/jsonschema   the schema of a configuration document
 //	internal/auth         users, passwords and tokens
 //	internal/events       the stream of changes
+//	internal/pages        values and transactions in parts, for the agent's page
 //
 // The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
 // by default. On other addresses it is refused without users, unless the configuration
@@ -59,6 +60,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/events"
+	"github.com/keyplane/keyplane/northbound/rest/internal/pages"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -190,7 +192,7 @@ func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Que
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint.Endpoint {
-	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.configurationPaths(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
+	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.pages().Endpoints(), h.configurationPaths(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
@@ -232,6 +234,9 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/downstream-resync", endpoint.Write, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).By(http.MethodPost).Answers(wire.Record{}),
 	}
 }
+
+// pages returns the lists of values and transactions in parts.
+func (h *handler) pages() pages.Pages { return pages.Pages{Scheduler: h.sched, Short: h.short} }
 
 // configurationPaths returns the paths of the declared values as one document.
 func (h *handler) configurationPaths() []endpoint.Endpoint {

@@ -39,11 +39,13 @@ func ExampleKey() {
 		panic(err)
 	}
 	fmt.Print(explain.Key(s, "mount/home"))
+	fmt.Println("root:", explain.Roots(s, []string{"mount/home"}, 1)["mount/home"][0].Key)
 	stop()
 	fmt.Println(<-ended)
 	// Output:
 	// mount/home is PENDING
 	//   volume-exists: volume/v11, which nobody declares; the nearest that is declared: volume/v1
+	// root: volume/v11
 	// <nil>
 }
 

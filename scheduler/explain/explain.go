@@ -9,6 +9,7 @@ package explain
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -43,8 +44,46 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 }
 
 // Key explains the value under key. It includes running verbs of the value and its causes.
-func Key(s *scheduler.Scheduler, key string) Explanation {
-	x := explainer{
+func Key(s *scheduler.Scheduler, key string) Explanation { return newExplainer(s).explain(key) }
+
+// Roots returns for each of the keys the explanations without further causes: the leaves of its
+// tree, at most so many. A value without causes, such as one whose verb has failed, has none.
+// Unlike Key it does not search for similar keys, so it can explain many values at once.
+func Roots(s *scheduler.Scheduler, keys []string, most int) map[string][]Explanation {
+	x := newExplainer(s)
+	x.terse = true
+	out := map[string][]Explanation{}
+	for _, key := range keys {
+		clear(x.explained)
+		var leaves []Explanation
+		for leaf := range x.explain(key).leaves() {
+			if leaves = append(leaves, leaf); len(leaves) == most {
+				break
+			}
+		}
+		out[key] = leaves
+	}
+	return out
+}
+
+// leaves yields the explanations below e that have no causes.
+func (e Explanation) leaves() iter.Seq[Explanation] {
+	return func(yield func(Explanation) bool) { e.visit(yield) }
+}
+
+// visit calls yield for each leaf below e until it returns false.
+func (e Explanation) visit(yield func(Explanation) bool) bool {
+	for _, c := range e.Because {
+		if len(c.Because) == 0 && !yield(c) || !c.visit(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// newExplainer takes a snapshot of all statuses.
+func newExplainer(s *scheduler.Scheduler) *explainer {
+	x := &explainer{
 		running: func(key string) (inspect.Verb, bool) { return inspect.Running(s, key) },
 		byKey:   map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
 		path: map[string]bool{}, explained: map[string]bool{},
@@ -55,15 +94,16 @@ func Key(s *scheduler.Scheduler, key string) Explanation {
 			x.derives[d] = st
 		}
 	}
-	return x.explain(key)
+	return x
 }
 
-// explainer has a snapshot of all statuses. It belongs to one call of Key, so it needs no
-// lock.
+// explainer has a snapshot of all statuses. It belongs to one call of Key or Roots, so it needs
+// no lock.
 type explainer struct {
 	running func(key string) (inspect.Verb, bool)
 	byKey   map[string]*scheduler.Status
 	derives map[string]*scheduler.Status // by derived key: the base
+	terse   bool                         // without the nearest key, which costs a pass over all keys
 	// A key on the path again is a cycle; one that was explained elsewhere is not
 	// explained twice, so the tree is not larger than the graph.
 	path      map[string]bool // keys from the root to the present one
@@ -164,6 +204,9 @@ func (x *explainer) absent(key string) Explanation {
 		return Explanation{Key: key, Text: fmt.Sprintf("%s will come with %s", key, base.Key), Because: []Explanation{e}}
 	}
 	text := key + ", which nobody declares"
+	if x.terse {
+		return Explanation{Key: key, Text: text}
+	}
 	if near := x.nearest(key); near != "" {
 		text += "; the nearest that is declared: " + near
 	}

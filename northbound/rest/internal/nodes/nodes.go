@@ -90,7 +90,7 @@ func (n Nodes) node(key string, r *timeline.Revision, t time.Time) wire.Node {
 		Flags: flagsOf(r, a), MetadataFields: metadataFields(r.Meta), Targets: []wire.Target{},
 	}
 	for _, d := range a.Dependencies {
-		out.Targets = append(out.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: n.past.Satisfying(d, t)})
+		out.Targets = append(out.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: Expected(d), MatchingKeys: n.past.Satisfying(d, t)})
 	}
 	for _, key := range a.Derived {
 		part := scheduler.Dependency{Key: key}
@@ -99,9 +99,9 @@ func (n Nodes) node(key string, r *timeline.Revision, t time.Time) wire.Node {
 	return out
 }
 
-// expected returns a dependency as text: a key, or keys or prefixes of which any key is
+// Expected returns a dependency as text: a key, or keys or prefixes of which any key is
 // enough.
-func expected(d scheduler.Dependency) string {
+func Expected(d scheduler.Dependency) string {
 	if len(d.Keys) > 0 {
 		return strings.Join(d.Keys, " | ")
 	}

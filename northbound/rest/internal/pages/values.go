@@ -1,0 +1,257 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/nodes"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
+)
+
+const (
+	maxText     = 1 << 10 // of an error or a detail, in bytes
+	maxDetails  = 10      // of one value
+	maxRoots    = 3
+	maxRelated  = 200 // derived values, and dependents
+	maxMet      = 20  // values that satisfy one dependency
+	maxWords    = 16  // of a search
+	maxExplains = 200 // values of a page with why=1
+)
+
+// values answers a part of the values that fit.
+func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	offset, limit, err := part(q)
+	if err != nil {
+		return err
+	}
+	wanted, err := statesIn(q)
+	if err != nil {
+		return reply.BadRequest(err)
+	}
+	why, err := q.Boolean("why")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
+	if why && limit > maxExplains {
+		return reply.BadRequest(fmt.Errorf("argument limit=%d: expected at most %d with why=1", limit, maxExplains))
+	}
+	search, err := q.One("search")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
+	fits, err := matcher(p.Short(search))
+	if err != nil {
+		return reply.BadRequest(err)
+	}
+	out := wire.ValuePage{Offset: offset, States: map[string]int{}, Values: []wire.ListedValue{}}
+	var chosen []*scheduler.Status
+	counts := map[scheduler.State]int{}
+	for st := range p.Scheduler.All() {
+		if !fits(st.Key) {
+			continue
+		}
+		counts[st.State]++
+		if len(wanted) == 0 || slices.Contains(wanted, st.State) {
+			chosen = append(chosen, st)
+		}
+	}
+	for state, n := range counts {
+		out.States[state.String()] = n
+	}
+	slices.SortFunc(chosen, func(a, b *scheduler.Status) int { return strings.Compare(a.Key, b.Key) })
+	out.Total = len(chosen)
+	chosen = cut(chosen, offset, limit)
+	for _, st := range chosen {
+		out.Values = append(out.Values, listed(st))
+	}
+	if why {
+		p.addRoots(out.Values)
+	}
+	return reply.JSON(w, out)
+}
+
+// addRoots adds the last causes of the values that are not as declared.
+func (p Pages) addRoots(values []wire.ListedValue) {
+	var keys []string
+	for _, v := range values {
+		if v.State != scheduler.Configured.String() && v.State != scheduler.Obtained.String() {
+			keys = append(keys, v.Key)
+		}
+	}
+	roots := explain.Roots(p.Scheduler, keys, maxRoots)
+	for i := range values {
+		for _, e := range roots[values[i].Key] {
+			values[i].Roots = append(values[i].Roots, wire.Root{Key: e.Key, Text: printable.Cut(e.Text, maxText)})
+		}
+	}
+}
+
+// statesIn returns the states in the argument state; none: all.
+func statesIn(q endpoint.Query) (out []scheduler.State, err error) {
+	var names []string
+	for s := scheduler.Missing; s <= scheduler.Retrying; s++ {
+		names = append(names, s.String())
+	}
+	for _, name := range q.Values["state"] {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return nil, fmt.Errorf("argument state=%q: expected one of %s", name, strings.Join(names, ", "))
+		}
+		out = append(out, scheduler.Missing+scheduler.State(i))
+	}
+	return out, nil
+}
+
+// matcher returns a filter for keys that contain each word of a search, in any order and in
+// small or capital letters.
+func matcher(search string) (func(key string) bool, error) {
+	words := strings.Fields(strings.ToLower(search))
+	if len(words) > maxWords {
+		return nil, fmt.Errorf("argument search has %d words; expected at most %d", len(words), maxWords)
+	}
+	return func(key string) bool {
+		if len(words) == 0 {
+			return true
+		}
+		key = strings.ToLower(key)
+		for _, w := range words {
+			if !strings.Contains(key, w) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+// listed converts the state of a value.
+func listed(st *scheduler.Status) wire.ListedValue {
+	out := wire.ListedValue{
+		Key: st.Key, State: st.State.String(), Since: st.Since, Error: printable.Cut(reply.ErrorText(st.Err), maxText),
+		Descriptor: st.Descriptor, Base: st.Base,
+	}
+	for _, d := range st.Details[:min(len(st.Details), maxDetails)] {
+		out.Details = append(out.Details, printable.Cut(d, maxText))
+	}
+	if st.Last != scheduler.Verb(0) {
+		out.LastOperation = st.Last.String()
+	}
+	return out
+}
+
+// value answers one value. A key without a value is NONEXISTENT, and may have dependents that
+// wait for it.
+func (p Pages) value(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	key, err := q.Required("key", "the key of a value, such as config/linux/interfaces/v2/interface/veth1")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
+	key = p.Short(key)
+	out := wire.ValueDetails{
+		Value: wire.ListedValue{Key: key, State: scheduler.Nonexistent.String()},
+		Needs: []wire.Need{}, Derived: []wire.Neighbour{}, Dependents: []wire.Neighbour{},
+	}
+	if st, exists := p.Scheduler.Status(key); exists {
+		out.Value = listed(st)
+		out.Desired, out.Actual = wire.MessageOf(models.Redacted(st.Desired)), wire.MessageOf(models.Redacted(st.Actual))
+		out.Needs = p.needs(st)
+	}
+	derived := p.derived(key)
+	out.Dependents, out.MoreDependents = bounded(p.dependents(key, derived))
+	out.Derived, out.MoreDerived = bounded(derived)
+	return reply.JSON(w, out)
+}
+
+// bounded sorts neighbours by key, and returns the first ones and the number of the others.
+func bounded(all []wire.Neighbour) (first []wire.Neighbour, more int) {
+	slices.SortFunc(all, func(a, b wire.Neighbour) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Via, b.Via), cmp.Compare(a.Label, b.Label))
+	})
+	first = all[:min(len(all), maxRelated)]
+	return append([]wire.Neighbour{}, first...), len(all) - len(first)
+}
+
+// needs returns the dependencies of a value, with the values that satisfy them.
+func (p Pages) needs(st *scheduler.Status) []wire.Need {
+	deps := st.Dependencies()
+	met := make([][]wire.Neighbour, len(deps))
+	for other := range p.Scheduler.All() {
+		for i, d := range deps {
+			if other.Key == d.Key || d.Key == "" && d.MetBy(other.Key) {
+				met[i] = append(met[i], wire.Neighbour{Key: other.Key, State: other.State.String()})
+			}
+		}
+	}
+	out := []wire.Need{}
+	for i, d := range deps {
+		first, _ := bounded(met[i])
+		n := min(len(first), maxMet)
+		out = append(out, wire.Need{Label: d.Label, Expected: nodes.Expected(d), Met: first[:n], More: len(met[i]) - n})
+	}
+	return out
+}
+
+// derived returns the values that are derived from key, directly or indirectly.
+func (p Pages) derived(key string) (out []wire.Neighbour) {
+	bases := map[string][]*scheduler.Status{}
+	for st := range p.Scheduler.All() {
+		if st.Base != "" {
+			bases[st.Base] = append(bases[st.Base], st)
+		}
+	}
+	var add func(base string)
+	add = func(base string) {
+		for _, st := range bases[base] {
+			out = append(out, wire.Neighbour{Key: st.Key, State: st.State.String()})
+			add(st.Key)
+		}
+	}
+	add(key)
+	return out
+}
+
+// dependents returns the values with a dependency that key, or a value derived from it, can
+// satisfy.
+func (p Pages) dependents(key string, derived []wire.Neighbour) (out []wire.Neighbour) {
+	own := map[string]bool{key: true}
+	keys := []string{key}
+	for _, d := range derived {
+		own[d.Key], keys = true, append(keys, d.Key)
+	}
+	for st := range p.Scheduler.All() {
+		if own[st.Key] {
+			continue
+		}
+		for _, d := range st.Dependencies() {
+			by := d.Key
+			if by == "" {
+				by = first(keys, d.MetBy)
+			}
+			if by == "" || !own[by] {
+				continue
+			}
+			n := wire.Neighbour{Key: st.Key, State: st.State.String(), Label: d.Label}
+			if by != key {
+				n.Via = by
+			}
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// first returns the first key that is accepted; empty: none is.
+func first(keys []string, accepts func(string) bool) string {
+	if i := slices.IndexFunc(keys, accepts); i >= 0 {
+		return keys[i]
+	}
+	return ""
+}
