@@ -11,6 +11,9 @@ type claimEdge struct {
 	*Claim
 	dep Dep // the dependency of the edge
 	claimResult
+	// lostOfAll is the number of lost claims of the version. Only its first claim counts them,
+	// so that versions without claims need no memory for it.
+	lostOfAll int32
 }
 
 // A claimResult says which node holds a resource.
@@ -106,13 +109,16 @@ func (all *claimants) add(e *edge) {
 // losesAnother reports whether the version has lost another claim. It then gives up this
 // one, so that a value that cannot be applied keeps nothing from others.
 func (e *edge) losesAnother() bool {
-	for i := range e.v.edges {
-		if o := &e.v.edges[i]; o != e && o.isLost() {
-			return true
-		}
+	others := *e.v.lostClaims()
+	if e.claim.lost {
+		others--
 	}
-	return false
+	return others > 0
 }
+
+// lostClaims returns the number of lost claims of a version with claims, which has edges.
+// It is counted, because a search in all claims for each of them would be quadratic.
+func (v *version) lostClaims() *int32 { return &v.edges[len(v.Deps)].claim.lostOfAll }
 
 // winner returns the node that e loses to, or nil.
 func (all *claimants) winner(e *edge) *Node {
@@ -157,6 +163,22 @@ func (g *Graph) setResult(e *edge, all *claimants) {
 	g.touch(e.v.node)
 	g.push(e.v.node)
 	if is.lost != was.lost {
+		g.countLost(e)
+	}
+}
+
+// countLost counts a claim that was lost or won. It reopens the other claims of the version if
+// one of them now loses another one, or no longer does. With two other lost claims, none does.
+func (g *Graph) countLost(e *edge) {
+	n := e.v.lostClaims()
+	others := *n
+	if e.claim.lost {
+		*n++
+	} else {
+		*n--
+		others--
+	}
+	if others < 2 {
 		g.reopenClaims(e.v)
 	}
 }
@@ -247,9 +269,13 @@ func (v *version) rankAfter(had *version) claimRank {
 	if v == nil || had == nil || v.Claims == nil || had.Claims == nil {
 		return newcomer
 	}
+	if v.Claims == had.Claims { // as when a created value becomes actual
+		return fullHolder
+	}
 	held := 0
+	covers := coverage(*had.Claims)
 	for _, c := range *v.Claims {
-		if slices.ContainsFunc(*had.Claims, c.coveredBy) {
+		if covers(c) {
 			held++
 		}
 	}
@@ -264,6 +290,25 @@ func (v *version) rankAfter(had *version) claimRank {
 
 // coveredBy reports that a node which holds had also holds c.
 func (c Claim) coveredBy(had Claim) bool { return c.Of == had.Of && (c.Yields || !had.Yields) }
+
+// fewClaims is the number of claims up to which a search is faster than a map.
+const fewClaims = 8
+
+// coverage returns a function that reports whether one of the claims in had covers c. A value
+// may have thousands of claims, such as one for each of its NAT mappings.
+func coverage(had []Claim) func(c Claim) bool {
+	if len(had) <= fewClaims {
+		return func(c Claim) bool { return slices.ContainsFunc(had, c.coveredBy) }
+	}
+	firm := make(map[string]bool, len(had)) // by resource: held without yielding
+	for _, h := range had {
+		firm[h.Of] = firm[h.Of] || !h.Yields
+	}
+	return func(c Claim) bool {
+		isFirm, held := firm[c.Of]
+		return held && (c.Yields || isFirm)
+	}
+}
 
 // resetRank makes n a newcomer again.
 func (g *Graph) resetRank(n *Node) {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"unsafe"
@@ -99,5 +100,44 @@ func looked(n int) (count int) {
 func TestAnyOfCostFollowsTheChange(t *testing.T) {
 	if small, large := looked(500), looked(1000); large > 3*small {
 		t.Errorf("twice as many values, matched %d times and not %d", large, small)
+	}
+}
+
+// TestManyClaims has one value with 50,000 claims get and keep all of them, another one lose all,
+// and take them over when the first is gone. With a search in all claims for each claim, this
+// takes minutes.
+func TestManyClaims(t *testing.T) {
+	g := New()
+	run := func() {
+		for op, ok := g.Next(); ok; op, ok = g.Next() {
+			g.Done(op, nil, nil)
+		}
+		for range g.Touched() {
+		}
+	}
+	claiming := func(key, data string) *Value {
+		v := value(key, data)
+		v.Claims = &[]Claim{}
+		for i := range 50_000 {
+			*v.Claims = append(*v.Claims, Claim{Of: fmt.Sprint("claim on ", i), Label: "free", Conflict: func(string) error { return errors.New("taken") }})
+		}
+		return v
+	}
+	g.Want(claiming("a", "x"))
+	g.Want(claiming("b", "x"))
+	run()
+	a, b := g.Node("a"), g.Node("b")
+	if a.Actual() == nil || b.Actual() != nil || !b.LosesClaim() {
+		t.Fatalf("a exists: %v; b exists: %v and loses: %v", a.Actual() != nil, b.Actual() != nil, b.LosesClaim())
+	}
+	g.Want(claiming("a", "y")) // the claims are equal, but another list
+	run()
+	if a.claimRank != fullHolder {
+		t.Errorf("a has rank %d, want %d", a.claimRank, fullHolder)
+	}
+	g.Unwant("a")
+	run()
+	if b.Actual() == nil || b.LosesClaim() {
+		t.Errorf("b exists: %v and loses: %v", b.Actual() != nil, b.LosesClaim())
 	}
 }
