@@ -1,12 +1,15 @@
 package nat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -58,29 +61,31 @@ func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
 
 // dnatDependencies requires the interfaces, VRFs and pools that mappings name.
 func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
-	// Sets, since the scheduler requires unique labels and many mappings share a VRF or an
-	// interface.
-	links, vrfs, pools := map[string]bool{}, map[uint32]bool{}, map[netip.Addr]bool{}
+	var links []string
+	var vrfs []uint32
+	var pools []netip.Addr
 	for _, m := range mappingsOf(v) {
 		if m.link != "" {
-			links[m.link] = true
+			links = append(links, m.link)
 		}
 		if m.pool.IsValid() {
-			pools[m.pool] = true
+			pools = append(pools, m.pool)
 		}
-		vrfs[m.vrf], vrfs[m.local.vrf] = true, true
+		vrfs = append(vrfs, m.vrf, m.local.vrf)
 		for _, l := range m.locals() {
-			vrfs[l.vrf] = true
+			vrfs = append(vrfs, l.vrf)
 		}
 	}
 	out := []scheduler.Dependency{enabledFor(true)}
-	for _, name := range slices.Sorted(maps.Keys(links)) {
+	// The scheduler requires unique labels, and many mappings share a VRF or an interface.
+	for _, name := range unique(links, strings.Compare) {
 		out = append(out, scheduler.Dependency{Label: "interface-exists-" + name, Key: keys.InterfaceKey(name)})
 	}
-	for _, id := range slices.Sorted(maps.Keys(vrfs)) {
-		out = append(out, vrfExists(fmt.Sprint("vrf-table-exists-", id), id)...)
+	for _, id := range unique(vrfs, cmp.Compare) {
+		out = append(out, vrfExists("vrf-table-exists-"+strconv.FormatUint(uint64(id), 10), id)...)
 	}
-	for _, pool := range slices.SortedFunc(maps.Keys(pools), netip.Addr.Compare) {
+	pools = unique(pools, netip.Addr.Compare)
+	for _, pool := range pools {
 		label := "reference-to-twiceNATPoolIP"
 		if len(pools) > 1 {
 			label += "-" + pool.String()
@@ -93,22 +98,29 @@ func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
 	return out
 }
 
+// unique sorts a list and leaves each element once. It reuses the memory of the list.
+func unique[T comparable](all []T, compare func(a, b T) int) []T {
+	slices.SortFunc(all, compare)
+	return slices.Compact(all)
+}
+
 // dnatClaims claims the external sides: VPP has one mapping of each. An identity mapping of
 // several VRFs has one tag, so all of them belong to one value. Without the claim, the second
 // value would fail with VALUE_EXIST, which does not name the first.
-func dnatClaims(_ string, v *nat.DNat44) (out []scheduler.Claim) {
-	seen := map[place]bool{}
-	for i, m := range mappingsOf(v) {
-		if seen[m.place] {
-			continue
+func dnatClaims(_ string, v *nat.DNat44) []scheduler.Claim {
+	all := mappingsOf(v)
+	out := make([]scheduler.Claim, 0, len(all))
+	seen := map[place]bool{} // of identity mappings, which may have several VRFs
+	for i, m := range all {
+		if m.identity {
+			if seen[m.place] {
+				continue
+			}
+			seen[m.place] = true
 		}
-		seen[m.place] = true
-		field := fmt.Sprintf("st_mappings[%d]", i)
-		if n := i - len(v.GetStMappings()); n >= 0 {
-			field = fmt.Sprintf("id_mappings[%d]", n)
-		}
+		text := m.place.String()
 		out = append(out, scheduler.Claim{
-			Resource: "vpp-nat44-external/" + m.place.String(), Field: field, Value: m.place.String(),
+			Resource: "vpp-nat44-external/" + text, Field: pathIn(v, i).String(), Value: text,
 			Want: "an external address, port and protocol that no other value maps",
 		})
 	}
@@ -125,7 +137,7 @@ func (p place) String() string {
 		return at
 	}
 	protocol, _ := protocolOf(p.protocol)
-	return fmt.Sprintf("%s:%d %s", at, p.port, protocol)
+	return at + ":" + strconv.Itoa(int(p.port)) + " " + protocol.String()
 }
 
 // createDNATs makes the mappings of several values with one batch. VPP refuses a mapping whose

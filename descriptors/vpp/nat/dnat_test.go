@@ -91,7 +91,7 @@ func TestDNATConforms(t *testing.T) {
 			{Name: "a long label", Value: dnat(t, strings.Repeat("x", 50), balanced+pooled), Fields: []string{"label"}},
 			invalid("nothing", `st_mappings: {} id_mappings: {}`, st+"external_ip", st+"local_ips", "id_mappings[0].ip_address"),
 			invalid("numbers", `st_mappings: { external_ip: "x" external_port: 65536 protocol: 9 twice_nat: 9 local_ips: { local_ip: "fd00::1" local_port: 65536 vrf_id: 4294967295 } }`,
-				st+"external_ip", st+"external_port", st+"protocol", st+"twice_nat", st+"local_ips[0].local_ip", st+"local_ips[0].local_port", st+"local_ips[0].vrf_id", st+"local_ips"),
+				st+"external_ip", st+"external_port", st+"protocol", st+"twice_nat", st+"local_ips[0].local_ip", st+"local_ips[0].local_port", st+"local_ips[0].vrf_id"),
 			invalid("all ports", `st_mappings: { external_ip: "10.0.0.1" twice_nat: SELF local_ips: { local_ip: "10.0.0.2" } local_ips: { local_ip: "10.0.0.3" } }`,
 				st+"external_port", st+"twice_nat"),
 			invalid("local port", `st_mappings: { external_ip: "10.0.0.1" external_port: 1 local_ips: { local_ip: "10.0.0.2" } }`, st+"local_ips[0].local_port"),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 )
@@ -20,6 +21,7 @@ const (
 func validateDNAT(_ string, v *nat.DNat44) error {
 	var f faults
 	all := f.mappings(v)
+	f.unique(v, all)
 	label := v.GetLabel()
 	longest := len(label)
 	for _, m := range all {
@@ -37,22 +39,67 @@ func validateDNAT(_ string, v *nat.DNat44) error {
 	return f.Err()
 }
 
-// mappings converts the mappings of a value. Faults name the field by its path. The result is
-// complete only if there are no faults.
-func (f *faults) mappings(v *nat.DNat44) (out []mapping) {
-	// VPP adds a VRF to an identity mapping of the same place, and refuses any other second
-	// mapping.
+// A path is the place of a mapping in its value, or that of a local side in its mapping. Its
+// text is made only for errors: values are converted several times, and each of their fields
+// would need a text each time.
+type path struct {
+	identity bool
+	mapping  int
+	local    int // -1: the mapping
+}
+
+// String returns "st_mappings[0]" or "st_mappings[0].local_ips[1]".
+func (p path) String() string {
+	out := "st_mappings["
+	if p.identity {
+		out = "id_mappings["
+	}
+	out += strconv.Itoa(p.mapping) + "]"
+	if p.local >= 0 {
+		out += ".local_ips[" + strconv.Itoa(p.local) + "]"
+	}
+	return out
+}
+
+// field returns the path of a field.
+func (p path) field(name string) string { return p.String() + "." + name }
+
+// pathIn returns the path of mapping i of a value, in the order of faults.mappings.
+func pathIn(v *nat.DNat44, i int) path {
+	if n := i - len(v.GetStMappings()); n >= 0 {
+		return path{identity: true, mapping: n, local: -1}
+	}
+	return path{mapping: i, local: -1}
+}
+
+// mappings converts the mappings of a value, static ones first. The result has one mapping for
+// each in the value; it is complete only if there are no faults.
+func (f *faults) mappings(v *nat.DNat44) []mapping {
+	out := make([]mapping, 0, len(v.GetStMappings())+len(v.GetIdMappings()))
+	for i, s := range v.GetStMappings() {
+		out = append(out, f.static(path{mapping: i, local: -1}, s))
+	}
+	for i, d := range v.GetIdMappings() {
+		p := path{identity: true, mapping: i, local: -1}
+		at := f.external(p, "interface", d.GetInterface(), "ip_address", d.GetIpAddress())
+		at.port = f.port(p, "port", d.GetPort())
+		out = append(out, mapping{place: f.ofProtocol(p, at, d.GetProtocol()), identity: true, vrf: f.vrf(p, d.GetVrfId())})
+	}
+	return out
+}
+
+// unique checks that each place has one mapping. VPP adds a VRF to an identity mapping of the
+// same place, and refuses any other second mapping.
+func (f *faults) unique(v *nat.DNat44, all []mapping) {
+	if len(all) < 2 { // as most values
+		return
+	}
 	type key struct {
 		place
 		vrf uint32 // an identity mapping may have several
 	}
-	static, identity, inVRF := map[place]string{}, map[place]string{}, map[key]string{}
-	alone := len(v.GetStMappings())+len(v.GetIdMappings()) == 1
-	add := func(field string, m mapping) {
-		if alone { // as most values; this is called several times for each
-			out = append(out, m)
-			return
-		}
+	static, identity, inVRF := make(map[place]int, len(all)), map[place]int{}, map[key]int{}
+	for i, m := range all {
 		first, twice := static[m.place]
 		if m.identity && !twice {
 			first, twice = inVRF[key{m.place, m.vrf}]
@@ -60,112 +107,126 @@ func (f *faults) mappings(v *nat.DNat44) (out []mapping) {
 			first, twice = identity[m.place]
 		}
 		if twice && (m.link != "" || m.addr.IsValid()) {
-			f.Add(field, nil, "each external address, port and protocol once; %s has them already", first)
+			f.Add(pathIn(v, i).String(), nil, "each external address, port and protocol once; %s has them already", pathIn(v, first))
 		}
 		if m.identity {
-			identity[m.place], inVRF[key{m.place, m.vrf}] = field, field
+			identity[m.place], inVRF[key{m.place, m.vrf}] = i, i
 		} else {
-			static[m.place] = field
+			static[m.place] = i
 		}
-		out = append(out, m)
 	}
-	for i, s := range v.GetStMappings() {
-		field := fmt.Sprintf("st_mappings[%d]", i)
-		add(field, f.static(field+".", s))
-	}
-	for i, d := range v.GetIdMappings() {
-		field := fmt.Sprintf("id_mappings[%d]", i)
-		add(field, mapping{
-			place:    f.place(field+".", "interface", d.GetInterface(), "ip_address", d.GetIpAddress(), "port", d.GetPort(), d.GetProtocol()),
-			identity: true, vrf: f.vrf(field+".vrf_id", d.GetVrfId()),
-		})
-	}
-	return out
 }
 
-// place converts an external side. An interface wins over an address. The protocol stays
-// noProtocol if the port is 0: VPP then translates every protocol, and two such mappings that
-// differ only in the protocol would be the same place.
-func (f *faults) place(field, linkField, link, addrField, addr, portField string, port uint32, protocol nat.DNat44_Protocol) place {
-	out := place{link: link, port: f.port(field+portField, port)}
-	if link == "" {
-		if addr == "" {
-			f.Add(field+addrField, "", "an IPv4 address, or %s", linkField)
-		} else {
-			out.addr = f.ipv4(field+addrField, addr)
-		}
+// external converts the address of an external side. An interface wins over an address.
+func (f *faults) external(p path, linkField, link, addrField, addr string) place {
+	switch {
+	case link != "":
+		return place{link: link}
+	case addr == "":
+		f.Add(p.field(addrField), "", "an IPv4 address, or %s", linkField)
+		return place{}
 	}
-	number, known := protocolNumbers[protocol]
+	return place{addr: f.address(p, addrField, addr)}
+}
+
+// ofProtocol adds the protocol to an external side. It stays noProtocol if the port is 0: VPP
+// then translates every protocol, and two such mappings that differ only in the protocol would
+// be the same place.
+func (f *faults) ofProtocol(p path, at place, protocol nat.DNat44_Protocol) place {
+	number, known := numberOf(protocol)
 	if !known {
-		f.Add(field+"protocol", int32(protocol), "TCP, UDP or ICMP")
+		f.Add(p.field("protocol"), int32(protocol), "TCP, UDP or ICMP")
 	}
-	if out.port != 0 {
-		out.protocol = number
+	if at.port != 0 {
+		at.protocol = number
 	}
-	return out
+	return at
+}
+
+// address reads an IPv4 address. An invalid one is a fault, and gives the zero Addr.
+func (f *faults) address(p path, field, text string) netip.Addr {
+	a, err := netip.ParseAddr(text)
+	if err != nil || !a.Is4() {
+		return f.ipv4(p.field(field), text)
+	}
+	return a
 }
 
 // port checks a port.
-func (f *faults) port(field string, n uint32) uint16 {
-	f.atMost(field, n, maxPort)
+func (f *faults) port(p path, field string, n uint32) uint16 {
+	if n > maxPort {
+		f.atMost(p.field(field), n, maxPort)
+	}
 	return uint16(n)
 }
 
 // vrf checks the number of a VRF. VPP takes the largest number for any VRF, which a mapping
 // cannot have.
-func (f *faults) vrf(field string, id uint32) uint32 {
+func (f *faults) vrf(p path, id uint32) uint32 {
 	if id == anyVRF {
-		f.Add(field, id, "a number below 4294967295")
+		f.Add(p.field("vrf_id"), id, "a number below 4294967295")
 	}
 	return id
 }
 
 // static converts a static mapping. An invalid field leaves its zero value in the result.
-func (f *faults) static(field string, s *nat.DNat44_StaticMapping) mapping {
-	m := mapping{
-		place: f.place(field, "external_interface", s.GetExternalInterface(), "external_ip", s.GetExternalIp(), "external_port", s.GetExternalPort(), s.GetProtocol()),
-		twice: s.GetTwiceNat(),
-	}
-	locals := f.locals(field, s)
-	switch len(locals) {
+func (f *faults) static(p path, s *nat.DNat44_StaticMapping) mapping {
+	at := f.external(p, "external_interface", s.GetExternalInterface(), "external_ip", s.GetExternalIp())
+	at.port = f.port(p, "external_port", s.GetExternalPort())
+	m := mapping{place: f.ofProtocol(p, at, s.GetProtocol()), twice: s.GetTwiceNat()}
+	switch n := len(s.GetLocalIps()); n {
 	case 0:
-		f.Add(field+"local_ips", nil, "at least one")
-	case 1:
-		m.local = locals[0]
+		f.Add(p.field("local_ips"), nil, "at least one")
+	case 1: // as most mappings
+		m.local = f.local(path{mapping: p.mapping}, s, s.GetLocalIps()[0])
 	default:
-		m.balanced, m.affinity = encode(locals), s.GetSessionAffinity()
+		m.balanced, m.affinity = encode(f.locals(p, s)), s.GetSessionAffinity()
 		if s.GetExternalInterface() != "" {
-			f.Add(field+"external_interface", s.GetExternalInterface(), "no interface but external_ip: VPP balances by address only")
+			f.Add(p.field("external_interface"), s.GetExternalInterface(), "no interface but external_ip: VPP balances by address only")
 		}
 		if s.GetExternalPort() == 0 {
-			f.Add(field+"external_port", 0, "1 to %d: VPP balances ports only", maxPort)
+			f.Add(p.field("external_port"), 0, "1 to %d: VPP balances ports only", maxPort)
 		}
 	}
-	f.twice(field, s, len(locals), &m)
+	f.twice(p, s, &m)
 	return m
 }
 
 // twice checks twice-NAT. It sets the pool address only in a combination that this package can
 // send.
-func (f *faults) twice(field string, s *nat.DNat44_StaticMapping, locals int, m *mapping) {
+func (f *faults) twice(p path, s *nat.DNat44_StaticMapping, m *mapping) {
+	mode := s.GetTwiceNat()
 	switch {
-	case nat.DNat44_StaticMapping_TwiceNatMode_name[int32(s.GetTwiceNat())] == "":
-		f.Add(field+"twice_nat", int32(s.GetTwiceNat()), "DISABLED, ENABLED or SELF")
-	case s.GetTwiceNat() != nat.DNat44_StaticMapping_DISABLED && s.GetExternalPort() == 0:
-		f.Add(field+"twice_nat", s.GetTwiceNat().String(), "DISABLED: external_port is 0, and VPP has no twice-NAT of all ports")
+	case mode == nat.DNat44_StaticMapping_DISABLED:
+	case nat.DNat44_StaticMapping_TwiceNatMode_name[int32(mode)] == "":
+		f.Add(p.field("twice_nat"), int32(mode), "DISABLED, ENABLED or SELF")
+	case s.GetExternalPort() == 0:
+		f.Add(p.field("twice_nat"), mode.String(), "DISABLED: external_port is 0, and VPP has no twice-NAT of all ports")
 	}
 	switch {
 	case s.GetTwiceNatPoolIp() == "":
-	case s.GetTwiceNat() != nat.DNat44_StaticMapping_ENABLED || locals > 1:
-		f.Add(field+"twice_nat_pool_ip", s.GetTwiceNatPoolIp(), "no address: it needs twice_nat ENABLED and one of local_ips")
+	case mode != nat.DNat44_StaticMapping_ENABLED || len(s.GetLocalIps()) > 1:
+		f.Add(p.field("twice_nat_pool_ip"), s.GetTwiceNatPoolIp(), "no address: it needs twice_nat ENABLED and one of local_ips")
 	default:
-		m.pool = f.ipv4(field+"twice_nat_pool_ip", s.GetTwiceNatPoolIp())
+		m.pool = f.address(p, "twice_nat_pool_ip", s.GetTwiceNatPoolIp())
 	}
 }
 
-// locals converts the local sides. If all probabilities are 0, they are equal: VPP dies of a sum
-// of 0 at the first packet.
-func (f *faults) locals(field string, s *nat.DNat44_StaticMapping) (out []local) {
+// local converts one local side, without its probability.
+func (f *faults) local(p path, s *nat.DNat44_StaticMapping, l *nat.DNat44_StaticMapping_LocalIP) local {
+	one := local{addr: f.address(p, "local_ip", l.GetLocalIp()), vrf: f.vrf(p, l.GetVrfId())}
+	port := f.port(p, "local_port", l.GetLocalPort())
+	if s.GetExternalPort() != 0 {
+		if one.port = port; l.GetLocalPort() == 0 {
+			f.Add(p.field("local_port"), 0, "1 to %d, as external_port is not 0", maxPort)
+		}
+	}
+	return one
+}
+
+// locals converts several local sides. If all probabilities are 0, they are equal: VPP dies of a
+// sum of 0 at the first packet. An invalid side is left out.
+func (f *faults) locals(p path, s *nat.DNat44_StaticMapping) (out []local) {
 	all := s.GetLocalIps()
 	var sum uint32
 	for _, l := range all {
@@ -173,11 +234,11 @@ func (f *faults) locals(field string, s *nat.DNat44_StaticMapping) (out []local)
 		sum += min(l.GetProbability(), maxProbability+1)
 	}
 	equal := uint32(0)
-	if sum == 0 && len(all) > 1 {
+	if sum == 0 {
 		equal, sum = 1, uint32(len(all))
 	}
-	if sum > maxProbability && len(all) > 1 {
-		f.Add(field+"local_ips", fmt.Sprint("probabilities of ", sum), "a sum of at most %d", maxProbability)
+	if sum > maxProbability {
+		f.Add(p.field("local_ips"), fmt.Sprint("probabilities of ", sum), "a sum of at most %d", maxProbability)
 	}
 	type key struct {
 		addr netip.Addr
@@ -186,27 +247,18 @@ func (f *faults) locals(field string, s *nat.DNat44_StaticMapping) (out []local)
 	}
 	seen := map[key]int{}
 	for i, l := range all {
-		field := fmt.Sprintf("%slocal_ips[%d]", field, i)
-		one := local{addr: f.ipv4(field+".local_ip", l.GetLocalIp()), vrf: f.vrf(field+".vrf_id", l.GetVrfId())}
-		port := f.port(field+".local_port", l.GetLocalPort())
-		if s.GetExternalPort() != 0 {
-			if one.port = port; l.GetLocalPort() == 0 {
-				f.Add(field+".local_port", 0, "1 to %d, as external_port is not 0", maxPort)
-			}
+		p := path{mapping: p.mapping, local: i}
+		one := f.local(p, s, l)
+		one.probability = uint8(cmp.Or(l.GetProbability(), equal))
+		if !one.addr.IsValid() {
+			continue
 		}
-		if len(all) > 1 {
-			one.probability = uint8(cmp.Or(l.GetProbability(), equal))
+		k := key{one.addr, one.port, one.vrf}
+		if first, twice := seen[k]; twice {
+			f.Add(p.String(), nil, "each local address, port and VRF once; local_ips[%d] has them already", first)
 		}
-		if len(all) > 1 {
-			k := key{one.addr, one.port, one.vrf}
-			if first, twice := seen[k]; twice && one.addr.IsValid() {
-				f.Add(field, nil, "each local address, port and VRF once; local_ips[%d] has them already", first)
-			}
-			seen[k] = i
-		}
-		if one.addr.IsValid() {
-			out = append(out, one)
-		}
+		seen[k] = i
+		out = append(out, one)
 	}
 	return out
 }

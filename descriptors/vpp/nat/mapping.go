@@ -13,15 +13,24 @@ import (
 // noProtocol is the protocol of a mapping of all ports.
 const noProtocol = 0
 
-// protocolNumbers are those of the IANA, by the model's numbers. The model has only these
-// three.
-var protocolNumbers = map[nat.DNat44_Protocol]uint8{nat.DNat44_TCP: 6, nat.DNat44_UDP: 17, nat.DNat44_ICMP: 1}
+// numberOf returns the number of the IANA for one of the model. The model has only these three.
+func numberOf(protocol nat.DNat44_Protocol) (number uint8, known bool) {
+	switch protocol {
+	case nat.DNat44_TCP:
+		return 6, true
+	case nat.DNat44_UDP:
+		return 17, true
+	case nat.DNat44_ICMP:
+		return 1, true
+	}
+	return noProtocol, false
+}
 
 // protocolOf returns the model's number of a protocol. VPP may have mappings of others, which no
 // value can declare.
 func protocolOf(number uint8) (nat.DNat44_Protocol, bool) {
-	for protocol, n := range protocolNumbers {
-		if n == number {
+	for _, protocol := range []nat.DNat44_Protocol{nat.DNat44_TCP, nat.DNat44_UDP, nat.DNat44_ICMP} {
+		if n, _ := numberOf(protocol); n == number {
 			return protocol, true
 		}
 	}
@@ -88,7 +97,7 @@ func (m mapping) locals() (out []local) {
 	return out
 }
 
-// mappingsOf returns the mappings of a valid value, and nil of another one.
+// mappingsOf returns the mappings of a value, and nil if one of their fields is invalid.
 func mappingsOf(v *nat.DNat44) []mapping {
 	var f faults
 	out := f.mappings(v)
