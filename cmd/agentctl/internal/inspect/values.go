@@ -73,7 +73,7 @@ func valuesTable(out io.Writer, known session.Catalogue, statuses []wire.BaseVal
 
 // valueRow adds one value. The state OBTAINED is printed in lower case: nothing declared the
 // value, so it is no result.
-func valueRow(t show.Table, known session.Catalogue, st wire.ValueStatus, from map[string]string) {
+func valueRow(t *show.Table, known session.Catalogue, st wire.ValueStatus, from map[string]string) {
 	model, name := known.ModelAndName(st.Key)
 	state := st.State
 	if state == "OBTAINED" {

@@ -2,44 +2,115 @@ package show
 
 import (
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 )
+
+// gap is the space between two columns.
+const gap = 2
 
 // A Table prints rows in aligned columns. It is buffered: nothing is printed before End.
 // Cells are made printable and one line each.
+//
+// On a terminal the lines fit its width: the widest cells are shortened in their middle,
+// because names and keys differ at their ends. Other output, which programs read, is complete.
 type Table struct {
-	*tabwriter.Writer
-	// The aligned text. It is kept until End, which removes the padding after the last column.
-	text *strings.Builder
 	out  io.Writer
+	rows [][]string // the first one is the header
+	most int        // width of a line in columns of a terminal; 0: no limit
 }
 
 // NewTable returns a table with a header.
-func NewTable(out io.Writer, columns ...string) Table {
-	text := new(strings.Builder)
-	t := Table{tabwriter.NewWriter(text, 0, 8, 2, ' ', 0), text, out}
+func NewTable(out io.Writer, columns ...string) *Table {
+	t := &Table{out: out}
+	if IsTerminal(out) {
+		columns, _ := Size(out)
+		t.most = max(columns, usualWidth) // in less, no cell would be legible
+	}
 	t.Row(columns...)
 	return t
 }
 
-// Row adds one line. It modifies cells.
-func (t Table) Row(cells ...string) {
+// Row adds one line. Rows may have fewer cells than the header.
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
 	for i, c := range cells {
-		cells[i] = Line(c)
+		row[i] = Line(c)
 	}
-	_, _ = io.WriteString(t, strings.Join(cells, "\t")+"\n") // a strings.Builder never fails
+	t.rows = append(t.rows, row)
 }
 
 // End prints the table without trailing spaces.
-func (t Table) End() error {
-	if err := t.Flush(); err != nil {
-		return err
+func (t *Table) End() error {
+	widths := fitted(widthsOf(t.rows), t.most)
+	var b strings.Builder
+	for _, row := range t.rows {
+		b.WriteString(lineOf(row, widths))
 	}
-	for line := range strings.Lines(t.text.String()) {
-		if _, err := io.WriteString(t.out, strings.TrimRight(line, " \n")+"\n"); err != nil {
-			return err
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+// widthsOf returns the width of each column: that of its widest cell.
+func widthsOf(rows [][]string) (out []int) {
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(out) {
+				out = append(out, 0)
+			}
+			out[i] = max(out[i], Width(cell))
 		}
 	}
-	return nil
+	return out
+}
+
+// fitted reduces the widest columns until all columns and the gaps between them fit most.
+// If even columns of one character do not fit, lines are longer. Without a limit, 0, the
+// widths stay.
+func fitted(widths []int, most int) []int {
+	room := most - gap*(len(widths)-1)
+	if most == 0 || len(widths) == 0 || sum(widths) <= room {
+		return widths
+	}
+	// The largest limit of a column with which all of them fit.
+	limit := 1
+	for limit < slices.Max(widths) && sum(limited(widths, limit+1)) <= room {
+		limit++
+	}
+	out := limited(widths, limit)
+	// The columns at the limit share the rest of the line.
+	for i, rest := 0, room-sum(out); i < len(out) && rest > 0; i++ {
+		if out[i] < widths[i] {
+			out[i]++
+			rest--
+		}
+	}
+	return out
+}
+
+// limited returns the widths, none of them above limit.
+func limited(widths []int, limit int) []int {
+	out := make([]int, len(widths))
+	for i, w := range widths {
+		out[i] = min(w, limit)
+	}
+	return out
+}
+
+// sum returns the sum of widths.
+func sum(widths []int) (n int) {
+	for _, w := range widths {
+		n += w
+	}
+	return n
+}
+
+// lineOf returns a row with cells that are shortened and padded to their widths.
+func lineOf(row []string, widths []int) string {
+	var b strings.Builder
+	for i, cell := range row {
+		cell = Shorten(cell, widths[i])
+		b.WriteString(cell + strings.Repeat(" ", widths[i]-Width(cell)+gap))
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
 }
