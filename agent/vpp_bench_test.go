@@ -100,7 +100,7 @@ func bareCold(b *testing.B, client *clientv3.Client, socket string) (took [3]tim
 	var loops []*interfaces.Interface
 	var routes []*l3.Route
 	for _, kv := range answer.Kvs {
-		if strings.HasPrefix(string(kv.Key), benchRoot+keys.Interfaces) {
+		if strings.HasPrefix(string(kv.Key), benchRoot+keys.Interface("").Key()) {
 			loops = append(loops, parsedAs(b, new(interfaces.Interface), kv.Value))
 		} else {
 			routes = append(routes, parsedAs(b, new(l3.Route), kv.Value))

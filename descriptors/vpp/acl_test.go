@@ -43,7 +43,7 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
 		a.expectState(key, configured)
 	}
-	a.awaitState(keys.LinkState("loop1", true), scheduler.Obtained)
+	a.awaitState(keys.Interface("loop1").LinkState(true), scheduler.Obtained)
 	a.resyncsInSync(vpp)
 
 	// A change of rules alone touches no interface.
@@ -61,7 +61,7 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		t.Error(err)
 	}
-	a.awaitState(keys.LinkState("loop1", true), scheduler.Obtained)
+	a.awaitState(keys.Interface("loop1").LinkState(true), scheduler.Obtained)
 	a.resyncsInSync(vpp)
 	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
 		a.expectState(key, configured)

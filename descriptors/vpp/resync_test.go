@@ -154,7 +154,7 @@ func resyncKeepsVRFsOfWaitingAddresses(t *testing.T, vpp *simulated.VPP) {
 	for range 2 {
 		for name, vrfs := range expected {
 			var stand []string
-			for _, st := range a.sched.Statuses(keys.VRFs(name)) {
+			for _, st := range a.sched.Statuses(keys.Interface(name).VRFs()) {
 				if st.State == scheduler.Configured {
 					stand = append(stand, st.Key)
 				}

@@ -123,12 +123,12 @@ func (h *handler) descriptor() scheduler.Descriptor[*abf.ABF, struct{}] {
 func (h *handler) interfaceDescriptor() scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}] {
 	return scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}]{
 		Name:   InterfaceName,
-		Prefix: keys.ABFParts,
-		Match:  func(key string) bool { _, _, ok := keys.ParseABFInterface(key); return ok },
+		Prefix: string(keys.ABFMembers),
+		Match:  func(key string) bool { _, _, ok := keys.ABFMembers.Parse(key); return ok },
 
 		Dependencies: func(key string, _ *abf.ABF_AttachedInterface) []scheduler.Dependency {
-			_, name, _ := keys.ParseABFInterface(key)
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
+			_, name, _ := keys.ABFMembers.Parse(key)
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(name).Key()}}
 		},
 
 		Create: func(ctx context.Context, key string, v *abf.ABF_AttachedInterface) (struct{}, error) {
@@ -261,7 +261,7 @@ func dependencies(_ string, v *abf.ABF) []scheduler.Dependency {
 // derived returns the attachments.
 func derived(_ string, v *abf.ABF) (out []scheduler.KeyValue) {
 	for _, a := range v.GetAttachedInterfaces() {
-		out = append(out, scheduler.KeyValue{Key: keys.ABFInterface(v.GetIndex(), a.GetInputInterface()), Value: a})
+		out = append(out, scheduler.KeyValue{Key: keys.ABFMembers.Key(v.GetIndex(), a.GetInputInterface()), Value: a})
 	}
 	return out
 }
@@ -396,7 +396,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *abf.ABF, _ struct{}) 
 
 // attach attaches a policy to an interface (VPP abf_itf_attach_add_del).
 func (h *handler) attach(ctx context.Context, key string, v *abf.ABF_AttachedInterface) error {
-	policy, name, _ := keys.ParseABFInterface(key)
+	policy, name, _ := keys.ABFMembers.Parse(key)
 	link, ok := h.Interfaces.Get(name)
 	if !ok {
 		return fmt.Errorf("interface %s: %w", name, ErrNotFound)
@@ -410,7 +410,7 @@ func (h *handler) attach(ctx context.Context, key string, v *abf.ABF_AttachedInt
 
 // detach ends an attachment. If the interface is gone, VPP keeps the attachment for its index.
 func (h *handler) detach(ctx context.Context, key string, v *abf.ABF_AttachedInterface, _ struct{}) error {
-	policy, name, _ := keys.ParseABFInterface(key)
+	policy, name, _ := keys.ABFMembers.Parse(key)
 	index, known := h.Interfaces.Last(name)
 	if link, ok := h.Interfaces.Get(name); ok {
 		index, known = link.Index, true

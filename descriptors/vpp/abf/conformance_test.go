@@ -91,7 +91,7 @@ func TestPolicyConforms(t *testing.T) {
 func TestInterfaceConforms(t *testing.T) {
 	part := func(name, more string) scheduler.Desired[*abf.ABF_AttachedInterface] {
 		return scheduler.Desired[*abf.ABF_AttachedInterface]{
-			Key: keys.ABFInterface(1, name), Value: testkit.Parse[*abf.ABF_AttachedInterface](t, `input_interface: "`+name+`" `+more),
+			Key: keys.ABFMembers.Key(1, name), Value: testkit.Parse[*abf.ABF_AttachedInterface](t, `input_interface: "`+name+`" `+more),
 		}
 	}
 	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}] {

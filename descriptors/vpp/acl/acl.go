@@ -143,7 +143,7 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
 			at, _ := keys.ParseACLInterface(key)
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(at.Interface)}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(at.Interface).Key()}}
 		},
 
 		Create: h.attach,

@@ -98,7 +98,7 @@ func (h *handler) readLinkLocal(ctx context.Context, f *kinds.Found) error {
 // address.
 func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
 	a, _ := keys.ParseAddress(key)
-	deps := []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(a.Interface)}}}
+	deps := []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(a.Interface).VRFs()}}}
 	// The key has the reference, not the address: an allocation may come later, or change.
 	if ref, ok := alloc.Parse(a.Addr); ok {
 		deps = append(deps, scheduler.Dependency{Label: a.Addr, Key: ref.Key(a.Interface)})

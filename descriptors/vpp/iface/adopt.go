@@ -166,6 +166,6 @@ func (h *handler) adopted(f *kinds.Found) {
 	delete(h.untagged, f.Meta.Index)
 	h.mu.Unlock()
 	if h.observe != nil {
-		h.observe(scheduler.Observed{Key: keys.InterfaceKey(f.Value.GetName())})
+		h.observe(scheduler.Observed{Key: keys.Interface(f.Value.GetName()).Key()})
 	}
 }

@@ -25,7 +25,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_B
 
 		Dependencies: func(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Dependency {
 			_, member, _ := keys.ParseBondMember(key)
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(member)}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(member).Key()}}
 		},
 		Claims: bondMemberClaims,
 		Create: h.joinBond,

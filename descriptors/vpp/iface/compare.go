@@ -72,7 +72,7 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 		add(key)
 	}
 	if u := v.GetUnnumbered(); u != nil {
-		out = append(out, scheduler.KeyValue{Key: keys.Unnumbered(name), Value: u})
+		out = append(out, scheduler.KeyValue{Key: keys.Interface(name).Unnumbered(), Value: u})
 	}
 	for _, m := range v.GetBond().GetBondedInterfaces() {
 		out = append(out, scheduler.KeyValue{Key: keys.BondMember(name, m.GetName()), Value: m})
@@ -81,15 +81,15 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 		add(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
 	}
 	if nd := v.GetIp6Nd(); nd != nil {
-		out = append(out, scheduler.KeyValue{Key: keys.IP6ND(name), Value: nd})
+		out = append(out, scheduler.KeyValue{Key: keys.Interface(name).IP6ND(), Value: nd})
 	}
 	if v.GetSetDhcpClient() {
-		add(keys.DHCPClient(name))
+		add(keys.Interface(name).DHCPClient())
 	}
 	if len(v.GetIpAddresses()) > 0 || v.GetSetDhcpClient() {
 		// Interfaces that borrow an address wait for this one. It is a key of its own,
 		// since any address will do, and DHCP may not have given one yet.
-		add(keys.HasAddress(name))
+		add(keys.Interface(name).HasAddress())
 	}
 	return append(out, rxParts(v)...)
 }

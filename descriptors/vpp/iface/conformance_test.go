@@ -375,7 +375,7 @@ func TestInheritedVRF(t *testing.T) {
 
 func TestUnnumberedConforms(t *testing.T) {
 	u := func(borrower, lender string) scheduler.Desired[*interfaces.Interface_Unnumbered] {
-		return scheduler.Desired[*interfaces.Interface_Unnumbered]{Key: keys.Unnumbered(borrower), Value: &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}}
+		return scheduler.Desired[*interfaces.Interface_Unnumbered]{Key: keys.Interface(borrower).Unnumbered(), Value: &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}}
 	}
 	onEach(t, (*handler).unnumberedDescriptor, conformance.Suite[*interfaces.Interface_Unnumbered, struct{}]{
 		Values: []scheduler.Desired[*interfaces.Interface_Unnumbered]{u(base, other), u(other, base)},

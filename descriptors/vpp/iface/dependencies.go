@@ -17,7 +17,7 @@ func DependOn(label string, names []string) (out []scheduler.Dependency) {
 		if len(names) > 1 {
 			own += "-" + name
 		}
-		out = append(out, scheduler.Dependency{Label: own, Key: keys.InterfaceKey(name)})
+		out = append(out, scheduler.Dependency{Label: own, Key: keys.Interface(name).Key()})
 	}
 	return out
 }

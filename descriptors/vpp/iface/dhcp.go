@@ -27,7 +27,7 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 		Prefix: keys.DHCPClients,
 
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(clientOf(key))}}}
+			return []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(clientOf(key)).VRFs()}}}
 		},
 		Create: func(ctx context.Context, key string, _ *emptypb.Empty) (struct{}, error) {
 			return struct{}{}, h.setClient(ctx, clientOf(key), true)
@@ -159,7 +159,7 @@ func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*int
 		}
 		h.leases.Wake() // read again soon, and then periodically while there are clients
 		for name, v := range leases {
-			if !yield(found{Key: keys.DHCPLease(name), Value: v, Foreign: true}, nil) {
+			if !yield(found{Key: keys.Interface(name).DHCPLease(), Value: v, Foreign: true}, nil) {
 				return
 			}
 		}

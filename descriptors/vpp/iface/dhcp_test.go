@@ -22,13 +22,13 @@ import (
 
 func TestDHCPClientConforms(t *testing.T) {
 	onEach(t, (*handler).clientDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
-		Values: []scheduler.Desired[*emptypb.Empty]{empty(keys.DHCPClient(base)), empty(keys.DHCPClient(other))},
+		Values: []scheduler.Desired[*emptypb.Empty]{empty(keys.Interface(base).DHCPClient()), empty(keys.Interface(other).DHCPClient())},
 	}, "22.02")
 }
 
 func TestAutoconfConforms(t *testing.T) {
 	nd := func(name string, routes bool) scheduler.Desired[*interfaces.Interface_IP6ND] {
-		return scheduler.Desired[*interfaces.Interface_IP6ND]{Key: keys.IP6ND(name), Value: &interfaces.Interface_IP6ND{AddressAutoconfig: true, InstallDefaultRoutes: routes}}
+		return scheduler.Desired[*interfaces.Interface_IP6ND]{Key: keys.Interface(name).IP6ND(), Value: &interfaces.Interface_IP6ND{AddressAutoconfig: true, InstallDefaultRoutes: routes}}
 	}
 	onEach(t, (*handler).autoconfDescriptor, conformance.Suite[*interfaces.Interface_IP6ND, struct{}]{
 		Values:  []scheduler.Desired[*interfaces.Interface_IP6ND]{nd(base, true), nd(other, false)},
@@ -39,7 +39,7 @@ func TestAutoconfConforms(t *testing.T) {
 // TestDHCPWithoutItsMessages: on 22.02 it could not be read what a client has been given.
 func TestDHCPWithoutItsMessages(t *testing.T) {
 	h, _ := onVPP(t, "22.02")
-	if _, err := h.clientDescriptor().Create(t.Context(), keys.DHCPClient(base), &emptypb.Empty{}); !errors.Is(err, scheduler.ErrUnimplemented) {
+	if _, err := h.clientDescriptor().Create(t.Context(), keys.Interface(base).DHCPClient(), &emptypb.Empty{}); !errors.Is(err, scheduler.ErrUnimplemented) {
 		t.Errorf("it is %v, want it unimplemented", err)
 	}
 }
@@ -53,7 +53,7 @@ func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
 	h.index.(links)["if1"] = Meta{Index: uint32(index)}
 	d := h.clientDescriptor()
 	for range 2 {
-		if _, err := d.Create(t.Context(), keys.DHCPClient("if1"), &emptypb.Empty{}); err != nil {
+		if _, err := d.Create(t.Context(), keys.Interface("if1").DHCPClient(), &emptypb.Empty{}); err != nil {
 			t.Fatal(err)
 		}
 		if leases, err := h.leases.Read(t.Context()); err != nil || len(leases) > 0 {
@@ -87,7 +87,7 @@ func TestLeaseThatNobodyTellsOf(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	v, err := s.Value(keys.InterfaceKey("if1"), &interfaces.Interface{Name: "if1", Type: interfaces.Interface_SOFTWARE_LOOPBACK, SetDhcpClient: true})
+	v, err := s.Value(keys.Interface("if1").Key(), &interfaces.Interface{Name: "if1", Type: interfaces.Interface_SOFTWARE_LOOPBACK, SetDhcpClient: true})
 	if err == nil {
 		_, err = s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 	}
@@ -103,7 +103,7 @@ func TestLeaseThatNobodyTellsOf(t *testing.T) {
 		if _, err := watch.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, stands := s.Status(keys.DHCPLease("if1")); stands != lease.IsValid() {
+		if _, stands := s.Status(keys.Interface("if1").DHCPLease()); stands != lease.IsValid() {
 			t.Errorf("with lease %v one is known: %t", lease, stands)
 		}
 	}
@@ -114,7 +114,7 @@ func TestLeaseThatNobodyTellsOf(t *testing.T) {
 func TestUnansweredSettingsAreNoted(t *testing.T) {
 	for name, set := range map[string]func(h *handler, index uint32) error{
 		"autoconfiguration": func(h *handler, _ uint32) error {
-			return h.setAutoconf(t.Context(), keys.IP6ND(base), &interfaces.Interface_IP6ND{AddressAutoconfig: true})
+			return h.setAutoconf(t.Context(), keys.Interface(base).IP6ND(), &interfaces.Interface_IP6ND{AddressAutoconfig: true})
 		},
 		"DHCP client": func(h *handler, _ uint32) error { return h.setClient(t.Context(), base, true) },
 		"rewriting of tags": func(h *handler, index uint32) error {

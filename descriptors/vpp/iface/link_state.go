@@ -37,7 +37,7 @@ func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Desired[
 		tags := ifindex.TagsOf(details)
 		for _, d := range details {
 			one := scheduler.Found[*emptypb.Empty, struct{}]{
-				Key: keys.LinkState(tags.NameOf(d), events.LinkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
+				Key: keys.Interface(tags.NameOf(d)).LinkState(events.LinkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
 			}
 			if !yield(one, nil) {
 				return

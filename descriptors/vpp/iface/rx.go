@@ -68,10 +68,10 @@ func queueOf(m *interfaces.Interface_RxMode) int64 {
 func rxParts(v *interfaces.Interface) (out []scheduler.KeyValue) {
 	if len(v.GetRxModes()) > 0 {
 		modes := &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), RxModes: v.GetRxModes()}
-		out = append(out, scheduler.KeyValue{Key: keys.RxModes(v.GetName()), Value: modes})
+		out = append(out, scheduler.KeyValue{Key: keys.Interface(v.GetName()).RxModes(), Value: modes})
 	}
 	for _, p := range v.GetRxPlacements() {
-		out = append(out, scheduler.KeyValue{Key: keys.RxPlacement(v.GetName(), p.GetQueue()), Value: p})
+		out = append(out, scheduler.KeyValue{Key: keys.Interface(v.GetName()).RxPlacement(p.GetQueue()), Value: p})
 	}
 	return out
 }
@@ -79,7 +79,7 @@ func rxParts(v *interfaces.Interface) (out []scheduler.KeyValue) {
 // linkIsUpDependency exists because VPP sets up the queues of an interface when its link
 // goes up.
 func linkIsUpDependency(name string) []scheduler.Dependency {
-	return []scheduler.Dependency{{Label: "interface-link-is-UP", Key: keys.LinkState(name, true)}}
+	return []scheduler.Dependency{{Label: "interface-link-is-UP", Key: keys.Interface(name).LinkState(true)}}
 }
 
 // rxModeDescriptor sets the modes of all queues of an interface as one value, because the

@@ -52,7 +52,7 @@ func TestRxModesConform(t *testing.T) {
 	m := func(name, modes string) *interfaces.Interface {
 		return testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP rx_modes: [%s]", name, modes))
 	}
-	one, other := keys.RxModes("tap1"), keys.RxModes("tap2")
+	one, other := keys.Interface("tap1").RxModes(), keys.Interface("tap2").RxModes()
 	from := m("tap1", "{ mode: POLLING }")
 	to := func(name, modes string, how conformance.How) conformance.Change[*interfaces.Interface] {
 		return conformance.Change[*interfaces.Interface]{Name: name, Key: one, From: from, To: m("tap1", modes), How: how}
@@ -75,7 +75,7 @@ func TestRxPlacementConforms(t *testing.T) {
 	p := func(text string) *interfaces.Interface_RxPlacement {
 		return testkit.Parse[*interfaces.Interface_RxPlacement](t, text)
 	}
-	one, other := keys.RxPlacement("tap1", 0), keys.RxPlacement("tap2", 0)
+	one, other := keys.Interface("tap1").RxPlacement(0), keys.Interface("tap2").RxPlacement(0)
 	onEach(t, withTAPs(t, (*handler).rxPlacementDescriptor), conformance.Suite[*interfaces.Interface_RxPlacement, struct{}]{
 		Values: []scheduler.Desired[*interfaces.Interface_RxPlacement]{{Key: one, Value: p("worker: 1")}, {Key: other, Value: p("main_thread: true")}},
 		Changes: []conformance.Change[*interfaces.Interface_RxPlacement]{

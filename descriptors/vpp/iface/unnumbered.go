@@ -26,7 +26,7 @@ func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, st
 
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
 			name, _ := keys.ParseHasAddress(key)
-			return []scheduler.Dependency{{Label: "interface-has-IP", Prefixes: []string{keys.Addresses(name)}}}
+			return []scheduler.Dependency{{Label: "interface-has-IP", Prefixes: []string{keys.Interface(name).Addresses()}}}
 		},
 		Create: nothing,
 		Delete: func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
@@ -42,8 +42,8 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 
 		Dependencies: func(key string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
 			return []scheduler.Dependency{
-				{Label: "unnumbered-interface-has-IP", Key: keys.HasAddress(v.GetInterfaceWithIp())},
-				{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(borrowerOf(key))}},
+				{Label: "unnumbered-interface-has-IP", Key: keys.Interface(v.GetInterfaceWithIp()).HasAddress()},
+				{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(borrowerOf(key)).VRFs()}},
 			}
 		},
 		Claims: unnumberedClaims,

@@ -38,7 +38,7 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}]
 func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency) {
 	v, _ := keys.ParseVRF(key)
 	if v.From != "" {
-		return []scheduler.Dependency{{Label: "numbered-interface-assigned-to-VRF", Prefixes: []string{keys.VRFs(v.From)}}}
+		return []scheduler.Dependency{{Label: "numbered-interface-assigned-to-VRF", Prefixes: []string{keys.Interface(v.From).VRFs()}}}
 	}
 	if v.ID != 0 && v.IPv4 {
 		deps = append(deps, scheduler.Dependency{Label: "vrf-table-v4-exists", Key: keys.VRFTable(v.ID, false)})

@@ -39,7 +39,7 @@ func (h *handler) featureDescriptor() scheduler.Descriptor[*ipfix.FlowProbeFeatu
 		Dependencies: func(_ string, v *ipfix.FlowProbeFeature) []scheduler.Dependency {
 			return []scheduler.Dependency{
 				{Label: "flowprobe-params", Key: keys.FlowprobeParams},
-				{Label: "interface", Key: keys.InterfaceKey(v.GetInterface())},
+				{Label: "interface", Key: keys.Interface(v.GetInterface()).Key()},
 			}
 		},
 

@@ -266,7 +266,7 @@ func TestDatabaseConforms(t *testing.T) {
 func TestInterfaceConforms(t *testing.T) {
 	part := func(name string) scheduler.Desired[*ipsec.SecurityPolicyDatabase_Interface] {
 		return scheduler.Desired[*ipsec.SecurityPolicyDatabase_Interface]{
-			Key: keys.SPDInterface(7, name), Value: testkit.Parse[*ipsec.SecurityPolicyDatabase_Interface](t, `name: "`+name+`"`),
+			Key: keys.SPDMembers.Key(7, name), Value: testkit.Parse[*ipsec.SecurityPolicyDatabase_Interface](t, `name: "`+name+`"`),
 		}
 	}
 	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*ipsec.SecurityPolicyDatabase_Interface, struct{}] {
@@ -305,7 +305,7 @@ func TestBindingsOfSlots(t *testing.T) {
 			set(5, remove)
 			set(5, remove) // there is none
 			set(77, create)
-			for key, name := range map[string]string{keys.SPDInterface(77, "if1"): "if1", keys.SPDInterface(1<<31, "if2"): "if2"} {
+			for key, name := range map[string]string{keys.SPDMembers.Key(77, "if1"): "if1", keys.SPDMembers.Key(1<<31, "if2"): "if2"} {
 				if err := h.bind(t.Context(), key); err != nil {
 					t.Fatal(name, err)
 				}
@@ -338,19 +338,19 @@ func TestStaleBinding(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := h.bind(t.Context(), keys.SPDInterface(7, "if1")); err != nil {
+			if err := h.bind(t.Context(), keys.SPDMembers.Key(7, "if1")); err != nil {
 				t.Fatal(err)
 			}
 			was, _ := h.Interfaces.Get("if1")
 			c := vpp.Dial()
 			vpp.Ask(c, &vppif.DeleteLoopback{SwIfIndex: was.SwIfIndex()}, &vppif.DeleteLoopbackReply{})
-			if err := h.unbind(t.Context(), keys.SPDInterface(7, "if1")); err != nil {
+			if err := h.unbind(t.Context(), keys.SPDMembers.Key(7, "if1")); err != nil {
 				t.Error(err)
 			}
 			if is := vpp.Loopback(c, "if1"); is != was.SwIfIndex() {
 				t.Fatalf("the new interface has index %d, not %d", is, was.Index)
 			}
-			if err := h.bind(t.Context(), keys.SPDInterface(8, "if1")); err != nil {
+			if err := h.bind(t.Context(), keys.SPDMembers.Key(8, "if1")); err != nil {
 				t.Error(err)
 			}
 			bound, err := h.readBindings(t.Context())

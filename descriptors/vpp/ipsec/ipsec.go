@@ -160,12 +160,12 @@ func (h *handler) databaseDescriptor() scheduler.Descriptor[*ipsec.SecurityPolic
 func (h *handler) interfaceDescriptor() scheduler.Descriptor[*ipsec.SecurityPolicyDatabase_Interface, struct{}] {
 	return scheduler.Descriptor[*ipsec.SecurityPolicyDatabase_Interface, struct{}]{
 		Name:   SPDInterfaceName,
-		Prefix: keys.SPDParts,
-		Match:  func(key string) bool { _, _, ok := keys.ParseSPDInterface(key); return ok },
+		Prefix: string(keys.SPDMembers),
+		Match:  func(key string) bool { _, _, ok := keys.SPDMembers.Parse(key); return ok },
 
 		Dependencies: func(key string, _ *ipsec.SecurityPolicyDatabase_Interface) []scheduler.Dependency {
-			_, name, _ := keys.ParseSPDInterface(key)
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
+			_, name, _ := keys.SPDMembers.Parse(key)
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(name).Key()}}
 		},
 
 		Create: func(ctx context.Context, key string, _ *ipsec.SecurityPolicyDatabase_Interface) (struct{}, error) {

@@ -96,7 +96,7 @@ func equivalentProtection(_ string, old, new *ipsec.TunnelProtection) bool {
 
 // protectionDependencies requires the interface and all associations.
 func protectionDependencies(_ string, v *ipsec.TunnelProtection) []scheduler.Dependency {
-	out := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	out := []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
 	for i, number := range v.GetSaOut() {
 		out = append(out, scheduler.Dependency{Label: fmt.Sprint("ipsec-sa-exists-out-", i), Key: keys.IPsecSA(number)})
 	}

@@ -48,7 +48,7 @@ func validateDatabase(_ string, v *ipsec.SecurityPolicyDatabase) error {
 // interfacesOf returns the interfaces of a database as derived values.
 func interfacesOf(_ string, v *ipsec.SecurityPolicyDatabase) (out []scheduler.KeyValue) {
 	for _, one := range v.GetInterfaces() {
-		out = append(out, scheduler.KeyValue{Key: keys.SPDInterface(v.GetIndex(), one.GetName()), Value: one})
+		out = append(out, scheduler.KeyValue{Key: keys.SPDMembers.Key(v.GetIndex(), one.GetName()), Value: one})
 	}
 	return out
 }
@@ -135,7 +135,7 @@ const leftover = "IPsec policy database"
 // the result of a request whose answer was lost, that of a deleted interface with its index, or
 // somebody else's. Only a new one is sure to be in effect.
 func (h *handler) bind(ctx context.Context, key string) error {
-	number, name, _ := keys.ParseSPDInterface(key)
+	number, name, _ := keys.SPDMembers.Parse(key)
 	link, ok := h.Interfaces.Get(name)
 	if !ok {
 		return fmt.Errorf("interface %s: %w", name, ErrNotFound)
@@ -155,7 +155,7 @@ func (h *handler) bind(ctx context.Context, key string) error {
 // unbind takes the database of an interface away. If the interface is gone, the registry of
 // leftovers takes it away from the next one with its index.
 func (h *handler) unbind(ctx context.Context, key string) error {
-	number, name, _ := keys.ParseSPDInterface(key)
+	number, name, _ := keys.SPDMembers.Parse(key)
 	link, ok := h.Interfaces.Get(name)
 	if !ok {
 		return nil

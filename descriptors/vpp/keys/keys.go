@@ -2,6 +2,10 @@
 // of interfaces and bridge domains, notifications and properties. It also builds the
 // keys of models that values depend on.
 //
+//	keys.Interface("tap0").DHCPLease()    // a part of an interface
+//	keys.BridgeMembers.Key("bd1", "tap0") // an interface in something
+//	keys.VRFTable(7, false)               // a model
+//
 // Users see these keys in dumps and in the transaction log, and other descriptors
 // depend on them, so they must not change. A builder uses Invalid for an empty
 // component; the parser returns it, and the validation of the value refuses it.
@@ -19,19 +23,15 @@ import (
 
 // Where the keys begin.
 const (
-	Interfaces  = "config/vpp/v2/interfaces/"
 	part        = "vpp/interface/"
 	Unnumbereds = part + "unnumbered/"
 	DHCPClients = part + "dhcp-client/"
 	DHCPLeases  = part + "dhcp-lease/"
 	IP6NDs      = part + "ip6nd/"
 	Bonds       = "vpp/bond/"
-	BridgeParts = "vpp/bd/"
 	XConnects   = "config/vpp/l2/v2/xconnect/"
 	ProxyARPs   = "vpp/proxyarp/interface/"
 	ACLParts    = "vpp/acl/"
-	ABFParts    = "vpp/abf/"
-	SPDParts    = "vpp/spd/"
 	// SRv6Policies begins the keys of policies of segment routing.
 	SRv6Policies = "config/vpp/srv6/v2/policy/"
 	// NAT44Global is the key of NAT44 itself.
@@ -42,6 +42,7 @@ const (
 	NATAddresses         = natParts + "address/"
 	TwiceNATPools        = natParts + "twiceNAT-pool/"
 
+	interfaces   = "config/vpp/v2/interfaces/"
 	natParts     = "vpp/nat44/"
 	natVRFs      = "config/vpp/nat/v2/nat44-vrf/vrfid/"
 	vrfTables    = "config/vpp/v2/vrf-table/id/"
@@ -56,8 +57,9 @@ const (
 
 // Parts of an interface, behind its name.
 const (
-	rxModes = "/rx-modes"
-	rxQueue = "/rx-placement/queue/"
+	hasAddress = "/has-IP-address"
+	rxModes    = "/rx-modes"
+	rxQueue    = "/rx-placement/queue/"
 )
 
 // Invalid stands for a component that is missing.
@@ -66,8 +68,18 @@ const Invalid = "<invalid>"
 // Parts begins the keys of all parts of interfaces that are named first.
 const Parts = part
 
-// InterfaceKey is the key of an interface.
-func InterfaceKey(name string) string { return Interfaces + name }
+// An Interface is the name of an interface. Its methods return the keys of the interface and of its
+// parts.
+type Interface string
+
+// Key is the key of the interface itself.
+func (i Interface) Key() string { return interfaces + string(i) }
+
+// part returns the key of a part that follows the name.
+func (i Interface) part(tail string) string { return part + i.named() + tail }
+
+// named returns the name, or Invalid if it is empty.
+func (i Interface) named() string { return or(string(i)) }
 
 // VRFTable is the key of a VRF table of one IP version.
 func VRFTable(id uint32, ipv6 bool) string {
@@ -91,11 +103,11 @@ type Source string
 
 // The sources of addresses.
 const (
-	Undefined Source = "undefined"
 	Static    Source = "static"    // the value of the interface has it
 	FromDHCP  Source = "from_dhcp" // a lease
-	AllocRef  Source = "alloc_ref" // a reference to an allocated address
-	Existing  Source = "existing"
+	undefined Source = "undefined"
+	allocRef  Source = "alloc_ref" // a reference to an allocated address
+	existing  Source = "existing"
 	allocMark        = "alloc:"
 )
 
@@ -106,15 +118,15 @@ type Address struct {
 	Addr      string // as the user spelled it: "10.0.0.1/24", "alloc:net1"
 }
 
-// Key returns the key of the address. The source of a reference is always AllocRef.
+// Key returns the key of the address. The source of a reference is always alloc_ref.
 func (a Address) Key() string {
 	if strings.HasPrefix(a.Addr, allocMark) {
-		a.Source = AllocRef
+		a.Source = allocRef
 	}
 	if a.Source == "" {
-		a.Source = Undefined
+		a.Source = undefined
 	}
-	return Addresses(a.Interface) + string(a.Source) + "/" + or(a.Addr)
+	return Interface(a.Interface).Addresses() + string(a.Source) + "/" + or(a.Addr)
 }
 
 // Prefix is the address with its prefix length, unless it is a reference.
@@ -123,8 +135,8 @@ func (a Address) Prefix() (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-// Addresses begins the keys of all addresses of one interface.
-func Addresses(iface string) string { return part + or(iface) + "/address/" }
+// Addresses begins the keys of all addresses of the interface.
+func (i Interface) Addresses() string { return i.part("/address/") }
 
 // ParseAddress reads the key of an address of an interface.
 func ParseAddress(key string) (Address, bool) {
@@ -135,9 +147,9 @@ func ParseAddress(key string) (Address, bool) {
 	source, addr, ok := strings.Cut(tail, "/")
 	reference := strings.HasPrefix(addr, allocMark)
 	switch Source(source) {
-	case AllocRef:
+	case allocRef:
 		ok = ok && reference
-	case Undefined, Static, FromDHCP, Existing:
+	case undefined, Static, FromDHCP, existing:
 		ok = ok && !reference
 	default:
 		ok = false
@@ -160,7 +172,7 @@ type VRF struct {
 // Key is the key of the membership.
 func (v VRF) Key() string {
 	if v.From != "" {
-		return VRFs(v.Interface) + "from-interface/" + v.From
+		return Interface(v.Interface).VRFs() + "from-interface/" + v.From
 	}
 	version := "v4"
 	switch {
@@ -169,11 +181,11 @@ func (v VRF) Key() string {
 	case v.IPv6:
 		version = "v6"
 	}
-	return fmt.Sprintf("%s%d/ip-version/%s", VRFs(v.Interface), v.ID, version)
+	return fmt.Sprintf("%s%d/ip-version/%s", Interface(v.Interface).VRFs(), v.ID, version)
 }
 
-// VRFs begins the keys of the memberships of one interface.
-func VRFs(iface string) string { return part + or(iface) + "/vrf/" }
+// VRFs begins the keys of the memberships of the interface in VRFs.
+func (i Interface) VRFs() string { return i.part("/vrf/") }
 
 // ParseVRF reads the key of a membership in a VRF.
 func ParseVRF(key string) (VRF, bool) {
@@ -191,38 +203,37 @@ func ParseVRF(key string) (VRF, bool) {
 }
 
 // Unnumbered is the key of the borrowing of an address.
-func Unnumbered(iface string) string { return Unnumbereds + or(iface) }
+func (i Interface) Unnumbered() string { return Unnumbereds + i.named() }
 
-// DHCPClient is the key of the DHCP client of an interface.
-func DHCPClient(iface string) string { return DHCPClients + or(iface) }
+// DHCPClient is the key of the DHCP client of the interface.
+func (i Interface) DHCPClient() string { return DHCPClients + i.named() }
 
-// DHCPLease is the key of the lease that a DHCP server has granted to an interface.
-func DHCPLease(iface string) string { return DHCPLeases + or(iface) }
+// DHCPLease is the key of the lease that a DHCP server has granted to the interface.
+func (i Interface) DHCPLease() string { return DHCPLeases + i.named() }
 
-// IP6ND is the key of the IPv6 address autoconfiguration of an interface.
-func IP6ND(iface string) string { return IP6NDs + or(iface) }
+// IP6ND is the key of the IPv6 address autoconfiguration of the interface.
+func (i Interface) IP6ND() string { return IP6NDs + i.named() }
 
-// HasAddress is the key that says that an interface has an address.
-func HasAddress(iface string) string { return part + or(iface) + "/has-IP-address" }
+// ProxyARP is the key of proxy ARP on the interface.
+func (i Interface) ProxyARP() string { return ProxyARPs + string(i) }
+
+// HasAddress is the key that says that the interface has an address.
+func (i Interface) HasAddress() string { return i.part(hasAddress) }
 
 // ParseHasAddress reads a key of HasAddress.
-func ParseHasAddress(key string) (iface string, ok bool) {
-	rest, ok := strings.CutPrefix(key, part)
-	iface, is := strings.CutSuffix(rest, "/has-IP-address")
-	return iface, ok && is && iface != ""
-}
+func ParseHasAddress(key string) (iface string, ok bool) { return behindName(key, hasAddress) }
 
-// LinkState is the key that tells the state of an interface's link.
-func LinkState(iface string, up bool) string {
+// LinkState is the key that tells the state of the interface's link.
+func (i Interface) LinkState(up bool) string {
 	if up {
-		return LinkStates(iface) + "UP"
+		return i.LinkStates() + "UP"
 	}
-	return LinkStates(iface) + "DOWN"
+	return i.LinkStates() + "DOWN"
 }
 
-// LinkStates begins the keys that tell the state of an interface's link: it has one as long
+// LinkStates begins the keys that tell the state of the interface's link: it has one as long
 // as VPP has the interface.
-func LinkStates(iface string) string { return part + or(iface) + "/link-state/" }
+func (i Interface) LinkStates() string { return i.part("/link-state/") }
 
 // ParseLinkState reads a key of LinkState.
 func ParseLinkState(key string) (iface string, up, ok bool) {
@@ -230,26 +241,29 @@ func ParseLinkState(key string) (iface string, up, ok bool) {
 	return iface, state == "UP", ok && (state == "UP" || state == "DOWN")
 }
 
-// RxModes is the key of the modes in which an interface receives.
-func RxModes(iface string) string { return part + or(iface) + rxModes }
+// RxModes is the key of the modes in which the interface receives.
+func (i Interface) RxModes() string { return i.part(rxModes) }
 
 // ParseRxModes reads a key of RxModes.
-func ParseRxModes(key string) (iface string, ok bool) {
+func ParseRxModes(key string) (iface string, ok bool) { return behindName(key, rxModes) }
+
+// behindName reads the key of a part that is only its name behind that of the interface.
+func behindName(key, name string) (iface string, ok bool) {
 	rest, ok := strings.CutPrefix(key, part)
-	iface, is := strings.CutSuffix(rest, rxModes)
+	iface, is := strings.CutSuffix(rest, name)
 	return iface, ok && is && iface != ""
 }
 
-// RxPlacement is the key of the thread that a queue of an interface is received by.
-func RxPlacement(iface string, queue uint32) string {
-	return part + or(iface) + rxQueue + strconv.FormatUint(uint64(queue), 10)
+// RxPlacement is the key of the thread that receives a queue of the interface.
+func (i Interface) RxPlacement(queue uint32) string {
+	return i.part(rxQueue) + strconv.FormatUint(uint64(queue), 10)
 }
 
 // ParseRxPlacement reads a key of RxPlacement.
 func ParseRxPlacement(key string) (iface string, queue uint32, ok bool) {
 	iface, tail, ok := around(key, part, rxQueue)
 	number, err := strconv.ParseUint(tail, 10, 32)
-	return iface, uint32(number), ok && err == nil && RxPlacement(iface, uint32(number)) == key
+	return iface, uint32(number), ok && err == nil && Interface(iface).RxPlacement(uint32(number)) == key
 }
 
 // BondMember is the key of a member of a bond, both by name. It ends with a slash.
@@ -262,18 +276,43 @@ func ParseBondMember(key string) (bond, iface string, ok bool) {
 	return bond, iface, ok && slash && iface != ""
 }
 
-// BridgeInterface is the key of an interface in a bridge domain.
-func BridgeInterface(bd, iface string) string {
-	return BridgeParts + or(bd) + members + or(iface)
+// Members are the keys of interfaces that something with a name has. The text begins the keys.
+type Members string
+
+// BridgeMembers are the interfaces of bridge domains.
+const BridgeMembers Members = "vpp/bd/"
+
+// Key is the key of an interface of the bridge domain with a name.
+func (m Members) Key(of, iface string) string {
+	return string(m) + or(of) + members + or(iface)
 }
 
-// ParseBridgeInterface reads a key of BridgeInterface.
-func ParseBridgeInterface(key string) (bd, iface string, ok bool) {
-	return around(key, BridgeParts, members)
+// Parse reads a key of Key.
+func (m Members) Parse(key string) (of, iface string, ok bool) {
+	return around(key, string(m), members)
 }
 
-// ProxyARP is the key of proxy ARP on an interface.
-func ProxyARP(iface string) string { return ProxyARPs + iface }
+// NumberedMembers are the keys of interfaces that something with a number has. The text begins the
+// keys.
+type NumberedMembers string
+
+// The sorts of numbered members.
+const (
+	ABFMembers NumberedMembers = "vpp/abf/" // interfaces on which policies (ABF) decide
+	SPDMembers NumberedMembers = "vpp/spd/" // interfaces of security policy databases (IPsec)
+)
+
+// Key is the key of an interface of the policy, or of the database, with a number.
+func (m NumberedMembers) Key(of uint32, iface string) string {
+	return string(m) + strconv.FormatUint(uint64(of), 10) + members + or(iface)
+}
+
+// Parse reads a key of Key. It accepts only the notation of numbers that Key has.
+func (m NumberedMembers) Parse(key string) (of uint32, iface string, ok bool) {
+	before, iface, ok := around(key, string(m), members)
+	number, err := strconv.ParseUint(before, 10, 32)
+	return uint32(number), iface, ok && err == nil && m.Key(uint32(number), iface) == key
+}
 
 // ACL is the key of an access list.
 func ACL(name string) string { return acls + name }
@@ -301,35 +340,11 @@ func ParseACLInterface(key string) (ACLInterface, bool) {
 	return ACLInterface{list, flow == "egress", iface}, ok && slash && iface != "" && (flow == "ingress" || flow == "egress")
 }
 
-// ABFInterface is the key of a policy on an interface.
-func ABFInterface(policy uint32, iface string) string {
-	return ABFParts + strconv.FormatUint(uint64(policy), 10) + members + or(iface)
-}
-
-// ParseABFInterface reads a key of ABFInterface.
-func ParseABFInterface(key string) (policy uint32, iface string, ok bool) {
-	before, iface, ok := around(key, ABFParts, members)
-	number, err := strconv.ParseUint(before, 10, 32)
-	return uint32(number), iface, ok && err == nil && ABFInterface(uint32(number), iface) == key
-}
-
 // IPsecSA is the key of a security association.
 func IPsecSA(number uint32) string { return ipsecSAs + strconv.FormatUint(uint64(number), 10) }
 
 // IPsecSPD is the key of a security policy database.
 func IPsecSPD(number uint32) string { return ipsecSPDs + strconv.FormatUint(uint64(number), 10) }
-
-// SPDInterface is the key of an interface of a security policy database.
-func SPDInterface(number uint32, iface string) string {
-	return SPDParts + strconv.FormatUint(uint64(number), 10) + members + or(iface)
-}
-
-// ParseSPDInterface reads a key of SPDInterface.
-func ParseSPDInterface(key string) (database uint32, iface string, ok bool) {
-	before, iface, ok := around(key, SPDParts, members)
-	number, err := strconv.ParseUint(before, 10, 32)
-	return uint32(number), iface, ok && err == nil && SPDInterface(uint32(number), iface) == key
-}
 
 // feature stands between an interface and its side in NAT44.
 const feature = "/feature/"

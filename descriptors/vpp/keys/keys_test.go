@@ -13,10 +13,10 @@ func FuzzParse(f *testing.F) {
 	for _, key := range []string{
 		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), Address{Interface: "a", Addr: "alloc:net"}.Key(),
 		VRF{Interface: "a", ID: 5, IPv4: true}.Key(), VRF{Interface: "a", IPv4: true, IPv6: true}.Key(), VRF{Interface: "a", From: "b/c"}.Key(),
-		HasAddress("a/b"), LinkState("a", true), LinkState("a", false), RxModes("a/b"), RxPlacement("a/b", 7), "vpp/interface/a/rx-placement/queue/07",
-		BondMember("a", "b/c"), BridgeInterface("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
-		ACLInterface{"a", true, "b/c"}.Key(), "vpp/acl/a/interface/sideways/b", ABFInterface(7, "a/b"), "vpp/abf/07/interface/a",
-		SPDInterface(7, "a/b"), "vpp/spd/07/interface/a", WireguardPeerState("a/b", WireguardDead), "vpp/wg/peer/a/state/b",
+		Interface("a/b").HasAddress(), Interface("a").LinkState(true), Interface("a").LinkState(false), Interface("a/b").RxModes(), Interface("a/b").RxPlacement(7), "vpp/interface/a/rx-placement/queue/07",
+		BondMember("a", "b/c"), BridgeMembers.Key("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
+		ACLInterface{"a", true, "b/c"}.Key(), "vpp/acl/a/interface/sideways/b", ABFMembers.Key(7, "a/b"), "vpp/abf/07/interface/a",
+		SPDMembers.Key(7, "a/b"), "vpp/spd/07/interface/a", WireguardPeerState("a/b", WireguardDead), "vpp/wg/peer/a/state/b",
 		NATInterface("a/feature/in", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1/32", false),
 		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1")}.Key(), "vpp/nat44/twiceNAT-pool/vrf/07/addresses/10.0.0.1-10.0.0.2",
 	} {
@@ -41,31 +41,31 @@ func parsed(key string) map[string]bool {
 		out[v.Key()] = true
 	}
 	if name, ok := ParseHasAddress(key); ok {
-		out[HasAddress(name)] = true
+		out[Interface(name).HasAddress()] = true
 	}
 	if name, up, ok := ParseLinkState(key); ok {
-		out[LinkState(name, up)] = true
+		out[Interface(name).LinkState(up)] = true
 	}
 	if name, ok := ParseRxModes(key); ok {
-		out[RxModes(name)] = true
+		out[Interface(name).RxModes()] = true
 	}
 	if name, queue, ok := ParseRxPlacement(key); ok {
-		out[RxPlacement(name, queue)] = true
+		out[Interface(name).RxPlacement(queue)] = true
 	}
 	if bond, name, ok := ParseBondMember(key); ok {
 		out[BondMember(bond, name)] = true
 	}
-	if bd, name, ok := ParseBridgeInterface(key); ok {
-		out[BridgeInterface(bd, name)] = true
+	if bd, name, ok := BridgeMembers.Parse(key); ok {
+		out[BridgeMembers.Key(bd, name)] = true
 	}
 	if a, ok := ParseACLInterface(key); ok {
 		out[a.Key()] = true
 	}
-	if policy, name, ok := ParseABFInterface(key); ok {
-		out[ABFInterface(policy, name)] = true
+	if policy, name, ok := ABFMembers.Parse(key); ok {
+		out[ABFMembers.Key(policy, name)] = true
 	}
-	if database, name, ok := ParseSPDInterface(key); ok {
-		out[SPDInterface(database, name)] = true
+	if database, name, ok := SPDMembers.Parse(key); ok {
+		out[SPDMembers.Key(database, name)] = true
 	}
 	if name, inside, ok := ParseNATInterface(key); ok {
 		out[NATInterface(name, inside)] = true
@@ -100,9 +100,9 @@ func TestTwiceNATPool(t *testing.T) {
 func TestEachKeyHasOneParser(t *testing.T) {
 	for _, key := range []string{
 		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), VRF{Interface: "a", ID: 5, IPv6: true}.Key(),
-		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true), RxModes("a"), RxPlacement("a", 7),
-		BondMember("a", "b"), BridgeInterface("a", "b/c"), ACLInterface{"a", true, "b/c"}.Key(), ACLInterface{ACL: "a/b", Interface: "c"}.Key(),
-		ABFInterface(7, "a/b"), SPDInterface(7, "a/b"), WireguardPeerState("a/state/b", WireguardEstablished),
+		VRF{Interface: "a", From: "b"}.Key(), Interface("a").HasAddress(), Interface("a").LinkState(true), Interface("a").RxModes(), Interface("a").RxPlacement(7),
+		BondMember("a", "b"), BridgeMembers.Key("a", "b/c"), ACLInterface{"a", true, "b/c"}.Key(), ACLInterface{ACL: "a/b", Interface: "c"}.Key(),
+		ABFMembers.Key(7, "a/b"), SPDMembers.Key(7, "a/b"), WireguardPeerState("a/state/b", WireguardEstablished),
 		NATInterface("a/b", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1", false),
 		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1"), Last: netip.MustParseAddr("10.0.0.2")}.Key(),
 	} {
@@ -124,14 +124,14 @@ func TestPartIn(t *testing.T) {
 		if PartIn(name) == "" {
 			a, okA := ParseAddress(Address{Interface: name, Source: Static, Addr: "10.0.0.1/24"}.Key())
 			v, okV := ParseVRF(VRF{Interface: name, ID: 7, IPv4: true}.Key())
-			l, _, okL := ParseLinkState(LinkState(name, true))
-			p, _, okP := ParseRxPlacement(RxPlacement(name, 3))
+			l, _, okL := ParseLinkState(Interface(name).LinkState(true))
+			p, _, okP := ParseRxPlacement(Interface(name).RxPlacement(3))
 			if !okA || !okV || !okL || !okP || a.Interface != name || v.Interface != name || l != name || p != name {
 				t.Errorf("%q: %v %v %q %q", name, a, v, l, p)
 			}
 		}
 		if MembersIn(name) == "" {
-			bd, member, ok := ParseBridgeInterface(BridgeInterface(name, "x/interface/y"))
+			bd, member, ok := BridgeMembers.Parse(BridgeMembers.Key(name, "x/interface/y"))
 			if !ok || bd != name || member != "x/interface/y" {
 				t.Errorf("%q: %q %q", name, bd, member)
 			}

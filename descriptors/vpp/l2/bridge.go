@@ -138,7 +138,7 @@ func arpEntries(v *l2.BridgeDomain) []arpEntry {
 func membersOf(_ string, v *l2.BridgeDomain) []scheduler.KeyValue {
 	var out []scheduler.KeyValue
 	for _, m := range v.GetInterfaces() {
-		out = append(out, scheduler.KeyValue{Key: keys.BridgeInterface(v.GetName(), m.GetName()), Value: m})
+		out = append(out, scheduler.KeyValue{Key: keys.BridgeMembers.Key(v.GetName(), m.GetName()), Value: m})
 	}
 	return out
 }
@@ -146,8 +146,8 @@ func membersOf(_ string, v *l2.BridgeDomain) []scheduler.KeyValue {
 // memberDependencies requires the interface. The bridge domain is the base value and exists
 // already.
 func memberDependencies(key string, _ *l2.BridgeDomain_Interface) []scheduler.Dependency {
-	_, name, _ := keys.ParseBridgeInterface(key)
-	return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
+	_, name, _ := keys.BridgeMembers.Parse(key)
+	return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(name).Key()}}
 }
 
 // recreateMember: VPP changes the split horizon group in place, but not the port type
@@ -190,7 +190,7 @@ func fibDependencies(_ string, v *l2.FIBEntry) []scheduler.Dependency {
 	if v.GetAction() == l2.FIBEntry_DROP {
 		return []scheduler.Dependency{{Label: "bridge-domain", Key: keys.BridgeDomain(v.GetBridgeDomain())}}
 	}
-	return []scheduler.Dependency{{Label: "bridged-interface", Key: keys.BridgeInterface(v.GetBridgeDomain(), v.GetOutgoingInterface())}}
+	return []scheduler.Dependency{{Label: "bridged-interface", Key: keys.BridgeMembers.Key(v.GetBridgeDomain(), v.GetOutgoingInterface())}}
 }
 
 // validateXConnect checks that both interfaces are given.
@@ -208,7 +208,7 @@ func validateXConnect(_ string, v *l2.XConnectPair) error {
 // xconnectDependencies requires both interfaces.
 func xconnectDependencies(_ string, v *l2.XConnectPair) []scheduler.Dependency {
 	return []scheduler.Dependency{
-		{Label: "rx-interface", Key: keys.InterfaceKey(v.GetReceiveInterface())},
-		{Label: "tx-interface", Key: keys.InterfaceKey(v.GetTransmitInterface())},
+		{Label: "rx-interface", Key: keys.Interface(v.GetReceiveInterface()).Key()},
+		{Label: "tx-interface", Key: keys.Interface(v.GetTransmitInterface()).Key()},
 	}
 }

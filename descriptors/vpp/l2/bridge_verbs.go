@@ -243,7 +243,7 @@ func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
 // createMember adds an interface to a bridge domain. updateMember uses it too: VPP replaces
 // the split horizon group.
 func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDomain_Interface) (struct{}, error) {
-	bd, name, _ := keys.ParseBridgeInterface(key)
+	bd, name, _ := keys.BridgeMembers.Parse(key)
 	bridge, err := h.bridgeNamed(bd)
 	if err != nil {
 		return struct{}{}, err
@@ -265,7 +265,7 @@ func (h *handler) updateMember(ctx context.Context, key string, _, new *l2.Bridg
 
 // deleteMember removes an interface from its bridge domain.
 func (h *handler) deleteMember(ctx context.Context, key string, _ *l2.BridgeDomain_Interface, _ struct{}) error {
-	bd, name, _ := keys.ParseBridgeInterface(key)
+	bd, name, _ := keys.BridgeMembers.Parse(key)
 	defer h.attachments.remove(name, attachment{inBridge, bd})
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 // memberClaims claims the received packets of an interface: they go to one bridge domain or
 // one cross-connect.
 func memberClaims(key string, _ *l2.BridgeDomain_Interface) []scheduler.Claim {
-	_, name, _ := keys.ParseBridgeInterface(key)
+	_, name, _ := keys.BridgeMembers.Parse(key)
 	return []scheduler.Claim{claimOn(name, "name")}
 }
 

@@ -40,7 +40,7 @@ func bridged(t testing.TB, release string) *handler {
 		h.bridges.(index[BridgeMeta])[name] = BridgeMeta{ID: id}
 	}
 	for _, name := range []string{"if1", "if2"} {
-		if _, err := h.createMember(t.Context(), keys.BridgeInterface("bd1", name), &l2.BridgeDomain_Interface{Name: name}); err != nil {
+		if _, err := h.createMember(t.Context(), keys.BridgeMembers.Key("bd1", name), &l2.BridgeDomain_Interface{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 func TestMemberConforms(t *testing.T) {
 	m := func(name, more string) scheduler.Desired[*l2.BridgeDomain_Interface] {
 		return scheduler.Desired[*l2.BridgeDomain_Interface]{
-			Key: keys.BridgeInterface("bd1", name), Value: testkit.Parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
+			Key: keys.BridgeMembers.Key("bd1", name), Value: testkit.Parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
 		}
 	}
 	change := func(name, from, to string, how conformance.How) conformance.Change[*l2.BridgeDomain_Interface] {

@@ -132,8 +132,8 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
 	return scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}]{
 		Name:   BridgeInterfaceName,
-		Prefix: keys.BridgeParts,
-		Match:  func(key string) bool { _, _, ok := keys.ParseBridgeInterface(key); return ok },
+		Prefix: string(keys.BridgeMembers),
+		Match:  func(key string) bool { _, _, ok := keys.BridgeMembers.Parse(key); return ok },
 
 		Recreate:     recreateMember,
 		Dependencies: memberDependencies,

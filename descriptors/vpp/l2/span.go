@@ -54,14 +54,14 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 func spanDependencies(_ string, v *interfaces.Span) []scheduler.Dependency {
 	from := v.GetInterfaceFrom()
 	out := []scheduler.Dependency{
-		{Label: "interface-from", Key: keys.InterfaceKey(from)},
-		{Label: "interface-to", Key: keys.InterfaceKey(v.GetInterfaceTo())},
+		{Label: "interface-from", Key: keys.Interface(from).Key()},
+		{Label: "interface-to", Key: keys.Interface(v.GetInterfaceTo()).Key()},
 	}
 	if v.GetIsL2() && v.GetDirection() != interfaces.Span_TX {
 		out = append(out, scheduler.Dependency{
-			Label: "interface-is-bridged", Prefixes: []string{keys.BridgeParts, keys.XConnects},
+			Label: "interface-is-bridged", Prefixes: []string{string(keys.BridgeMembers), keys.XConnects},
 			Match: func(key string) bool {
-				_, member, ok := keys.ParseBridgeInterface(key)
+				_, member, ok := keys.BridgeMembers.Parse(key)
 				return ok && member == from || key == keys.XConnects+from
 			},
 		})

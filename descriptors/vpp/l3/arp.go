@@ -36,7 +36,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 		// VPP cannot change a static neighbour into a dynamic one.
 		Recreate: func(_ string, old, new *l3.ARPEntry, _ struct{}) bool { return old.GetStatic() && !new.GetStatic() },
 		Dependencies: func(_ string, v *l3.ARPEntry) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
 		},
 
 		Create: func(ctx context.Context, _ string, v *l3.ARPEntry) (struct{}, error) {

@@ -112,7 +112,7 @@ func samePath(a, b *l3.L3XConnect_Path) bool {
 
 // l3xcDependencies requires all interfaces.
 func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
-	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
 	var names []string
 	for _, p := range v.GetPaths() {
 		names = append(names, p.GetOutgoingInterface())

@@ -111,7 +111,7 @@ func proxyDependencies(_ string, v *l3.ProxyARP) (deps []scheduler.Dependency) {
 func proxyInterfaces(_ string, v *l3.ProxyARP) []scheduler.KeyValue {
 	var out []scheduler.KeyValue
 	for _, one := range v.GetInterfaces() {
-		out = append(out, scheduler.KeyValue{Key: keys.ProxyARP(one.GetName()), Value: one})
+		out = append(out, scheduler.KeyValue{Key: keys.Interface(one.GetName()).ProxyARP(), Value: one})
 	}
 	return out
 }
@@ -189,7 +189,7 @@ func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_In
 		Prefix: keys.ProxyARPs,
 
 		Dependencies: func(key string, _ *l3.ProxyARP_Interface) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(key[len(keys.ProxyARPs):])}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(key[len(keys.ProxyARPs):]).Key()}}
 		},
 		Create: func(ctx context.Context, _ string, v *l3.ProxyARP_Interface) (struct{}, error) {
 			return struct{}{}, h.enableProxy(ctx, v.GetName())

@@ -150,7 +150,7 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 		deps = append(deps, scheduler.Dependency{Label: label, Key: key})
 	}
 	if out := v.GetOutgoingInterface(); out != "" {
-		add("interface-exists", keys.InterfaceKey(out))
+		add("interface-exists", keys.Interface(out).Key())
 	}
 	table := func(label string, id uint32, ipv6 bool) {
 		switch {

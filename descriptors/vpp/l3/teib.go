@@ -73,7 +73,7 @@ func sameAddress(a, b string) bool { return canonical(a) == canonical(b) }
 
 // teibDependencies requires the interface and the table of the next hop.
 func teibDependencies(_ string, v *l3.TeibEntry) []scheduler.Dependency {
-	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
 	if v.GetVrfId() != 0 {
 		next, _ := netip.ParseAddr(v.GetNextHopAddr())
 		deps = append(deps, scheduler.Dependency{Label: "vrf-table-exists", Key: keys.VRFTable(v.GetVrfId(), next.Is6())})

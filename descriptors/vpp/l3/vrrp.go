@@ -116,13 +116,13 @@ func addressesOf(v *l3.VRRPEntry) []string {
 // vrrpDependencies requires the interface. The owner's addresses must also be on it, because
 // VPP refuses an owner without them.
 func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Dependency {
-	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
 	if v.GetPriority() != ownerPriority {
 		return deps
 	}
 	for _, address := range addressesOf(v) {
 		deps = append(deps, scheduler.Dependency{
-			Label: "interface-has-address-" + address, Prefixes: []string{keys.Addresses(v.GetInterface())},
+			Label: "interface-has-address-" + address, Prefixes: []string{keys.Interface(v.GetInterface()).Addresses()},
 			Match: func(key string) bool {
 				a, _ := keys.ParseAddress(key)
 				p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))

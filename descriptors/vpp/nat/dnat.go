@@ -79,7 +79,7 @@ func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
 	out := []scheduler.Dependency{enabledFor(true)}
 	// The scheduler requires unique labels, and many mappings share a VRF or an interface.
 	for _, name := range unique(links, strings.Compare) {
-		out = append(out, scheduler.Dependency{Label: "interface-exists-" + name, Key: keys.InterfaceKey(name)})
+		out = append(out, scheduler.Dependency{Label: "interface-exists-" + name, Key: keys.Interface(name).Key()})
 	}
 	for _, id := range unique(vrfs, cmp.Compare) {
 		out = append(out, vrfExists("vrf-table-exists-"+strconv.FormatUint(uint64(id), 10), id)...)

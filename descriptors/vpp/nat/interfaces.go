@@ -28,7 +28,7 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*nat.Nat44Interface
 		Validate:   validateInterface,
 		Equivalent: func(_ string, old, new *nat.Nat44Interface) bool { return featuresOf(old) == featuresOf(new) },
 		Dependencies: func(_ string, v *nat.Nat44Interface) []scheduler.Dependency {
-			return []scheduler.Dependency{enabledFor(false), {Label: "interface-exists", Key: keys.InterfaceKey(v.GetName())}}
+			return []scheduler.Dependency{enabledFor(false), {Label: "interface-exists", Key: keys.Interface(v.GetName()).Key()}}
 		},
 		Claims: func(_ string, v *nat.Nat44Interface) []scheduler.Claim {
 			return interfaceClaims(v.GetName(), featuresOf(v), false)

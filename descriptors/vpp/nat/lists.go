@@ -89,7 +89,7 @@ func (h *handler) listedInterfaceDescriptor() scheduler.Descriptor[*nat.Nat44Glo
 		Match:  func(key string) bool { _, _, ok := keys.ParseNATInterface(key); return ok },
 
 		Dependencies: func(_ string, v *nat.Nat44Global_Interface) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetName())}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetName()).Key()}}
 		},
 		Claims: func(_ string, v *nat.Nat44Global_Interface) []scheduler.Claim {
 			return interfaceClaims(v.GetName(), listedFeatures(v), true)

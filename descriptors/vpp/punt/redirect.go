@@ -40,9 +40,9 @@ func (h *handler) redirectDescriptor() scheduler.Descriptor[*punt.IPRedirect, st
 			return old.GetL3Protocol() == new.GetL3Protocol() && old.GetRxInterface() == new.GetRxInterface() && redirectOf(old) == redirectOf(new)
 		},
 		Dependencies: func(_ string, v *punt.IPRedirect) []scheduler.Dependency {
-			out := []scheduler.Dependency{{Label: "tx-interface", Key: keys.InterfaceKey(v.GetTxInterface())}}
+			out := []scheduler.Dependency{{Label: "tx-interface", Key: keys.Interface(v.GetTxInterface()).Key()}}
 			if v.GetRxInterface() != "" {
-				out = append(out, scheduler.Dependency{Label: "rx-interface", Key: keys.InterfaceKey(v.GetRxInterface())})
+				out = append(out, scheduler.Dependency{Label: "rx-interface", Key: keys.Interface(v.GetRxInterface()).Key()})
 			}
 			return out
 		},

@@ -217,10 +217,10 @@ func dependenciesOfSID(_ string, v *srv6.LocalSID) []scheduler.Dependency {
 		need("lookup-vrf-table-exists", keys.VRFTable(f.table, ipv6))
 	}
 	if f.out != "" {
-		need("interface-exists", keys.InterfaceKey(f.out))
+		need("interface-exists", keys.Interface(f.out).Key())
 	}
 	if f.in != "" {
-		need("incoming-interface-exists", keys.InterfaceKey(f.in))
+		need("incoming-interface-exists", keys.Interface(f.in).Key())
 	}
 	return out
 }

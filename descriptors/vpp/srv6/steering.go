@@ -154,7 +154,7 @@ func dependenciesOfSteering(_ string, v *srv6.Steering) []scheduler.Dependency {
 	}}
 	switch t := trafficOf(v); {
 	case t.frames != "":
-		out = append(out, scheduler.Dependency{Label: "interface-exists", Key: keys.InterfaceKey(t.frames)})
+		out = append(out, scheduler.Dependency{Label: "interface-exists", Key: keys.Interface(t.frames).Key()})
 	case t.table != 0:
 		out = append(out, scheduler.Dependency{Label: "vrf-table-exists", Key: keys.VRFTable(t.table, t.isIPv6())})
 	}

@@ -67,7 +67,7 @@ func (h handler) descriptor() scheduler.Descriptor[*stn.Rule, struct{}] {
 			return old.GetInterface() == new.GetInterface() && spelling.Canonical(old.GetIpAddress()) == spelling.Canonical(new.GetIpAddress())
 		},
 		Dependencies: func(_ string, v *stn.Rule) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
 		},
 		Claims: func(_ string, v *stn.Rule) []scheduler.Claim {
 			return []scheduler.Claim{{

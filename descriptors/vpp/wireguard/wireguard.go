@@ -99,7 +99,7 @@ func (p *Peers) descriptor() scheduler.Descriptor[*wireguard.Peer, Meta] {
 		Validate:   validate,
 		Equivalent: func(_ string, old, new *wireguard.Peer) bool { return peerOf(old).equal(peerOf(new)) },
 		Dependencies: func(_ string, v *wireguard.Peer) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetWgIfName())}}
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetWgIfName()).Key()}}
 		},
 		Claims: func(_ string, v *wireguard.Peer) []scheduler.Claim {
 			return []scheduler.Claim{{

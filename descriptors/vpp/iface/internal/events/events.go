@@ -221,7 +221,7 @@ func (e *Events) report(ctx context.Context) {
 	for name, index := range suspect {
 		if e.isGone(ctx, name, index) {
 			gone = true
-			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(name)})
+			out = append(out, scheduler.Observed{Key: keys.Interface(name).Key()})
 			out = append(out, LinkGone(name)...)
 		}
 	}
@@ -350,12 +350,12 @@ func LinkIsUp(flags interface_types.IfStatusFlags) bool {
 // linkState observes one of the two states of a link, and the absence of the other.
 func linkState(name string, up bool) []scheduler.Observed {
 	return []scheduler.Observed{
-		{Key: keys.LinkState(name, !up)},
-		{Key: keys.LinkState(name, up), Value: &emptypb.Empty{}},
+		{Key: keys.Interface(name).LinkState(!up)},
+		{Key: keys.Interface(name).LinkState(up), Value: &emptypb.Empty{}},
 	}
 }
 
 // LinkGone observes that an interface has no link.
 func LinkGone(name string) []scheduler.Observed {
-	return []scheduler.Observed{{Key: keys.LinkState(name, true)}, {Key: keys.LinkState(name, false)}}
+	return []scheduler.Observed{{Key: keys.Interface(name).LinkState(true)}, {Key: keys.Interface(name).LinkState(false)}}
 }

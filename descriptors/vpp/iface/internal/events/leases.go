@@ -48,11 +48,11 @@ func (l *Leases) run(ctx context.Context) error {
 		var out []scheduler.Observed
 		for name := range before {
 			if now[name] == nil {
-				out = append(out, scheduler.Observed{Key: keys.DHCPLease(name)})
+				out = append(out, scheduler.Observed{Key: keys.Interface(name).DHCPLease()})
 			}
 		}
 		for name, v := range now {
-			out = append(out, scheduler.Observed{Key: keys.DHCPLease(name), Value: v})
+			out = append(out, scheduler.Observed{Key: keys.Interface(name).DHCPLease(), Value: v})
 		}
 		l.observe(out...)
 	}

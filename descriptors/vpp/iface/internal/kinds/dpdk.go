@@ -20,7 +20,7 @@ func dpdkKind() Kind {
 	return Kind{
 		NoMAC: true,
 		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "dpdk-interface-exists", Prefixes: []string{keys.LinkStates(v.GetName())}}}
+			return []scheduler.Dependency{{Label: "dpdk-interface-exists", Prefixes: []string{keys.Interface(v.GetName()).LinkStates()}}}
 		},
 		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 			details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})

@@ -33,7 +33,7 @@ func subKind() Kind {
 			return a.GetParentName() != b.GetParentName() || a.GetSubId() != b.GetSubId()
 		},
 		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "parent-interface-exists", Key: keys.InterfaceKey(v.GetSub().GetParentName())}}
+			return []scheduler.Dependency{{Label: "parent-interface-exists", Key: keys.Interface(v.GetSub().GetParentName()).Key()}}
 		},
 		Create:    createSub,
 		Configure: RewriteTags,

@@ -84,7 +84,7 @@ func multicastDependency(link, name string) []scheduler.Dependency {
 	}
 	return []scheduler.Dependency{{
 		Label:    link + "-multicast-interface-exists",
-		Prefixes: []string{keys.Addresses(name)},
+		Prefixes: []string{keys.Interface(name).Addresses()},
 		Match: func(key string) bool {
 			a, _ := keys.ParseAddress(key)
 			p, ok := a.Prefix()
