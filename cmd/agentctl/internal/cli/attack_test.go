@@ -46,6 +46,10 @@ func hostile(attack string) http.Handler {
 		"/scheduler/retry":       record,
 		"/scheduler/explain":     wire.Explanation{Key: key, Text: evil("text"), Because: []wire.Explanation{{Text: evil("cause")}}},
 		"/scheduler/plan":        wire.Plan{Operations: record.Executed, Invalid: []wire.Invalid{{Key: key, Line: 1, Error: evil("error")}}},
+		"/readiness": wire.AgentStatus{
+			State: wire.StateOK, Plugins: []wire.PluginHealth{{Name: evil("name"), Error: evil("error")}}, Missing: []string{evil("missing")}, Unapplied: []string{evil("unapplied")},
+		},
+		"/info/version": wire.Version{App: evil("app"), Version: evil("version"), GoVersion: evil("go"), OS: evil("os")},
 		"/vpp/info": wire.VPP{
 			Socket: evil("socket"), Version: evil("version"), BuildDate: evil("date"), LastError: evil("error"), NoPlugins: evil("none"),
 			Capabilities: []wire.Capability{{Feature: evil("feature"), Message: evil("message")}}, Plugins: []wire.Plugin{{Name: evil("name"), Version: evil("1"), Description: evil("d")}},
@@ -95,7 +99,7 @@ func TestTextIsPrintable(t *testing.T) {
 			for _, command := range [][]string{
 				{"values"}, {"values", "--sources"}, {"values", "retry", "k" + attack}, {"sources"}, {"sources", "k" + attack}, {"dump", "all"},
 				{"config", "history"}, {"config", "history", "--details"}, {"config", "history", "-f", "log"},
-				{"explain", "k" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"},
+				{"explain", "k" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"},
 			} {
 				for _, refused := range [][]string{nil, {"--http-basic-auth", "a:b"}} {
 					out := agentctl(t, append(append([]string{"--http-port", at.Port()}, refused...), command...)...)

@@ -31,6 +31,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/logs"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/plan"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/status"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/vpp"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -115,6 +116,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	s.Flags(root.PersistentFlags())
 	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s))
 	root.AddCommand(inspect.Commands(s)...)
+	root.AddCommand(status.Commands(s)...)
 	root.AddCommand(plan.Commands(s)...)
 	return root, valid
 }

@@ -56,25 +56,14 @@ func (s *Session) Get(ctx context.Context, path string, query url.Values, into a
 // Request sends a request to the agent. A *string receives the answer as text, other values
 // of into as JSON. Text from the agent within errors is on one line.
 func (s *Session) Request(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	at := s.target
-	// A copy: the client is used for several requests.
-	where := at.URL
-	where.Path, where.RawQuery = path, query.Encode()
-	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
+	answer, err := s.send(ctx, method, path, query, body)
 	if err != nil {
 		return err
-	}
-	if s.labelGiven {
-		request.Header.Set(wire.LabelHeader, s.Label)
-	}
-	answer, err := at.http.Do(request)
-	if err != nil {
-		return RemoteError{at.requestError(err)}
 	}
 	defer answer.Body.Close()
 	// The API answers nothing else for a success.
 	if answer.StatusCode != http.StatusOK {
-		return at.responseError(answer)
+		return s.target.responseError(answer)
 	}
 	text, plain := into.(*string)
 	if plain {
@@ -85,16 +74,59 @@ func (s *Session) Request(ctx context.Context, method, path string, query url.Va
 		err = json.NewDecoder(answer.Body).Decode(into)
 	}
 	if err != nil {
-		return fmt.Errorf("unexpected answer from %s: %w", at.name, err)
+		return fmt.Errorf("unexpected answer from %s: %w", s.target.name, err)
 	}
 	return nil
 }
 
+// Probe is Get for a path of which the status tells the state of the agent, such as /readiness:
+// the agent answers the same JSON with status 500.
+func (s *Session) Probe(ctx context.Context, path string, into any) error {
+	answer, err := s.send(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusInternalServerError {
+		return s.target.responseError(answer)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostError))
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("unexpected answer from %s: %w", s.target.name, err)
+	}
+	return nil
+}
+
+// send sends a request to the agent. The caller closes the body of the answer.
+func (s *Session) send(ctx context.Context, method, path string, query url.Values, body []byte) (*http.Response, error) {
+	at := s.target
+	// A copy: the client is used for several requests.
+	where := at.URL
+	where.Path, where.RawQuery = path, query.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if s.labelGiven {
+		request.Header.Set(wire.LabelHeader, s.Label)
+	}
+	answer, err := at.http.Do(request)
+	if err != nil {
+		return nil, RemoteError{at.requestError(err)}
+	}
+	return answer, nil
+}
+
+// mostError is the number of bytes that are read of an answer that reports a state or an error.
+const mostError = 64 << 10
+
 // responseError turns an answer with a status other than 200 into an error. Agents answer
 // JSON with a message. Other bodies come from a proxy or from another server on that port.
 func (at *agentClient) responseError(answer *http.Response) error {
-	const most = 64 << 10
-	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostError))
 	if err != nil {
 		return fmt.Errorf("%s: %w", answer.Status, err)
 	}

@@ -20,8 +20,11 @@ import (
 // agentctl was not built with.
 type Catalogue []wire.Model
 
-// ConfigClass is the class of the models of declared values.
-const ConfigClass = "config"
+// Classes of models: those of declared values, and those of counters.
+const (
+	ConfigClass  = "config"
+	MetricsClass = "metrics"
+)
 
 // Models asks the agent for its models of a class, or for all of them. Agents of earlier
 // releases do not answer that; they have the built-in ones.
@@ -58,11 +61,19 @@ func (c Catalogue) Named(name string) (wire.Model, error) {
 	if near := nearest.Word(name, names); near != "" {
 		return wire.Model{}, Usagef("no model is called %q: did you mean %s?", name, near)
 	}
-	return wire.Model{}, Usagef("no model is called %q: expected a name such as linux.interfaces.interface", name)
+	return wire.Model{}, Usagef("no model is called %q: expected %s", name, c.example())
+}
+
+// example names what Named expects, for its error.
+func (c Catalogue) example() string {
+	if len(c) == 1 {
+		return c[0].Name
+	}
+	return "a name such as linux.interfaces.interface"
 }
 
 // Like returns the models that a pattern matches: a name, a glob, or "all".
-func (c Catalogue) Like(pattern string) (out []wire.Model, err error) {
+func (c Catalogue) Like(pattern string) (out Catalogue, err error) {
 	glob := pattern
 	if pattern == "all" {
 		glob = "*"

@@ -3,15 +3,19 @@ package vpp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -19,19 +23,20 @@ import (
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vpp",
-		Short: "Shows the state of VPP",
+		Short: "Shows the state of VPP, and runs its commands",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(info(s))
+	cmd.AddCommand(info(s), line(s))
 	return cmd
 }
 
 // info returns the command that prints connection, version, features and plugins of VPP.
 func info(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "info",
-		Short: "Prints connection, version, features and plugins of VPP",
+		Use:     "info",
+		Aliases: []string{"i"},
+		Short:   "Prints connection, version, features and plugins of VPP",
 		Long: "Info prints whether and since when VPP is connected, its version and plugins, and the VPP message that each feature uses.\n" +
 			"Values that need a message which this VPP lacks are UNIMPLEMENTED.",
 		Args: session.ExpectArgs(),
@@ -45,6 +50,50 @@ func info(s *session.Session) *cobra.Command {
 		return f.Write(s.Out, v, func(out io.Writer) error { return infoTable(out, v) })
 	})
 	return cmd
+}
+
+// line returns the command that runs a line of VPP's command line.
+func line(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cli COMMAND...",
+		Aliases: []string{"c"},
+		Short:   "Runs a line of VPP's command line",
+		Long: "Cli runs a line of VPP's command line, such as show interface, and prints the output of VPP. VPP reports an unknown command as\n" +
+			"output too, so the exit code is that of the request. An argument that begins with - comes after --.",
+		Example: "  agentctl vpp cli show interface\n  agentctl vpp cli -- show trace max 10",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(strings.Join(args, " ")) == "" {
+				return fmt.Errorf("%s: COMMAND is missing: expected a line such as show version", cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		body, err := json.Marshal(wire.Command{Line: strings.Join(args, " ")})
+		if err != nil {
+			return err
+		}
+		var answer any
+		if err := s.Request(ctx, http.MethodPost, "/vpp/command", nil, body, &answer); err != nil {
+			return err
+		}
+		return f.Write(s.Out, answer, func(out io.Writer) error {
+			_, err := io.WriteString(out, output(fmt.Sprint(answer)))
+			return err
+		})
+	})
+	return cmd
+}
+
+// output returns what VPP printed, with a line feed at the end. VPP's lines end as those of
+// a terminal, with a carriage return.
+func output(text string) string {
+	text = strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	if text == "" {
+		return ""
+	}
+	return printable.Text(text) + "\n"
 }
 
 // infoTable prints one property per line, then the features and plugins. Unknown properties

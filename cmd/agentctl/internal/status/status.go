@@ -1,0 +1,122 @@
+// Package status has the commands of agentctl about the agent itself: whether it is ready, and its
+// metrics.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// Commands returns the commands status and metrics.
+func Commands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{state(s), metrics(s)}
+}
+
+// An agent is the answer of the command status. The names of its fields are an interface of
+// scripts.
+type agent struct {
+	// Ready tells whether the network is as declared as far as possible.
+	Ready bool
+	wire.AgentStatus
+	Build wire.Version
+}
+
+// errNotReady ends the command status with the exit code 1, which makes it a health check.
+var errNotReady = errors.New("the agent is not ready")
+
+// state returns the command that tells whether the agent is ready.
+func state(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Prints whether the agent is ready, and its parts",
+		Long: "Status prints the build of the agent, its state, and the state of each source and connection. An agent is ready when the\n" +
+			"network is as declared as far as possible.\n\n" +
+			"Exit codes: 0 the agent is ready, 1 it is not or does not answer. So the command is a health check of a container.",
+		Args: session.ExpectArgs(),
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
+		var a agent
+		if err := s.Probe(ctx, "/readiness", &a.AgentStatus); err != nil {
+			return err
+		}
+		a.Ready = a.State == wire.StateOK
+		if err := s.Get(ctx, "/info/version", nil, &a.Build); err != nil {
+			return err
+		}
+		if err := f.Write(s.Out, a, a.print); err != nil {
+			return err
+		}
+		if !a.Ready {
+			return errNotReady
+		}
+		return nil
+	})
+	return cmd
+}
+
+// print prints the blocks AGENT and PLUGINS, and the reasons why the agent is not ready.
+func (a agent) print(out io.Writer) error {
+	var b strings.Builder
+	b.WriteString("AGENT\n")
+	for _, line := range [][2]string{
+		{"App name", a.Build.App}, {"Version", strings.TrimSpace(a.Build.Version + " " + a.Build.GitCommit)}, {"Go version", a.Build.GoVersion},
+		{"OS/Arch", strings.Trim(a.Build.OS+"/"+a.Build.Arch, "/")}, {"State", word(a.State)},
+		{"Started", since(a.StartTime)}, {"Last change", since(a.LastChange)},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "  %-12s %s\n", line[0]+":", show.Line(line[1]))
+		}
+	}
+	if len(a.Plugins) > 0 {
+		b.WriteString("\nPLUGINS\n")
+	}
+	for _, p := range a.Plugins {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("  %s: %s %s", show.Line(p.Name), word(p.State), show.Remote(p.Error)), " ") + "\n")
+	}
+	block(&b, "MISSING", a.Missing)
+	block(&b, "NOT APPLIED", a.Unapplied)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// block prints lines from the agent below a header, or nothing without lines.
+func block(b *strings.Builder, header string, lines []string) {
+	if len(lines) > 0 {
+		b.WriteString("\n" + header + "\n")
+	}
+	for _, line := range lines {
+		b.WriteString("  " + show.Remote(line) + "\n")
+	}
+}
+
+// word returns the word for a state that package wire numbers.
+func word(state int) string {
+	switch state {
+	case wire.StateInit:
+		return "INIT"
+	case wire.StateOK:
+		return "OK"
+	default:
+		return "ERROR"
+	}
+}
+
+// since returns a moment in seconds since 1970 for people; 0 is unknown and empty.
+func since(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	at := time.Unix(seconds, 0)
+	return at.UTC().Format(time.RFC3339) + " (" + show.Short(time.Since(at)) + " ago)"
+}
