@@ -43,19 +43,31 @@ type Definition struct {
 // [Registry.With], which also returns the faults of the definition.
 func Define[V proto.Message](d Definition) Of[V] {
 	m := singleton[V](d.Module, d.Version, d.Type, "")
+	m.define(d, execute)
+	return Of[V]{m}
+}
+
+// execute executes the template of names for a message of a Go type.
+func execute(name *template.Template, v proto.Message) (string, error) {
+	var out strings.Builder
+	err := name.Execute(&out, v)
+	return out.String(), err
+}
+
+// define completes m by its definition. nameOf executes the template of names for a value.
+func (m *Model) define(d Definition, nameOf func(*template.Template, proto.Message) (string, error)) {
 	m.fault = d.check()
 	list := string(m.message.Descriptor().Name())
 	if d.NameTemplate != "" {
 		list += "_list"
 		m.prefix += "/"
 		m.template = d.NameTemplate
-		m.fault = cmp.Or(m.fault, m.nameByTemplate())
+		m.fault = cmp.Or(m.fault, m.nameByTemplate(nameOf))
 	}
 	if d.Field != "" {
 		m.config = append(m.config, d.Field)
 	}
 	m.config = append(m.config, list)
-	return Of[V]{m}
 }
 
 // Characters of the parts of a Definition.
@@ -85,24 +97,19 @@ func (d Definition) check() error {
 }
 
 // nameByTemplate makes the function name of m from its template.
-func (m *Model) nameByTemplate() error {
+func (m *Model) nameByTemplate(nameOf func(*template.Template, proto.Message) (string, error)) error {
 	t, err := template.New("NameTemplate").Funcs(templateFuncs()).Parse(m.template)
 	if err != nil {
 		return fmt.Errorf("NameTemplate: %w", err)
 	}
-	name := func(v proto.Message) (string, error) {
-		var out strings.Builder
-		err := t.Execute(&out, v)
-		return out.String(), err
-	}
-	if _, err := name(m.New()); err != nil {
+	if _, err := nameOf(t, m.New()); err != nil {
 		return fmt.Errorf("NameTemplate: of an empty value: %w", err)
 	}
 	if len(m.keyFields()) == 0 {
 		return errors.New("NameTemplate: has no field of the message; expected one such as {{.Name}}")
 	}
 	m.name = func(v proto.Message) string {
-		text, err := name(v)
+		text, err := nameOf(t, v)
 		if err != nil {
 			return "" // Key reports that there is no name
 		}

@@ -134,7 +134,7 @@ func TestNamesByTemplate(t *testing.T) {
 			continue
 		}
 		defined := &Model{Class: m.Class, prefix: m.prefix, template: m.template, message: m.message}
-		if err := defined.nameByTemplate(); err != nil {
+		if err := defined.nameByTemplate(execute); err != nil {
 			t.Errorf("%s: %v", m.Name(), err)
 			continue
 		}

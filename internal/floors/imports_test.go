@@ -73,8 +73,8 @@ func floors() []floor {
 		// The commands do not know each other, so that each can change alone.
 		{"cmd/agentctl/internal/*", []string{"cmd/agentctl/internal/documents", "cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "internal/printable", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/cli", []string{"cmd/agentctl/internal", "connectors", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
-		{"cmd/agentctl/internal/documents", []string{"cmd/agentctl/internal/show", "northbound"}},
-		{"cmd/agentctl/internal/session", []string{"cmd/agentctl/internal/show", "connectors", "internal/config", "internal/printable", "kvdbsync", "internal/printable", "models", "northbound"}},
+		{"cmd/agentctl/internal/documents", []string{"cmd/agentctl/internal/show", "models", "northbound"}},
+		{"cmd/agentctl/internal/session", []string{"cmd/agentctl/internal/show", "connectors", "internal/config", "internal/printable", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/show", []string{"internal/printable", "models", "northbound", "proto"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
 		{"examples/custom-agent", []string{"agent", "models", "scheduler"}},

@@ -1,4 +1,5 @@
-// Package config has the command config of agentctl: transactions and resyncs.
+// Package config has the command config of agentctl: declared and actual values, events, transactions and
+// resyncs.
 package config
 
 import (
@@ -14,15 +15,15 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// Command returns the command for transactions and resyncs. By itself it prints its help.
+// Command returns the command for declared values, transactions and resyncs. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Transaction history; repair differences",
+		Short: "Reads and changes declared values; transaction history; repairs differences",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(history(s), resync(s))
+	cmd.AddCommand(get(s), update(s), remove(s), retrieve(s), watch(s), history(s), resync(s))
 	return cmd
 }
 

@@ -18,15 +18,15 @@ import (
 // separator divides YAML documents.
 const separator = "\n---\n"
 
-// A document is the text of one file.
-type document struct {
+// A file is the text of one file.
+type file struct {
 	// The path as the user gave it, or "-" for standard input. Errors name it.
 	name string
 	text []byte
 }
 
 // Documents are the texts that one request has, one after the other.
-type Documents []document
+type Documents []file
 
 // Read reads files, and the files in folders. The name "-" is standard input, which is in.
 func Read(in io.Reader, names []string) (out Documents, err error) {
@@ -38,12 +38,12 @@ func Read(in io.Reader, names []string) (out Documents, err error) {
 				return nil, err
 			}
 		}
-		for _, file := range files {
-			text, err := read(in, file)
+		for _, path := range files {
+			text, err := read(in, path)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, document{file, text})
+			out = append(out, file{path, text})
 		}
 	}
 	return out, nil
@@ -108,9 +108,9 @@ func (ds Documents) Invalid(effect string, invalid []wire.Invalid) error {
 }
 
 // read returns the content of a file, or of standard input for "-".
-func read(in io.Reader, file string) ([]byte, error) {
-	if file == "-" {
+func read(in io.Reader, path string) ([]byte, error) {
+	if path == "-" {
 		return io.ReadAll(in)
 	}
-	return os.ReadFile(file)
+	return os.ReadFile(path)
 }

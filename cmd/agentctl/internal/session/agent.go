@@ -78,11 +78,15 @@ func (s *settings) agentBySocket() *agentClient {
 // httpTLS returns the TLS settings for HTTP. The flag --insecure-tls overrides the
 // configuration file, also one that disables TLS.
 func (s *settings) httpTLS() tlsSettings {
-	out := s.HTTPTLS
+	return s.overridden(s.HTTPTLS)
+}
+
+// overridden returns t, or TLS without verification for --insecure-tls.
+func (s *settings) overridden(t tlsSettings) tlsSettings {
 	if s.Insecure {
-		out.Disabled, out.SkipVerify = optionalBool{}, true
+		t.Disabled, t.SkipVerify = optionalBool{}, true
 	}
-	return out
+	return t
 }
 
 // requestError explains an error of the transport. It drops the method and URL, which

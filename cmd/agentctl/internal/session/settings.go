@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
@@ -39,17 +40,18 @@ type settings struct {
 
 	HTTPAuthFile string `yaml:"http-basic-auth-file"` // holds user:password. Defaults to none
 
-	Insecure bool `yaml:"insecure-tls"` // use TLS without verifying certificates, for HTTP and etcd
+	Insecure bool `yaml:"insecure-tls"` // use TLS without verifying certificates, for HTTP, gRPC and etcd
 
-	// Accepted from configuration files and command lines of other clients, without effect
-	// in this release.
-	APIVersion string      `yaml:"ligato-api-version"`
-	GRPCPort   int         `yaml:"grpc-port"`
-	GRPCTLS    tlsSettings `yaml:"grpc-tls"`
+	GRPCPort int         `yaml:"grpc-port"` // of the agent's gRPC server, at Host. Defaults to 9111
+	GRPCTLS  tlsSettings `yaml:"grpc-tls"`
+
+	// Accepted from configuration files of other clients, without effect in this release.
+	APIVersion string `yaml:"ligato-api-version"`
 
 	file, dir  string // location of the configuration file
 	bySocket   bool   // query the agent through its socket
 	byHTTP     bool   // the HTTP server was chosen: by address, or by settings that only it has
+	grpcGiven  bool   // the port of the gRPC server was chosen; it is not the default
 	ofAgent    bool   // Store is one of the agent, reached through its socket
 	labelGiven bool   // the user has chosen a label; it is not the default
 }
@@ -63,18 +65,24 @@ func (s *Session) Flags(f *pflag.FlagSet) {
 	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (default, if an agent listens there: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")
+	f.Int("grpc-port", 0, "port of the agent's gRPC server, for commands that change or watch its configuration (default 9111)")
 	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH); visible in the list of processes, unlike a file or the environment")
 	f.String("http-basic-auth-file", "", "file with USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH_FILE)")
-	f.Bool("insecure-tls", false, "use TLS for HTTP and etcd, and do not verify certificates")
+	f.Bool("insecure-tls", false, "use TLS for HTTP, gRPC and etcd, and do not verify certificates")
 	f.Duration("timeout", 0, "timeout of the command (default 2m)")
 	f.StringVar(&s.file, "config", "", "configuration file, in YAML")
 	f.StringVar(&s.dir, "config-dir", "", "folder with the configuration file config.yaml (default: ~/.agentctl)")
-	f.Int("grpc-port", 0, "")
 	f.BoolP("debug", "D", false, "")
 	f.StringP("log-level", "l", "", "")
-	for _, idle := range []string{"grpc-port", "debug", "log-level"} {
+	for _, idle := range []string{"debug", "log-level"} {
 		f.Lookup(idle).Hidden = true
 	}
+}
+
+// TimeoutFlag adds the flag -t to a command that has another default timeout than the others. It
+// replaces the flag --timeout of all commands.
+func TimeoutFlag(cmd *cobra.Command, usual time.Duration) {
+	cmd.Flags().DurationP("timeout", "t", usual, "timeout of the command")
 }
 
 // Load merges file, environment and flags, later ones last, and validates the result.
@@ -107,10 +115,14 @@ func (s *Session) Load(f *pflag.FlagSet) error {
 		given(f, "socket", &s.Socket, f.GetString),
 		given(f, "host", &s.Host, f.GetString),
 		given(f, "http-port", &s.HTTPPort, f.GetInt),
+		given(f, "grpc-port", &s.GRPCPort, f.GetInt),
 		s.authFromFlags(f),
 		given(f, "insecure-tls", &s.Insecure, f.GetBool),
 		given(f, "timeout", &s.Timeout, f.GetDuration),
 	)
+	if s.Timeout == 0 {
+		s.Timeout, _ = f.GetDuration("timeout") // the default of a command with a TimeoutFlag
+	}
 	return errors.Join(err, s.readAuth(), s.complete())
 }
 
@@ -140,6 +152,8 @@ func (s *settings) complete() error {
 	s.Label = cmp.Or(s.Label, "vpp1")
 	s.Host = cmp.Or(s.Host, "127.0.0.1")
 	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)
+	s.grpcGiven = s.GRPCPort != 0
+	s.GRPCPort = cmp.Or(s.GRPCPort, 9111)
 	s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
 	s.Socket = cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label))
 	return s.validate()
@@ -154,6 +168,8 @@ func (s *settings) validate() error {
 		return fmt.Errorf("timeout: %v: expected a duration above zero, such as 30s", s.Timeout)
 	case s.HTTPPort < 0 || s.HTTPPort > 65535:
 		return fmt.Errorf("http-port: %d: expected a number from 1 to 65535", s.HTTPPort)
+	case s.GRPCPort < 0 || s.GRPCPort > 65535:
+		return fmt.Errorf("grpc-port: %d: expected a number from 1 to 65535", s.GRPCPort)
 	case s.HTTPAuth != "" && !strings.Contains(s.HTTPAuth, ":"):
 		return errors.New("http-basic-auth: expected USER:PASSWORD")
 	case s.Store != "" && !slices.Contains([]string{"etcd", "bolt", "consul", "filedb", "redis"}, s.Store):

@@ -5,11 +5,9 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
@@ -67,17 +65,5 @@ func (t *typesOfAgent) ask(name string) (protoreflect.MessageType, error) {
 	if err := proto.Unmarshal(one.Files, &set); err != nil {
 		return nil, err
 	}
-	files, err := protodesc.NewFiles(&set)
-	if err != nil {
-		return nil, err
-	}
-	found, err := files.FindDescriptorByName(protoreflect.FullName(name))
-	if err != nil {
-		return nil, err
-	}
-	message, ok := found.(protoreflect.MessageDescriptor)
-	if !ok {
-		return nil, protoregistry.NotFound
-	}
-	return dynamicpb.NewMessageType(message), nil
+	return messageIn(&set, name)
 }

@@ -48,6 +48,8 @@ func messagesOf(types Types, v any) ([]proto.Message, error) {
 			return nil, nil
 		}
 		return messageNamed(types, v.ProtoMsgName, v.ProtoMsgData)
+	case proto.Message:
+		return []proto.Message{v}, nil
 	case Holder:
 		return messagesOf(types, v.Held())
 	case wire.KeyValue:

@@ -1,0 +1,137 @@
+package documents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// A Value is one value of the documents. Message is nil if the document asks for its removal.
+type Value struct {
+	Key     string // without the agent's prefix
+	Message proto.Message
+}
+
+// Values returns the values of the documents, in their order. The error lists all that are invalid,
+// with file and line; then there are no values.
+func (ds Documents) Values(r *models.Registry) ([]Value, error) {
+	return ds.each(r, func(it structured.Item) (Value, error) {
+		if it.Err != nil || it.Value == nil {
+			return Value{Key: it.Key}, it.Err
+		}
+		m, err := r.Decode(it.Key, it.Value)
+		return Value{it.Key, m}, err
+	})
+}
+
+// Keys returns the keys of the values of the documents, for their removal: only the fields that
+// make its key matter in a value.
+func (ds Documents) Keys(r *models.Registry) ([]Value, error) {
+	return ds.each(r, func(it structured.Item) (Value, error) {
+		if it.Key == "" && it.Err == nil {
+			it.Err = errors.New("the value has no key")
+		}
+		if it.Key != "" { // which is known although another field is invalid
+			it.Err = nil
+		}
+		return Value{Key: it.Key}, it.Err
+	})
+}
+
+// each calls value for each item of the documents, and joins the errors.
+func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value, error)) (out []Value, err error) {
+	var wrong strings.Builder
+	for _, d := range ds {
+		items, err := parse(structured.For(r), d.text)
+		if err != nil {
+			items = append(items, structured.Item{Err: err})
+		}
+		for _, it := range items {
+			it.Key = withoutAgent(it.Key)
+			v, err := value(it)
+			if err == nil {
+				out = append(out, v)
+				continue
+			}
+			wrong.WriteString("\n  " + d.name + ":" + lineOf(it, err))
+		}
+	}
+	if wrong.Len() > 0 {
+		return nil, fmt.Errorf("nothing was changed, because values are invalid:%s", &wrong)
+	}
+	return out, nil
+}
+
+// lineOf returns the line, the key and the error of an item.
+func lineOf(it structured.Item, err error) string {
+	text := err.Error()
+	if at, ok := errors.AsType[*document.Error](err); ok {
+		it.Line, text = at.Line, at.Msg
+	}
+	out := ""
+	if it.Line > 0 {
+		out = fmt.Sprintf("%d:", it.Line)
+	}
+	if it.Key != "" {
+		out += " " + show.Line(it.Key) + ":"
+	}
+	return out + " " + show.Remote(text)
+}
+
+// withoutAgent returns a key without the prefix of an agent: /vnf-agent/LABEL/.
+func withoutAgent(key string) string {
+	if rest, ok := strings.CutPrefix(key, "/vnf-agent/"); ok {
+		_, key, _ = strings.Cut(rest, "/")
+	}
+	return key
+}
+
+// parse reads the values of a text: a list of {key, value}, a mapping with such a list in the field
+// "data", or groups such as linuxConfig. These are the forms that the agent's HTTP server reads.
+func parse(form structured.Form, text []byte) (items []structured.Item, err error) {
+	docs, err := document.Read(text, document.YAML) // JSON is YAML
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, errors.New("no values: expected keys and values, in YAML or JSON")
+	}
+	budget := document.NewBudget(context.Background())
+	var errs []error
+	add := func(more []structured.Item, wrong ...error) {
+		items, errs = append(items, more...), append(errs, wrong...)
+	}
+	for _, doc := range docs {
+		if document.Resolve(doc).Kind == yaml.SequenceNode {
+			pairs, err := form.Pairs(budget, doc)
+			add(pairs, err)
+			continue
+		}
+		fields, err := budget.Fields(doc)
+		add(nil, err)
+		for _, f := range fields {
+			if f.Name == "data" {
+				pairs, err := form.Pairs(budget, f.Value)
+				add(pairs, err)
+				continue
+			}
+			group, wrong := form.Group(budget, f, "data")
+			add(group, wrong...)
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			items = append(items, structured.Item{Err: err})
+		}
+	}
+	return items, nil
+}
