@@ -62,11 +62,19 @@ func (r *run) concerns(n *graph.Node) bool {
 // retryDue runs the retries that are due.
 func (s *Scheduler) retryDue(ctx context.Context) {
 	due := s.retries.Next()
-	keys := s.retries.Due(time.Now())
+	keys := s.retries.Due(time.Now(), s.mustWaitForRetry)
 	if len(keys) > 0 {
 		s.counters.Waited(uint8(RetryFailed), due)
 	}
 	s.retry(ctx, keys, nil)
+}
+
+// mustWaitForRetry reports whether key failed in a cycle of a run that has not ended. An attempt
+// would make that run create and delete the other members once more. With slow verbs and short
+// delays, it would never end.
+func (s *Scheduler) mustWaitForRetry(key string) bool {
+	n := s.graph.Node(key)
+	return n != nil && n.FailedInCycle() && slices.ContainsFunc(s.parked, func(p *run) bool { return slices.Contains(p.failed, n) })
 }
 
 // retry tries keys again. Keys without scheduled retries get Options.Retry. done, if it is not

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
@@ -65,4 +66,35 @@ func checkGaps(t *testing.T, times []time.Time, period, most time.Duration) {
 	if len(times) > 10 && len(jitters) < 5 {
 		t.Errorf("%d different jitters among %d gaps", len(jitters), len(times)-1)
 	}
+}
+
+// TestRetryWithinCycleWaitsForItsTransaction checks that a transaction ends although a member of a
+// cycle fails again and again, sooner than the slow verbs of the other members end.
+func TestRetryWithinCycleWaitsForItsTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFakeNet()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		net.descriptors(t, s)
+		defer begin(t, s)()
+		net.set([]string{"break", "if2"})
+		net.set([]string{"break", "route/10.4.0.0/16/if3", "slow"})
+		txn := scheduler.Txn{Retry: scheduler.RetryPolicy{Period: slowness, Max: slowness}}
+		for name, args := range map[string][]string{"if2": {"peer=if3"}, "if3": {"peer=if2"}, "route/10.4.0.0/16/if3": nil} {
+			v, err := s.Value(key(name), message(name, args))
+			must(t, err)
+			txn.Changes = append(txn.Changes, v.Change())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.Commit(ctx, txn); errors.Is(err, context.DeadlineExceeded) {
+			t.Error("the transaction has not ended within a minute")
+		}
+		net.mendAll()
+		<-time.After(time.Minute)
+		for _, c := range txn.Changes {
+			if st, _ := s.Status(c.Key); st.State != scheduler.Configured {
+				t.Errorf("%s is %v after the mend", c.Key, st.State)
+			}
+		}
+	})
 }

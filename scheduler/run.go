@@ -219,6 +219,7 @@ func (s *Scheduler) complete(r *run) {
 		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == Nonexistent })
 	}
 	s.completed = append(s.completed, r)
+	s.retries.Release(time.Now())
 	r.rec.Stop = time.Now()
 	s.report(r)
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))

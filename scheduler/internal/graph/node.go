@@ -75,6 +75,10 @@ const (
 // suspended reports whether the node waits within a cycle.
 func (n *Node) suspended() bool { return n.suspension != notSuspended }
 
+// FailedInCycle reports that the last operation of n failed within a cycle. The next attempt
+// creates the other members of the cycle again, and everything that depends on them.
+func (n *Node) FailedInCycle() bool { return n.suspension == suspendedInCycle }
+
 // available reports that n meets the dependencies of other values: it has an actual value
 // that is not about to be deleted.
 func (n *Node) available() bool { return n.actual != nil && !n.toDelete }

@@ -39,6 +39,7 @@ func (p Policy) delay(attempt int) time.Duration {
 type Schedule struct {
 	byKey map[string]*Entry
 	next  time.Time // no retry is due before
+	held  bool      // Due has left out a key
 }
 
 // An Entry is the retry of one value.
@@ -141,19 +142,30 @@ func (s *Schedule) Wait(now time.Time) time.Duration {
 func (s *Schedule) Next() time.Time { return s.next }
 
 // Due returns the keys that are due, sorted. They include those that are due within a tenth
-// of their delay, so that failures of one moment are retried together.
-func (s *Schedule) Due(now time.Time) (keys []string) {
+// of their delay, so that failures of one moment are retried together. Keys for which mustWait
+// returns true are left out; they are due again after Release.
+func (s *Schedule) Due(now time.Time, mustWait func(key string) bool) (keys []string) {
 	s.next = now.Add(time.Hour)
 	for key, e := range s.byKey {
-		if e.over {
-			continue
-		}
-		if !e.due.After(now.Add(e.delay / 10)) {
+		switch {
+		case e.over:
+		case e.due.After(now.Add(e.delay / 10)):
+			if e.due.Before(s.next) {
+				s.next = e.due
+			}
+		case mustWait(key):
+			s.held = true
+		default:
 			keys = append(keys, key)
-		} else if e.due.Before(s.next) {
-			s.next = e.due
 		}
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// Release says that keys which had to wait at the last Due may be due now.
+func (s *Schedule) Release(now time.Time) {
+	if s.held {
+		s.held, s.next = false, now
+	}
 }

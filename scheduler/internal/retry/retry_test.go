@@ -19,11 +19,11 @@ func TestDelaysDoubleUpToTheirMaximum(t *testing.T) {
 		if e := s.Pending("k"); e == nil || e.Attempt != i+1 {
 			t.Fatalf("after failure %d: pending %+v, want attempt %d", i+1, e, i+1)
 		}
-		if keys := s.Due(f.Now.Add(want / 2)); keys != nil {
+		if keys := s.Due(f.Now.Add(want/2), never); keys != nil {
 			t.Errorf("attempt %d is due after half of %v", i+1, want)
 		}
 		f.Now = f.Now.Add(want)
-		if keys := s.Due(f.Now); !slices.Equal(keys, []string{"k"}) {
+		if keys := s.Due(f.Now, never); !slices.Equal(keys, []string{"k"}) {
 			t.Errorf("attempt %d is not due after %v", i+1, want)
 		}
 	}
@@ -77,12 +77,31 @@ func TestWaitEndsWithTheFirst(t *testing.T) {
 	if d := s.Wait(start.Add(time.Minute)); d != 0 {
 		t.Errorf("waiting for %v after the time, want 0", d)
 	}
-	s.Due(start)
+	s.Due(start, never)
 	if d := s.Wait(start); d != 3*time.Second {
 		t.Errorf("after a look at the due keys: waiting for %v, want 3s", d)
 	}
 	s.Drop("early")
-	if keys := s.Due(start.Add(10 * time.Second)); !slices.Equal(keys, []string{"late"}) {
+	if keys := s.Due(start.Add(10*time.Second), never); !slices.Equal(keys, []string{"late"}) {
 		t.Errorf("due: %q", keys)
+	}
+}
+
+// never is for keys that need not wait.
+func never(string) bool { return false }
+
+func TestKeyThatMustWaitIsDueAfterRelease(t *testing.T) {
+	s := retry.New()
+	s.Failed("k", retry.Failure{Concerns: true, Now: start})
+	later := start.Add(time.Minute)
+	if keys := s.Due(later, func(string) bool { return true }); keys != nil {
+		t.Errorf("%v are due, but must wait", keys)
+	}
+	if s.Wait(later) == 0 {
+		t.Error("a key that must wait is due at once, so that its caller would spin")
+	}
+	s.Release(later)
+	if keys := s.Due(later, never); s.Wait(later) == 0 || !slices.Equal(keys, []string{"k"}) {
+		t.Errorf("after Release %v are due, want k", keys)
 	}
 }
