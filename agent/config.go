@@ -29,10 +29,11 @@ import (
 // A schedulerConfig is the content of kvscheduler.conf. Its keys are those of existing
 // deployments; conf/kvscheduler.conf documents them for operators.
 type schedulerConfig struct {
-	// The transaction log: whether it is written, and how many operations and values of a
-	// transaction it shows at most (negative: all).
-	Print      bool `yaml:"print-txn-summary"`
-	PrintLimit int  `yaml:"print-txn-limit"`
+	// The transaction log: whether it has everything, or a line for each value, and how many
+	// operations and values of a transaction it shows at most (negative: all).
+	Print           bool `yaml:"print-txn-summary"`
+	PrintOperations bool `yaml:"print-txn-operations"`
+	PrintLimit      int  `yaml:"print-txn-limit"`
 	// Simulate plans each transaction before its first operation, for the log.
 	Simulate bool `yaml:"enable-txn-simulation"`
 	// Concurrency is the number of verbs that one connection runs at once;
@@ -98,7 +99,7 @@ func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) s
 		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
 	}
 	if c.PrintLimit != 0 {
-		o.TransactionLog = txnlog.New(txnlog.Options{Out: out, Full: c.Print, Limit: c.PrintLimit, Log: log})
+		o.TransactionLog = txnlog.New(txnlog.Options{Out: out, Full: c.Print, Operations: c.PrintOperations, Limit: c.PrintLimit, Log: log})
 	}
 	if known.applied != nil {
 		o.Memory = known.applied

@@ -14,8 +14,48 @@ import (
 //	#12 etcd: 3 created, 1 pending: route/10.1.0.0/16/eth7 waits for interface-is-up
 //
 // Properties are not counted: they have no existence of their own.
-func Line(r *scheduler.Record) string {
-	text := outcome(r)
+func Line(r *scheduler.Record) string { return headLine(r, true) }
+
+// Lines renders the record as Line does, and below it each counted value on a line of its own, at
+// most limit of them (negative: all). The reasons are on the lines of their values.
+//
+//	#12 etcd: 1 created, 1 pending
+//	  created  interface/eth0
+//	  pending  route/10.1.0.0/16/eth7 waits for interface-is-up
+//
+// A retry that fails as before has no news, and remains one line.
+func Lines(r *scheduler.Record, limit int) string {
+	if stale(r) {
+		return Line(r)
+	}
+	var b strings.Builder
+	b.WriteString(headLine(r, false))
+	names, lines := outcomeNames(), 0
+	for i := range r.Executed {
+		o := &r.Executed[i]
+		at, counted := outcomeOf(o)
+		if !counted {
+			continue
+		}
+		lines++
+		if limit >= 0 && lines > limit {
+			continue
+		}
+		text := o.Key
+		if at >= lastDone {
+			text = reason(o)
+		}
+		fmt.Fprintf(&b, "  %-8s %s\n", names[at], printable.Line(printable.Cut(text, maxErrorText)))
+	}
+	if limit >= 0 {
+		moreText(&b, "  ", lines-limit, "values")
+	}
+	return b.String()
+}
+
+// headLine renders the line of a transaction, with or without the first reason of each kind of failure.
+func headLine(r *scheduler.Record, reasons bool) string {
+	text := outcome(r, reasons)
 	if len(r.RefreshErrors) > 0 {
 		text += fmt.Sprintf("; %d not read back: %s", len(r.RefreshErrors), firstLine(r.RefreshErrors[0]))
 	}
@@ -65,8 +105,9 @@ func outcomeNames() [outcomes]string {
 	}
 }
 
-// outcome counts the values by outcome, in the order of the constants.
-func outcome(r *scheduler.Record) string {
+// outcome counts the values by outcome, in the order of the constants, and says the first reason of each
+// kind of failure if that is wanted.
+func outcome(r *scheduler.Record, withReasons bool) string {
 	var counts [outcomes]int
 	var reasons [outcomes]string
 	for i := range r.Executed {
@@ -76,7 +117,7 @@ func outcome(r *scheduler.Record) string {
 			continue
 		}
 		counts[at]++
-		if reasons[at] == "" && at >= lastDone {
+		if withReasons && reasons[at] == "" && at >= lastDone {
 			reasons[at] = reason(o)
 		}
 	}

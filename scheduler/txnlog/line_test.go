@@ -1,6 +1,7 @@
 package txnlog
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -55,6 +56,54 @@ func TestLine(t *testing.T) {
 		}
 		if strings.Count(got, "\n") != 1 || strings.ContainsRune(got, '\x1b') {
 			t.Errorf("%s: %q is not one printable line", name, got)
+		}
+	}
+}
+
+// Each value has its line, with its reason; the limit holds for all of them.
+func TestLines(t *testing.T) {
+	r := &scheduler.Record{Seq: 12, Type: scheduler.Northbound, Description: "etcd", Executed: []scheduler.Operation{
+		{Verb: scheduler.Create, Key: "a", NewState: scheduler.Configured},
+		{Verb: scheduler.Create, Key: "property", NewState: scheduler.Configured, Property: true, Noop: true},
+		{Verb: scheduler.Update, Key: "b", NewState: scheduler.Configured},
+		{Verb: scheduler.Create, Key: "c", NewState: scheduler.Failed, NewErr: errors.New("file exists\x1b\nmore")},
+		{Verb: scheduler.Create, Key: "d", NewState: scheduler.Pending, Noop: true, Waits: []string{"interface-is-up"}},
+	}}
+	const head = "#12 etcd: 1 created, 1 updated, 1 failed, 1 pending\n"
+	const first = "  created  a\n  updated  b\n"
+	for limit, want := range map[int]string{
+		-1: head + first + "  failed   c: file exists\\x1b\n  pending  d waits for interface-is-up\n",
+		4:  head + first + "  failed   c: file exists\\x1b\n  pending  d waits for interface-is-up\n",
+		2:  head + first + "  … and 2 more values\n",
+	} {
+		if got := Lines(r, limit); got != want {
+			t.Errorf("limit %d: %q, want %q", limit, got, want)
+		}
+	}
+	failure := errors.New("file exists")
+	again := &scheduler.Record{Seq: 13, Type: scheduler.RetryFailed, RetryOf: 12, Attempt: 2, Executed: []scheduler.Operation{
+		{Verb: scheduler.Create, Key: "c", NewState: scheduler.Failed, OldErr: failure, NewErr: failure},
+	}}
+	if got, want := Lines(again, -1), Line(again); got != want {
+		t.Errorf("a retry without news: %q, want %q", got, want)
+	}
+}
+
+// A Log with Operations writes the lines, unless it writes everything.
+func TestLogOfOperations(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		var out strings.Builder
+		log := New(Options{Out: &out, Operations: true, Full: full})
+		r := &scheduler.Record{Seq: 1, Type: scheduler.Northbound, Description: "etcd", Executed: []scheduler.Operation{{Verb: scheduler.Create, Key: "a", NewState: scheduler.Configured}}}
+		log.Begin(r)
+		log.End(r)
+		ended, end := context.WithCancel(t.Context())
+		end() // Run writes everything that waits, and returns
+		if err := log.Run(ended); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); (got == Lines(r, -1)) == full {
+			t.Errorf("full: %v: wrote %q", full, got)
 		}
 	}
 }

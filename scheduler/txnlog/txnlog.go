@@ -3,8 +3,9 @@
 //	log := txnlog.New(txnlog.Options{Out: os.Stdout})
 //	s := scheduler.New(scheduler.Options{TransactionLog: log})
 //
-// By default each transaction is one line. With Options.Full, its text has two pages: the intent and the plan before the first
-// operation, and the executed operations at the end. The scheduler runs the log; a goroutine
+// By default each transaction is one line. With Options.Operations, each of its values has a line of its own, too. With
+// Options.Full, its text has two pages: the intent and the plan before the first operation, and the executed operations
+// at the end. The scheduler runs the log; a goroutine
 // of its own writes to Out, so that no transaction waits for a slow terminal. A transaction
 // without room in the queue is omitted as a whole and counted.
 //
@@ -34,6 +35,9 @@ type Options struct {
 	// Full writes the boxed text of each transaction; see Text. Defaults to one line for each;
 	// see Line.
 	Full bool
+	// Operations writes one line for each value, below the line of the transaction; see Lines.
+	// Full has the operations anyway.
+	Operations bool
 	// Limit bounds the values and the operations of one transaction; the rest is counted.
 	// Defaults to 50. A negative number means no limit.
 	Limit int
@@ -44,6 +48,7 @@ type Options struct {
 type Log struct {
 	out   io.Writer
 	full  bool
+	lines bool // of single operations, unless full
 	limit int
 	log   *slog.Logger
 	ready chan struct{} // holds a token while there is something to print
@@ -64,11 +69,14 @@ type page struct {
 	mark chan<- struct{}
 }
 
-// text returns the page: the beginning of a transaction, its end, or both (see singlePage).
-// Unless full, it is the line of a transaction.
-func (g page) text(full bool, limit int) string {
+// pageText returns the page: the beginning of a transaction, its end, or both (see singlePage).
+// Unless full, it is the line of a transaction, or its lines.
+func (p *Log) pageText(g page) string {
+	limit := p.limit
 	switch {
-	case !full:
+	case !p.full && p.lines:
+		return Lines(g.rec, limit)
+	case !p.full:
 		return Line(g.rec)
 	case !g.done:
 		return beginText(g.rec, limit)
@@ -97,7 +105,7 @@ const (
 // New returns a Log. It writes nothing before Run.
 func New(opts Options) *Log {
 	return &Log{
-		out: opts.Out, full: opts.Full, limit: cmp.Or(opts.Limit, 50), log: cmp.Or(opts.Log, slog.Default()),
+		out: opts.Out, full: opts.Full, lines: opts.Operations, limit: cmp.Or(opts.Limit, 50), log: cmp.Or(opts.Log, slog.Default()),
 		ready: make(chan struct{}, 1),
 	}
 }
@@ -260,7 +268,7 @@ func (w *writing) page(g page) {
 	case g.mark != nil:
 		close(g.mark)
 	case w.broken != nil && *w.broken == g.rec.Seq: // the end is useless without the beginning
-	case w.text(g.text(w.full, w.limit)) != nil:
+	case w.text(w.pageText(g)) != nil:
 		seq := g.rec.Seq
 		w.broken = &seq
 		w.mu.Lock()
