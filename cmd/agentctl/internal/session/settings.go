@@ -62,7 +62,7 @@ func (s *Session) Flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
 	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: vpp1, but the label of the agent if --socket, --host or --http-port names it)")
 	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else the only one of the agent, or bolt)")
-	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (default, if an agent listens there: "+kvdb.DefaultSocket("LABEL")+")")
+	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (env AGENTCTL_SOCKET; default, if an agent listens there: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")
 	f.Int("grpc-port", 0, "port of the agent's gRPC server, for commands that change or watch its configuration (default 9111)")
@@ -99,6 +99,9 @@ func (s *Session) Load(f *pflag.FlagSet) error {
 	// A socket on the command line is meant for all requests, also those by HTTP.
 	if host, ok := s.Env("AGENT_HOST"); ok && host != "" && !f.Changed("socket") {
 		s.Host = host
+	}
+	if socket, ok := s.Env("AGENTCTL_SOCKET"); ok && socket != "" {
+		s.Socket = socket
 	}
 	s.authFromEnvironment()
 	if f.Changed("socket") {
