@@ -28,9 +28,9 @@ help: ## this list
 run: build ## run the agent with a small example in a scratch network namespace; Ctrl-C ends it
 	@.bin/first-light run
 
-build: ## build agent, agentctl and first-light into .bin
-	@[ -e .bin/agent ] || echo "building the agent; the first time takes a minute or two"
-	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
+build: ## build agent, agentctl, vppsim and first-light into .bin
+	@[ -e .bin/agent ] || echo "building agent, agentctl and vppsim into .bin; the first time takes some minutes"
+	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/first-light
 
 # As root, install what is missing of Redis, iptables and gRPC for Python. The tests that need it skip without.
 packages:

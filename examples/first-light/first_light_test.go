@@ -62,18 +62,53 @@ func runScripts(t *testing.T, dir string) {
 // the one that begins with the arguments.
 func try(ts *testscript.TestScript, neg bool, args []string) {
 	begin := strings.Join(args, " ")
-	for line := range strings.Lines(whatToTry()) {
-		command := regexp.MustCompile(`\S*/(first-light|agentctl) `).ReplaceAllString(strings.TrimSpace(line), "$1 ")
-		if !strings.HasPrefix(command, begin) {
-			continue
+	all := hints()
+	for _, h := range all {
+		if !strings.HasPrefix(h.command, "export ") && strings.HasPrefix(inPath(h.command), begin) {
+			command := all[0].command + "\n" + inPath(h.command)
+			err := ts.Exec("sh", "-c", command)
+			if (err != nil) != neg {
+				ts.Fatalf("%s: %v", command, err)
+			}
+			return
 		}
-		err := ts.Exec("sh", "-c", command)
-		if (err != nil) != neg {
-			ts.Fatalf("%s: %v", command, err)
-		}
-		return
 	}
 	ts.Fatalf("nothing to try begins with %q", begin)
+}
+
+// inPath returns a command without the folder of the programs.
+func inPath(command string) string {
+	return regexp.MustCompile(`\S*/(first-light|agentctl) `).ReplaceAllString(command, "$1 ")
+}
+
+// The hints fit on a terminal of 80 columns and 24 lines, below the command that was typed.
+func TestHintsFitOnAScreen(t *testing.T) {
+	text := regexp.MustCompile(`\S*/(first-light|agentctl) `).ReplaceAllString(whatToTry(), ".bin/$1 ")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) > 23 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+// Shells that take the prompt of the environment get it there, and other commands stay as they are.
+func TestPromptOfShells(t *testing.T) {
+	for _, shell := range []string{"sh", "/bin/dash", "zsh"} {
+		_, env, err := withPrompt("red", []string{shell}, nil)
+		if err != nil || len(env) != 1 || !strings.HasPrefix(env[0], "PS1=(red) ") {
+			t.Errorf("%s: environment %q, error %v", shell, env, err)
+		}
+	}
+	for _, command := range [][]string{{"ip", "link"}, {"bash", "-c", "true"}, {"ip"}} {
+		got, env, err := withPrompt("red", command, nil)
+		if err != nil || !slices.Equal(got, command) || len(env) > 0 {
+			t.Errorf("%q became %q with %q, error %v", command, got, env, err)
+		}
+	}
 }
 
 // nothingLeft checks the network that first-light was started from, and what it

@@ -7,40 +7,68 @@ import (
 	"strings"
 )
 
-// whatToTry is printed when the network is complete. Its commands can be copied to another
-// terminal in the same folder. The tests run them unchanged.
-func whatToTry() string {
-	text := strings.NewReplacer("BIN", binDir(), "HOME", home).Replace(tryText)
-	if _, err := exec.LookPath("ip"); err == nil {
-		text += strings.ReplaceAll(healText, "BIN", binDir())
-	}
-	return text + "\n  Ctrl-C ends it and removes the network.\n\n"
+// A hint is one thing to try in another terminal. The tests run its command unchanged.
+type hint struct {
+	what    string // one word in the margin; empty: as before
+	command string // for a shell in the folder of .run; it may have several lines
+	note    string // beside the command
 }
 
-const tryText = `
-The network stands. In another terminal, in this folder:
+// hints returns what to try when the network is complete.
+func hints() []hint {
+	const ctl, light = "BIN/agentctl ", "BIN/first-light "
+	all := []hint{
+		{"", "export AGENTCTL_SOCKET=HOME/agent.sock", "first: the agent to ask"},
+		{"look", light + "show", "the network inside"},
+		{"", light + "ping red 192.0.2.1", "an echo by the route"},
+		{"", ctl + "values", "each item with its state"},
+		{"why", ctl + "explain config/linux/l3/v2/route/192.0.2.0/24/red-eth", ""},
+		{"edit", "${EDITOR:-vi} HOME/network/network.yaml", "or vpp.yaml; then save"},
+		{"", "sed -i s,10.77.0.1/,10.77.0.9/, HOME/network/network.yaml", ""},
+		{"put", ctl + "kvdb put config/vpp/v2/interfaces/spare \\\n" +
+			`  '{"name":"spare","type":"SOFTWARE_LOOPBACK","enabled":true}'`, ""},
+		{"delete", ctl + "kvdb del config/vpp/v2/interfaces/spare", ""},
+		{"enter", light + "exec red", "a shell; exit leaves it"},
+	}
+	if _, err := exec.LookPath("ip"); err == nil {
+		all = append(all, hint{"break", light + "exec red ip link del eth0", "the agent repairs it"})
+	}
+	names := strings.NewReplacer("BIN", binDir(), "HOME", home)
+	for i := range all {
+		all[i].command = names.Replace(all[i].command)
+	}
+	return all
+}
 
-  look at it, and see an echo cross the pair and the route
-    BIN/first-light show
-    BIN/first-light ping red 192.0.2.1
+// whatToTry is printed when the network is complete. It fits on a terminal of 80 columns and
+// 24 lines, so nothing of it scrolls away.
+func whatToTry() string {
+	var b strings.Builder
+	b.WriteString("\nThe network stands: namespaces red and blue, and a simulated VPP.\n" +
+		"In another terminal, in this folder:\n\n")
+	for _, h := range hints() {
+		first, rest, more := strings.Cut(h.command, "\n")
+		line := pad(h.what, 8) + first
+		if h.note != "" {
+			line = pad(line, 52) + "# " + h.note
+		}
+		b.WriteString("  " + line + "\n")
+		if more {
+			b.WriteString("  " + pad("", 8) + rest + "\n")
+		}
+	}
+	b.WriteString("\nThis terminal shows what the agent does, one line for each operation.\n" +
+		"Ctrl-C ends the agent and removes the network. Your files stay in " + home + ".\n\n")
+	return b.String()
+}
 
-  ask the agent what there is, and why something is as it is
-    BIN/agentctl --socket HOME/agent.sock values
-    BIN/agentctl --socket HOME/agent.sock explain config/linux/l3/v2/route/192.0.2.0/24/red-eth
-
-  edit it, save, and watch it follow here
-    HOME/network/network.yaml
-    HOME/network/vpp.yaml      (a simulated VPP: it keeps and shows what it is told)
-
-  put a route into the agent's own store, and delete it again
-    BIN/agentctl --socket HOME/agent.sock kvdb put config/linux/l3/v2/route/198.51.100.0/24/red-eth '{"outgoing_interface":"red-eth","scope":"GLOBAL","dst_network":"198.51.100.0/24","gw_addr":"10.77.0.2"}'
-    BIN/agentctl --socket HOME/agent.sock kvdb del config/linux/l3/v2/route/198.51.100.0/24/red-eth
-`
-
-const healText = `
-  break it by hand, and watch it being mended
-    BIN/first-light exec red ip link del eth0
-`
+// pad fills text with spaces up to the width, at least with one.
+func pad(text string, width int) string {
+	if len(text) < width {
+		return text + strings.Repeat(" ", width-len(text))
+	}
+	return text + " "
+}
 
 // binDir returns the folder of the programs, as short as it can be typed here.
 func binDir() string {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,6 +67,14 @@ func endWithParent() error {
 	return nil
 }
 
+const (
+	// vppSocket is where vppsim listens by default.
+	vppSocket = "/run/vpp/api.sock"
+	// The agent waits for it at most vppTimeout, and looks every vppPeriod.
+	vppTimeout = 3 * time.Second
+	vppPeriod  = 10 * time.Millisecond
+)
+
 // startVPP starts the simulated VPP. It ends with the thread that starts it, which becomes
 // the agent.
 func startVPP() error {
@@ -73,13 +82,25 @@ func startVPP() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(vpp)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd := exec.Command(vpp, "-stats", "/run/vpp/stats.sock")
+	// Its one line says that it runs. The agent says so, too, by the values that it creates.
+	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", vpp, err)
 	}
+	awaitFile(vppSocket)
 	return nil
+}
+
+// awaitFile waits until the file exists, for a while. The agent starts without it, too, but reports
+// each value of VPP as pending then.
+func awaitFile(path string) {
+	for until := time.Now().Add(vppTimeout); time.Now().Before(until); time.Sleep(vppPeriod) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
 }
 
 // enter starts this program again with the same arguments, in the namespaces of the agent.
@@ -114,14 +135,22 @@ func userFlags(pid int) []string {
 	return []string{"--user", "--preserve-credentials"}
 }
 
-// execIn replaces this process with a command in a named namespace.
+// execIn replaces this process with a command in a named namespace. Without a command it is a
+// shell. The prompt of a shell begins with the namespace.
 func execIn(namespace string, command []string) error {
+	if len(command) == 0 {
+		command = []string{userShell()}
+	}
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		return err
 	}
+	command, env, err := withPrompt(namespace, command, os.Environ())
+	if err != nil {
+		return err
+	}
 	return scratch.InNetns(namespace, func() error {
-		return fmt.Errorf("starting %s: %w", path, syscall.Exec(path, command, os.Environ()))
+		return fmt.Errorf("starting %s: %w", path, syscall.Exec(path, command, env))
 	})
 }
 

@@ -19,9 +19,9 @@ import (
 const usage = `first-light: the agent with a small example, in a scratch network of its own
 
   first-light run                      start it; Ctrl-C ends it and removes the network
-  first-light show                     interfaces, addresses, routes and neighbours inside, and in the simulated VPP
-  first-light ping NETNS ADDRESS       does an echo come back? (NETNS: red or blue)
-  first-light exec NETNS COMMAND ...   any command inside, such as: exec red bash
+  first-light show                     the network, and the simulated VPP
+  first-light ping NETNS ADDRESS       does an echo come back? (red or blue)
+  first-light exec NETNS [COMMAND ...] any command inside; a shell without one
 
 All but run are for another terminal, in the same folder, while it runs.
 `
@@ -77,7 +77,7 @@ func known(verb string, args []string) bool {
 	case "ping":
 		return len(args) == 2
 	case "exec":
-		return len(args) >= 2
+		return len(args) >= 1
 	}
 	return false
 }

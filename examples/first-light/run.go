@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,9 @@ func supervise(out io.Writer, status *statusSocket) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	cmd, err := startInside(status.path)
+	to := &transcript{out: out}
+	fmt.Fprintln(to, "starting the agent in a network of its own, with a simulated VPP")
+	cmd, err := startInside(status.path, to)
 	if err != nil {
 		return err
 	}
@@ -64,9 +67,11 @@ func supervise(out io.Writer, status *statusSocket) error {
 	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
 		return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
 	}
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
 	go func() {
-		if status.Wait() == nil {
-			fmt.Fprint(out, whatToTry())
+		if complete(ctx, status, to) == nil {
+			fmt.Fprint(to, whatToTry())
 		}
 	}()
 	go func() {
@@ -79,7 +84,7 @@ func supervise(out io.Writer, status *statusSocket) error {
 	signal.Stop(signals)
 	close(signals)
 	if err == nil {
-		fmt.Fprintln(out, "\nThe scratch network is gone. Your files stay in "+home+" (make clean removes them).")
+		fmt.Fprintln(to, "\nThe scratch network is gone. Your files stay in "+home+" (make clean removes them).")
 	}
 	return err
 }
@@ -87,14 +92,14 @@ func supervise(out io.Writer, status *statusSocket) error {
 // startInside starts this program again in a scratch network, where it becomes the agent.
 // The agent has a process group of its own, so Ctrl-C reaches it only once, through this
 // process.
-func startInside(statusPath string) (*exec.Cmd, error) {
+func startInside(statusPath string, out io.Writer) (*exec.Cmd, error) {
 	agent, err := beside("agent")
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("/proc/self/exe", insideVerb, agent,
 		"-config-dir="+home+"/conf", "-socket="+socket, "-on-exit=remove")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Stdout, cmd.Stderr = out, out // one writer: its lines do not mix
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+statusPath)
 	cmd.SysProcAttr = scratch.Attr()
 	cmd.SysProcAttr.Setpgid = true

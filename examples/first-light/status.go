@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // standing is the status by which the agent reports that the declared network is applied.
@@ -52,4 +55,45 @@ func (s *statusSocket) Wait() error {
 func (s *statusSocket) Close() {
 	s.conn.Close()
 	os.RemoveAll(filepath.Dir(s.path))
+}
+
+const (
+	// quietTime is how long the agent must have written nothing before the hints are printed.
+	quietTime = 200 * time.Millisecond
+	// readyPeriod is how often the agent is asked whether it is ready, and readyTimeout when that
+	// ends. A network that the user has edited may never be ready; the hints help then, too.
+	readyPeriod  = 50 * time.Millisecond
+	readyTimeout = 5 * time.Second
+)
+
+// complete returns nil when the network is applied, the simulated VPP included, and everything
+// about it is written. An error says that the agent has ended.
+func complete(ctx context.Context, status *statusSocket, to *transcript) error {
+	if err := status.Wait(); err != nil {
+		return err
+	}
+	// VPP may connect after that.
+	ready, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for !isReady(ready) && pause(ready, readyPeriod) == nil {
+	}
+	return to.awaitQuiet(ctx, quietTime)
+}
+
+// isReady asks the agent whether the network is as declared as far as possible.
+func isReady(ctx context.Context) bool {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	web := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/readiness", http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := web.Do(request)
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
 }
