@@ -56,10 +56,6 @@ const (
 	InterfaceName = "vpp-abf-to-interface"
 )
 
-// ErrNotFound reports that a required interface or access list does not exist in VPP. The
-// scheduler retries the value when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 // Options configure the descriptors. All fields are required.
 type Options struct {
 	API        conn.API
@@ -337,15 +333,15 @@ func (h *handler) request(v *abf.ABF, paths []path, add bool) (*vppabf.AbfPolicy
 	list, ok := h.Lists.Get(v.GetAclName())
 	switch {
 	case add && !ok:
-		return nil, fmt.Errorf("access list %s: %w", v.GetAclName(), ErrNotFound)
+		return nil, fmt.Errorf("access list %s: %w", v.GetAclName(), iface.ErrNotFound)
 	case add && list.MACIP:
 		return nil, fmt.Errorf("access list %s has MACIP rules; expected IP rules", v.GetAclName())
 	}
 	out := &vppabf.AbfPolicyAddDel{IsAdd: add, Policy: vppabf.AbfPolicy{PolicyID: v.GetIndex(), ACLIndex: list.Index}}
 	for _, p := range paths {
-		link, ok := h.Interfaces.Get(p.name)
-		if !ok {
-			return nil, fmt.Errorf("interface %s: %w", p.name, ErrNotFound)
+		link, err := iface.Find(h.Interfaces, p.name)
+		if err != nil {
+			return nil, err
 		}
 		one := fib_types.FibPath{SwIfIndex: link.Index, Weight: uint8(p.weight), Preference: uint8(p.preference)}
 		one.Nh.Address = vppwire.Address(p.next).Un
@@ -397,11 +393,11 @@ func (h *handler) delete(ctx context.Context, _ string, v *abf.ABF, _ struct{}) 
 // attach attaches a policy to an interface (VPP abf_itf_attach_add_del).
 func (h *handler) attach(ctx context.Context, key string, v *abf.ABF_AttachedInterface) error {
 	policy, name, _ := keys.ABFMembers.Parse(key)
-	link, ok := h.Interfaces.Get(name)
-	if !ok {
-		return fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	link, err := iface.Find(h.Interfaces, name)
+	if err != nil {
+		return err
 	}
-	err := h.setAttachment(ctx, vppabf.AbfItfAttach{PolicyID: policy, SwIfIndex: link.SwIfIndex(), Priority: v.GetPriority(), IsIPv6: v.GetIsIpv6()}, true)
+	err = h.setAttachment(ctx, vppabf.AbfItfAttach{PolicyID: policy, SwIfIndex: link.SwIfIndex(), Priority: v.GetPriority(), IsIPv6: v.GetIsIpv6()}, true)
 	if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
 		return nil // an earlier request, whose answer was lost; other settings are found when VPP is read back
 	}

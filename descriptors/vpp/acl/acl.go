@@ -45,10 +45,6 @@ const (
 	InterfaceName = "vpp-acl-to-interface"
 )
 
-// ErrNotFound reports that a required interface or access list does not exist in VPP. The
-// scheduler retries the value when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 // Options configure the descriptors. All fields except Tags are required.
 type Options struct {
 	API        conn.API
@@ -185,13 +181,4 @@ func claims(_ string, v *acl.ACL) []scheduler.Claim {
 		}
 	}
 	return out
-}
-
-// interfaceNamed returns an interface that exists in VPP.
-func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
-	meta, ok := h.Interfaces.Get(name)
-	if !ok {
-		return meta, fmt.Errorf("interface %s: %w", name, ErrNotFound)
-	}
-	return meta, nil
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 )
@@ -126,9 +127,9 @@ func (h *handler) attach(ctx context.Context, key string, _ *emptypb.Empty) (str
 	at, _ := keys.ParseACLInterface(key)
 	list, ok := h.lists.Get(at.ACL)
 	if !ok {
-		return struct{}{}, fmt.Errorf("access list %s: %w", at.ACL, ErrNotFound)
+		return struct{}{}, fmt.Errorf("access list %s: %w", at.ACL, iface.ErrNotFound)
 	}
-	link, err := h.interfaceNamed(at.Interface)
+	link, err := iface.Find(h.Interfaces, at.Interface)
 	if err != nil {
 		return struct{}{}, err
 	}
@@ -167,7 +168,7 @@ func (h *handler) change(ctx context.Context, index interface_types.InterfaceInd
 	number, old := at.change(s, list)
 	err := h.send(ctx, index, at, number)
 	if err == nil && !at.isTold(s, list) {
-		err = fmt.Errorf("access list %s (number %d): %w", s.list, list, ErrNotFound)
+		err = fmt.Errorf("access list %s (number %d): %w", s.list, list, iface.ErrNotFound)
 	}
 	if err != nil {
 		at.change(s, old)

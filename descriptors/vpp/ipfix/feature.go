@@ -102,9 +102,9 @@ const mark = "recording of flows"
 
 // record begins to record an interface.
 func (h *handler) record(ctx context.Context, _ string, v *ipfix.FlowProbeFeature) (Meta, error) {
-	link, ok := h.Interfaces.Get(v.GetInterface())
-	if !ok {
-		return Meta{}, fmt.Errorf("interface %s: %w", v.GetInterface(), ErrNotFound)
+	link, err := iface.Find(h.Interfaces, v.GetInterface())
+	if err != nil {
+		return Meta{}, err
 	}
 	m := metaOf(v)
 	begin := func() error { return h.begin(ctx, link.SwIfIndex(), m) }

@@ -38,9 +38,6 @@ const (
 )
 
 var (
-	// ErrNotFound reports that the interface of a recording does not exist in VPP. The
-	// scheduler retries the value when it appears.
-	ErrNotFound = errors.New("does not exist in VPP")
 	// ErrStateless reports an active timer that VPP can have only after a restart.
 	ErrStateless = errors.New("active_timer must stay 0 until VPP is restarted")
 )

@@ -59,10 +59,6 @@ const (
 	ProtectName      = "vpp-tun-protect"
 )
 
-// ErrNotFound reports that a required interface or association does not exist in VPP. The
-// scheduler retries the value when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 // ErrInUse reports that an association cannot be deleted, because a policy or protection that
 // nobody declares uses it. The scheduler retries.
 var ErrInUse = errors.New("is in use in VPP")

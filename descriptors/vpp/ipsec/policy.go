@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -249,7 +250,7 @@ func (h *handler) createPolicies(ctx context.Context, values []scheduler.Desired
 		}
 		out[i].Err = step.Err
 		if errors.Is(step.Err, api.SYSCALL_ERROR_1) {
-			out[i].Err = fmt.Errorf("policy database %d, or %s for PROTECT: %w", v.GetSpdIndex(), nameOf(v.GetSaIndex()), ErrNotFound)
+			out[i].Err = fmt.Errorf("policy database %d, or %s for PROTECT: %w", v.GetSpdIndex(), nameOf(v.GetSaIndex()), iface.ErrNotFound)
 		}
 	}
 	return out

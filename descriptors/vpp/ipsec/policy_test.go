@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -93,7 +94,7 @@ func TestPolicyOnce(t *testing.T) {
 				t.Errorf("policies are %v, %v", all, err)
 			}
 			_, err := h.createPolicy(t.Context(), "", policy(t, nets+` action: PROTECT sa_index: 99`))
-			if !errors.Is(err, ErrNotFound) || !strings.HasPrefix(err.Error(), "policy database 7, or security association 99 for PROTECT") {
+			if !errors.Is(err, iface.ErrNotFound) || !strings.HasPrefix(err.Error(), "policy database 7, or security association 99 for PROTECT") {
 				t.Errorf("the error is %v", err)
 			}
 		})

@@ -153,7 +153,7 @@ func (h *handler) updateProtection(ctx context.Context, key string, _, v *ipsec.
 // protected explains the error of a request to protect a tunnel.
 func protected(v *ipsec.TunnelProtection, err error) error {
 	if errors.Is(err, api.INVALID_VALUE) {
-		return fmt.Errorf("one of the security associations %d, %d: %w", v.GetSaOut(), v.GetSaIn(), ErrNotFound)
+		return fmt.Errorf("one of the security associations %d, %d: %w", v.GetSaOut(), v.GetSaIn(), iface.ErrNotFound)
 	}
 	return err
 }
@@ -161,14 +161,14 @@ func protected(v *ipsec.TunnelProtection, err error) error {
 // protection returns the request that protects a tunnel. VPP has to accept it: when it refuses one,
 // it keeps holds of associations, or even shows a protection that has no effect and never ends.
 func (h *handler) protection(ctx context.Context, v *ipsec.TunnelProtection) (*conn.Step, error) {
-	link, ok := h.Interfaces.Get(v.GetInterface())
-	if !ok {
-		return nil, fmt.Errorf("interface %s: %w", v.GetInterface(), ErrNotFound)
+	link, err := iface.Find(h.Interfaces, v.GetInterface())
+	if err != nil {
+		return nil, err
 	}
 	out := outboundOf(v)
 	for _, number := range append([]uint32{out}, v.GetSaIn()...) {
 		if _, ok := h.associations.Get(fmt.Sprint(number)); !ok {
-			return nil, fmt.Errorf("%s: %w", nameOf(number), ErrNotFound)
+			return nil, fmt.Errorf("%s: %w", nameOf(number), iface.ErrNotFound)
 		}
 	}
 	switch link.DevType {

@@ -109,7 +109,7 @@ func TestProtectionsThatVPPMustNotSee(t *testing.T) {
 			// Somebody else deletes an association that the agent knows.
 			h.associations.(known)["77"] = Meta{}
 			_, err := h.createProtection(t.Context(), "", testkit.Parse[*ipsec.TunnelProtection](t, `interface: "ipip1" sa_out: 77 sa_in: 2`))
-			if !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, iface.ErrNotFound) {
 				t.Errorf("the error is %v", err)
 			}
 			for number := range h.associations.(known) {

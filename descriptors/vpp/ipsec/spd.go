@@ -14,6 +14,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/ipsec"
 	"github.com/keyplane/keyplane/scheduler"
@@ -136,13 +137,13 @@ const leftover = "IPsec policy database"
 // somebody else's. Only a new one is sure to be in effect.
 func (h *handler) bind(ctx context.Context, key string) error {
 	number, name, _ := keys.SPDMembers.Parse(key)
-	link, ok := h.Interfaces.Get(name)
-	if !ok {
-		return fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	link, err := iface.Find(h.Interfaces, name)
+	if err != nil {
+		return err
 	}
 	// VPP keeps the binding of a deleted interface, for the next one with its index.
 	h.Interfaces.Leftovers().Note(link.Index, name, leftover, h.release(number))
-	err := h.setBinding(ctx, link.SwIfIndex(), number, true)
+	err = h.setBinding(ctx, link.SwIfIndex(), number, true)
 	if !errors.Is(err, api.SYSCALL_ERROR_2) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -248,7 +249,7 @@ func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDoma
 	if err != nil {
 		return struct{}{}, err
 	}
-	meta, err := h.interfaceNamed(name)
+	meta, err := iface.Find(h.Interfaces, name)
 	if err != nil {
 		return struct{}{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
@@ -22,7 +23,7 @@ func (h *handler) createFIB(ctx context.Context, _ string, v *l2.FIBEntry) (FIBM
 	}
 	meta := FIBMeta{Bridge: bridge.ID, Interface: allIDs}
 	if v.GetAction() == l2.FIBEntry_FORWARD {
-		out, err := h.interfaceNamed(v.GetOutgoingInterface())
+		out, err := iface.Find(h.Interfaces, v.GetOutgoingInterface())
 		if err != nil {
 			return FIBMeta{}, err
 		}
@@ -128,11 +129,11 @@ func (h *handler) bridgeNames() map[uint32]string {
 // createXConnect adds a cross-connect. VPP would replace another attachment of the receiving
 // interface without an error, so that is checked first.
 func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPair) (XConnectMeta, error) {
-	receive, err := h.interfaceNamed(v.GetReceiveInterface())
+	receive, err := iface.Find(h.Interfaces, v.GetReceiveInterface())
 	if err != nil {
 		return XConnectMeta{}, err
 	}
-	transmit, err := h.interfaceNamed(v.GetTransmitInterface())
+	transmit, err := iface.Find(h.Interfaces, v.GetTransmitInterface())
 	if err != nil {
 		return XConnectMeta{}, err
 	}

@@ -44,10 +44,6 @@ const (
 	SpanName            = "vpp-span"
 )
 
-// ErrNotFound reports that a required interface or bridge domain does not exist in VPP. The
-// scheduler retries the value when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 // Options configure the descriptors. All fields except Tags are required.
 type Options struct {
 	API        conn.API
@@ -184,20 +180,11 @@ func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XC
 // faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
-// interfaceNamed returns an interface that exists in VPP.
-func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
-	meta, ok := h.Interfaces.Get(name)
-	if !ok {
-		return meta, fmt.Errorf("interface %s: %w", name, ErrNotFound)
-	}
-	return meta, nil
-}
-
 // bridgeNamed returns a bridge domain that exists in VPP.
 func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
 	meta, ok := h.bridges.Get(name)
 	if !ok {
-		return meta, fmt.Errorf("bridge domain %s: %w", name, ErrNotFound)
+		return meta, fmt.Errorf("bridge domain %s: %w", name, iface.ErrNotFound)
 	}
 	return meta, nil
 }

@@ -32,7 +32,7 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 		},
 		Delete: func(ctx context.Context, _ string, v *interfaces.Span, _ struct{}) error {
 			err := h.setSpan(ctx, v, span.SPAN_STATE_API_DISABLED)
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, iface.ErrNotFound) {
 				return nil
 			}
 			return err
@@ -107,7 +107,7 @@ func (h *handler) indexOf(name string, gone bool) (interface_types.InterfaceInde
 	if index, known := h.Interfaces.Last(name); gone && known {
 		return interface_types.InterfaceIndex(index), nil
 	}
-	meta, err := h.interfaceNamed(name)
+	meta, err := iface.Find(h.Interfaces, name)
 	return meta.SwIfIndex(), err
 }
 

@@ -241,7 +241,7 @@ func (h *handler) remove(ctx context.Context, all []mapping) error {
 // steps returns the requests to add mappings, or to remove them. A mapping of an interface that
 // is gone is removed by its last known index; if none is known, it is left out. The label may
 // be empty for removal, since VPP identifies a mapping without its tag. The only error is
-// ErrNotFound, for an interface to which a mapping is to be added.
+// iface.ErrNotFound, for an interface to which a mapping is to be added.
 func (h *handler) steps(label string, all []mapping, add bool) ([]*conn.Step, error) {
 	out := make([]*conn.Step, 0, len(all))
 	for _, m := range all {
@@ -253,7 +253,7 @@ func (h *handler) steps(label string, all []mapping, add bool) ([]*conn.Step, er
 			case exists:
 				index = link.Index
 			case add:
-				return nil, fmt.Errorf("interface %s: %w", m.link, ErrNotFound)
+				return nil, fmt.Errorf("interface %s: %w", m.link, iface.ErrNotFound)
 			case !known:
 				continue
 			}

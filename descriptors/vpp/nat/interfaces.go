@@ -90,7 +90,7 @@ func interfaceClaims(name string, f features, listed bool) (out []scheduler.Clai
 }
 
 // addFeatures gives an interface its features. VPP accepts a side that it has. It returns
-// ErrDisabled or ErrNotFound if the plugin or the interface is missing; the scheduler retries
+// ErrDisabled or iface.ErrNotFound if the plugin or the interface is missing; the scheduler retries
 // then.
 func (h *handler) addFeatures(ctx context.Context, name string, f features) error {
 	p, err := h.inUse(ctx)

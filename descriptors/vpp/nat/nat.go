@@ -63,10 +63,6 @@ const (
 	DNATName            = "vpp-nat44-dnat"
 )
 
-// ErrNotFound reports that a required interface does not exist in VPP. The scheduler retries
-// the value when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 // ErrDisabled reports that neither plugin is enabled, although a value has enabled one: another
 // client of VPP has disabled it.
 var ErrDisabled = errors.New("NAT44 is disabled in VPP")

@@ -3,7 +3,6 @@ package nat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"go.fd.io/govpp/api"
@@ -13,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/nat_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -266,12 +266,12 @@ func (p eiPlugin) readPool(ctx context.Context) ([]poolAddress, error) {
 }
 
 // interfaceNamed returns the index of an interface that exists in VPP. The error wraps
-// ErrNotFound. Dependencies make that rare: an interface may vanish from VPP between the plan
+// iface.ErrNotFound. Dependencies make that rare: an interface may vanish from VPP between the plan
 // and the verb.
 func (h *handler) interfaceNamed(name string) (interface_types.InterfaceIndex, error) {
-	meta, ok := h.Interfaces.Get(name)
-	if !ok {
-		return 0, fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	meta, err := iface.Find(h.Interfaces, name)
+	if err != nil {
+		return 0, err
 	}
 	return meta.SwIfIndex(), nil
 }

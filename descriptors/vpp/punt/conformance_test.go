@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -248,7 +249,7 @@ func TestReasons(t *testing.T) {
 	for _, release := range socketReleases() {
 		h, _ := onVPP(t, release)
 		err := h.catch(t.Context(), &punt.Exception{Reason: "none", SocketPath: "/tmp/a"})
-		if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "ipsec4-no-such-tunnel") {
+		if !errors.Is(err, iface.ErrNotFound) || !strings.Contains(err.Error(), "ipsec4-no-such-tunnel") {
 			t.Errorf("the error is %v", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	vpppunt "go.fd.io/govpp/binapi/punt"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/punt"
@@ -75,7 +76,7 @@ func (h *handler) catch(ctx context.Context, v *punt.Exception) error {
 	}
 	id, has := ids[v.GetReason()]
 	if !has {
-		return fmt.Errorf("reason %s: %w; it has %s", v.GetReason(), ErrNotFound, strings.Join(slices.Sorted(maps.Keys(ids)), ", "))
+		return fmt.Errorf("reason %s: %w; it has %s", v.GetReason(), iface.ErrNotFound, strings.Join(slices.Sorted(maps.Keys(ids)), ", "))
 	}
 	return h.register(ctx, reasonOf(id), v.GetSocketPath())
 }

@@ -42,9 +42,6 @@ const (
 )
 
 var (
-	// ErrNotFound reports that a required interface or reason does not exist in VPP. The
-	// scheduler retries the value.
-	ErrNotFound = errors.New("does not exist in VPP")
 	// ErrNotConfigured reports that VPP has no socket of its own.
 	ErrNotConfigured = errors.New("VPP takes no sockets: its start-up configuration has no punt { socket PATH }")
 )

@@ -141,11 +141,11 @@ func (h *handler) incoming(name string, gone bool) (at interface_types.Interface
 func (h *handler) redirect(ctx context.Context, _ string, v *punt.IPRedirect) (struct{}, error) {
 	rx, ok := h.incoming(v.GetRxInterface(), false)
 	if !ok {
-		return struct{}{}, fmt.Errorf("interface %s: %w", v.GetRxInterface(), ErrNotFound)
+		return struct{}{}, fmt.Errorf("interface %s: %w", v.GetRxInterface(), iface.ErrNotFound)
 	}
-	tx, ok := h.Interfaces.Get(v.GetTxInterface())
-	if !ok {
-		return struct{}{}, fmt.Errorf("interface %s: %w", v.GetTxInterface(), ErrNotFound)
+	tx, err := iface.Find(h.Interfaces, v.GetTxInterface())
+	if err != nil {
+		return struct{}{}, err
 	}
 	for _, version := range versionsOf(v.GetL3Protocol()) {
 		to := fib_types.FibPath{SwIfIndex: tx.Index, Weight: 1, Proto: fib_types.FibPathNhProto(version)}

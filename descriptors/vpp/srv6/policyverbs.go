@@ -13,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/sr_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/srv6"
 )
@@ -88,7 +89,7 @@ func (h *handler) addPolicy(ctx context.Context, v *srv6.Policy) (exists bool, e
 	case policyExists:
 		return true, nil
 	case noBSIDTable:
-		return false, fmt.Errorf("IPv6 table %d: %w", v.GetInstallationVrfId(), ErrNotFound)
+		return false, fmt.Errorf("IPv6 table %d: %w", v.GetInstallationVrfId(), iface.ErrNotFound)
 	}
 	if err != nil {
 		return false, err
@@ -237,7 +238,7 @@ func (h *handler) removePolicy(ctx context.Context, v *srv6.Policy) error {
 		return err
 	}
 	if !has {
-		return fmt.Errorf("IPv6 table %d, from which the policy is to be removed: %w", v.GetInstallationVrfId(), ErrNotFound)
+		return fmt.Errorf("IPv6 table %d, from which the policy is to be removed: %w", v.GetInstallationVrfId(), iface.ErrNotFound)
 	}
 	err = h.API.Call(ctx, &sr.SrPolicyDel{BsidAddr: unicast(v.GetBsid()).As16()}, &sr.SrPolicyDelReply{})
 	if retval(err) == noPolicy {

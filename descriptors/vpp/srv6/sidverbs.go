@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/sr"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/srv6"
 	"github.com/keyplane/keyplane/scheduler"
@@ -45,7 +46,7 @@ func (h *handler) createSID(ctx context.Context, _ string, v *srv6.LocalSID) (st
 }
 
 // addSID makes a SID that VPP does not have. It returns errExists if VPP has the address, and
-// ErrNotFound for a missing interface or table.
+// iface.ErrNotFound for a missing interface or table.
 func (h *handler) addSID(ctx context.Context, v *srv6.LocalSID) error {
 	f := functionOf(v)
 	if f.behavior == behaviorAD {
@@ -56,9 +57,9 @@ func (h *handler) addSID(ctx context.Context, v *srv6.LocalSID) error {
 		Behavior: f.behavior, EndPsp: f.psp, SwIfIndex: interface_types.InterfaceIndex(f.table), VlanIndex: noVLAN,
 	}
 	if f.out != "" {
-		link, ok := h.Interfaces.Get(f.out)
-		if !ok {
-			return fmt.Errorf("interface %s: %w", f.out, ErrNotFound)
+		link, err := iface.Find(h.Interfaces, f.out)
+		if err != nil {
+			return err
 		}
 		q.SwIfIndex = link.SwIfIndex()
 	}
@@ -73,7 +74,7 @@ func (h *handler) addSID(ctx context.Context, v *srv6.LocalSID) error {
 	case sidExists:
 		return errExists
 	case noTable:
-		return fmt.Errorf("IPv6 table %d: %w", q.FibTable, ErrNotFound)
+		return fmt.Errorf("IPv6 table %d: %w", q.FibTable, iface.ErrNotFound)
 	case routeThere:
 		return fmt.Errorf("IPv6 table %d has a route or an interface's address %s; expected an address without one", q.FibTable, q.Localsid)
 	}
@@ -89,7 +90,7 @@ func (h *handler) hasLookupTable(ctx context.Context, f function) error {
 	}
 	has, err := h.hasTable(ctx, f.table, ipv6)
 	if err == nil && !has {
-		err = fmt.Errorf("table %d, in which packets are looked up: %w", f.table, ErrNotFound)
+		err = fmt.Errorf("table %d, in which packets are looked up: %w", f.table, iface.ErrNotFound)
 	}
 	return err
 }
@@ -108,9 +109,9 @@ func (h *handler) addProxy(ctx context.Context, v *srv6.LocalSID, f function) er
 	in, okIn := h.Interfaces.Get(f.in)
 	switch {
 	case !okOut:
-		return fmt.Errorf("interface %s: %w", f.out, ErrNotFound)
+		return fmt.Errorf("interface %s: %w", f.out, iface.ErrNotFound)
 	case !okIn:
-		return fmt.Errorf("interface %s: %w", f.in, ErrNotFound)
+		return fmt.Errorf("interface %s: %w", f.in, iface.ErrNotFound)
 	}
 	next := ""
 	if f.next.IsValid() {

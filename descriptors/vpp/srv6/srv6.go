@@ -76,10 +76,6 @@ const (
 	SteeringName = "vpp-sr-steering"
 )
 
-// ErrNotFound reports that a required interface or table does not exist in VPP. The scheduler
-// retries the value when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 // Options configure the descriptors. All fields are required.
 type Options struct {
 	API        conn.API
@@ -155,7 +151,7 @@ func (h *handler) isEthernet(ctx context.Context, name string, at iface.Meta) er
 	case err != nil:
 		return err
 	case len(all) == 0:
-		return fmt.Errorf("interface %s: %w", name, ErrNotFound)
+		return fmt.Errorf("interface %s: %w", name, iface.ErrNotFound)
 	case all[0].L2Address == (ethernet_types.MacAddress{}):
 		return fmt.Errorf("interface %s has no MAC address, and so no frames; expected an Ethernet interface", name)
 	}

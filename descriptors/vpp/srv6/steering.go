@@ -201,7 +201,7 @@ func (h *handler) createSteering(ctx context.Context, _ string, v *srv6.Steering
 	err = h.API.Call(ctx, &add, &sr.SrSteeringAddDelReply{})
 	switch retval(err) {
 	case nowhere:
-		err = fmt.Errorf("policy %s: %w", v.GetPolicyBsid(), ErrNotFound)
+		err = fmt.Errorf("policy %s: %w", v.GetPolicyBsid(), iface.ErrNotFound)
 	case notHardware:
 		err = fmt.Errorf("interface %s is a sub-interface, whose frames VPP cannot steer before 26.06; expected another interface", t.frames)
 	case noHeader:
@@ -214,15 +214,15 @@ func (h *handler) createSteering(ctx context.Context, _ string, v *srv6.Steering
 // VPP is an error.
 func (h *handler) steeringOf(ctx context.Context, t traffic) (*sr.SrSteeringAddDel, error) {
 	if t.frames != "" {
-		link, ok := h.Interfaces.Get(t.frames)
-		if !ok {
-			return nil, fmt.Errorf("interface %s: %w", t.frames, ErrNotFound)
+		link, err := iface.Find(h.Interfaces, t.frames)
+		if err != nil {
+			return nil, err
 		}
 		return &sr.SrSteeringAddDel{TrafficType: sr_types.SR_STEER_API_L2, SwIfIndex: link.SwIfIndex()}, h.isEthernet(ctx, t.frames, link)
 	}
 	has, err := h.hasTable(ctx, t.table, t.isIPv6())
 	if err == nil && !has {
-		err = fmt.Errorf("table %d of the network: %w", t.table, ErrNotFound)
+		err = fmt.Errorf("table %d of the network: %w", t.table, iface.ErrNotFound)
 	}
 	q := &sr.SrSteeringAddDel{TrafficType: sr_types.SR_STEER_API_IPV4, TableID: t.table, Prefix: vppwire.Prefix(t.prefix), SwIfIndex: ^interface_types.InterfaceIndex(0)}
 	if t.isIPv6() {
@@ -258,7 +258,7 @@ func (h *handler) deleteSteering(ctx context.Context, _ string, v *srv6.Steering
 		h.steered.set(t, "")
 		h.Interfaces.Leftovers().Ended(uint32(q.SwIfIndex), framesKind)
 	}
-	if t.frames != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, api.INVALID_SW_IF_INDEX)) {
+	if t.frames != "" && (errors.Is(err, iface.ErrNotFound) || errors.Is(err, api.INVALID_SW_IF_INDEX)) {
 		return nil
 	}
 	return err

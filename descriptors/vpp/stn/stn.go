@@ -15,7 +15,6 @@ package stn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 
 	"go.fd.io/govpp/api"
@@ -36,10 +35,6 @@ import (
 
 // Name is the name of the descriptor, as logs, REST and RetrieveAfter use it.
 const Name = "vpp-stn-rules"
-
-// ErrNotFound reports that the interface of a rule does not exist in VPP. The scheduler
-// retries the rule when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
 
 // Options configure the descriptor. All fields are required.
 type Options struct {
@@ -109,9 +104,9 @@ func validate(_ string, v *stn.Rule) error {
 
 // create adds a rule (VPP stn_add_del_rule).
 func (h handler) create(ctx context.Context, _ string, v *stn.Rule) (struct{}, error) {
-	link, ok := h.Interfaces.Get(v.GetInterface())
-	if !ok {
-		return struct{}{}, fmt.Errorf("interface %s: %w", v.GetInterface(), ErrNotFound)
+	link, err := iface.Find(h.Interfaces, v.GetInterface())
+	if err != nil {
+		return struct{}{}, err
 	}
 	address, err := netip.ParseAddr(v.GetIpAddress())
 	if err != nil {

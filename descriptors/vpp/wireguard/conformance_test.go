@@ -112,7 +112,7 @@ func TestPeerOfAnotherKind(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "expected one of type WIREGUARD_TUNNEL") {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := p.create(t.Context(), "", at(t, "wg9", 1, "")); !errors.Is(err, ErrNotFound) {
+	if _, err := p.create(t.Context(), "", at(t, "wg9", 1, "")); !errors.Is(err, iface.ErrNotFound) {
 		t.Errorf("the error is %v", err)
 	}
 }

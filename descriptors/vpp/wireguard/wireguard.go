@@ -52,10 +52,6 @@ const (
 	StateName = "vpp-wg-peer-state"
 )
 
-// ErrNotFound reports that the interface of a peer does not exist in VPP. The scheduler retries
-// the peer when it appears.
-var ErrNotFound = errors.New("does not exist in VPP")
-
 const (
 	// keyBytes is the length of a public key (RFC 7748, X25519).
 	keyBytes = 32
@@ -210,9 +206,9 @@ func (p peer) equal(o peer) bool {
 // create adds a peer (VPP wireguard_peer_add), and subscribes to its events. If another peer has
 // the public key, an earlier request made it whose answer was lost, or somebody else: it is replaced.
 func (p *Peers) create(ctx context.Context, key string, v *wireguard.Peer) (Meta, error) {
-	link, ok := p.Interfaces.Get(v.GetWgIfName())
-	if !ok {
-		return Meta{}, fmt.Errorf("interface %s: %w", v.GetWgIfName(), ErrNotFound)
+	link, err := iface.Find(p.Interfaces, v.GetWgIfName())
+	if err != nil {
+		return Meta{}, err
 	}
 	if link.DevType != device {
 		return Meta{}, fmt.Errorf("interface %s is a %s; expected one of type WIREGUARD_TUNNEL", v.GetWgIfName(), link.DevType)

@@ -1,0 +1,20 @@
+package iface
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotFound reports that an item to which a value refers does not exist in VPP. Dependencies make
+// that rare: the item may vanish between the plan and the verb. The scheduler retries the value
+// when the item appears.
+var ErrNotFound = errors.New("does not exist in VPP")
+
+// Find returns an interface that exists in VPP. The error names it, and wraps ErrNotFound.
+func Find(links Index, name string) (Meta, error) {
+	meta, ok := links.Get(name)
+	if !ok {
+		return meta, fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	}
+	return meta, nil
+}
