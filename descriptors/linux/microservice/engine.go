@@ -83,7 +83,8 @@ type inspected struct {
 
 // list returns the containers that run.
 func (e *engine) list(ctx context.Context) (out []listed, err error) {
-	return out, e.get(ctx, "/containers/json", &out)
+	err = e.get(ctx, "/containers/json", &out)
+	return out, err
 }
 
 // inspect returns one container. It is false if there is none with that id now.

@@ -56,5 +56,6 @@ func fieldsOf(m proto.Message) (out any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, json.Unmarshal(text, &out)
+	err = json.Unmarshal(text, &out)
+	return out, err
 }
