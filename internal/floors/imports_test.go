@@ -71,9 +71,10 @@ func floors() []floor {
 		{"cmd/agent", []string{"agent"}},
 		{"cmd/agentctl", []string{"cmd/agentctl/internal/cli"}},
 		// The commands do not know each other, so that each can change alone.
-		{"cmd/agentctl/internal/*", []string{"cmd/agentctl/internal/documents", "cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "internal/printable", "kvdbsync", "models", "northbound", "proto"}},
+		{"cmd/agentctl/internal/*", []string{"cmd/agentctl/internal/documents", "cmd/agentctl/internal/names", "cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "internal/printable", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/cli", []string{"cmd/agentctl/internal", "connectors", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
 		{"cmd/agentctl/internal/documents", []string{"cmd/agentctl/internal/show", "models", "northbound"}},
+		{"cmd/agentctl/internal/names", []string{"cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "northbound"}},
 		{"cmd/agentctl/internal/session", []string{"cmd/agentctl/internal/show", "connectors", "internal/config", "internal/printable", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/show", []string{"internal/printable", "models", "northbound", "proto"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},

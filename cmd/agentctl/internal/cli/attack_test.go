@@ -42,6 +42,7 @@ func hostile(attack string) http.Handler {
 	}
 	answers := map[string]any{
 		"/scheduler/status":      []wire.BaseValueStatus{{Value: status, DerivedValues: []wire.ValueStatus{status}}},
+		"/scheduler/values":      wire.ValuePage{Total: 2, Values: []wire.ListedValue{{Key: key, State: evil("FAILED")}, {Key: key + "2", State: evil("FAILED")}}},
 		"/scheduler/txn-history": []wire.Record{record},
 		"/scheduler/retry":       record,
 		"/scheduler/explain":     wire.Explanation{Key: key, Text: evil("text"), Because: []wire.Explanation{{Text: evil("cause")}}},
@@ -97,9 +98,10 @@ func TestTextIsPrintable(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, command := range [][]string{
-				{"values"}, {"values", "--sources"}, {"values", "retry", "k" + attack}, {"sources"}, {"sources", "k" + attack}, {"dump", "all"},
+				{"values"}, {"values", "--sources"}, {"values", "retry", "if" + attack}, {"values", "retry", "i"}, {"sources"}, {"sources", "if" + attack}, {"dump", "all"},
 				{"config", "history"}, {"config", "history", "--details"}, {"config", "history", "-f", "log"},
-				{"explain", "k" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"},
+				{"config", "history", "if" + attack}, {"config", "history", "if" + attack, "-f", "log"},
+				{"explain", "k" + attack}, {"explain", "if" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"},
 			} {
 				for _, refused := range [][]string{nil, {"--http-basic-auth", "a:b"}} {
 					out := agentctl(t, append(append([]string{"--http-port", at.Port()}, refused...), command...)...)

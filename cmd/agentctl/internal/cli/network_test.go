@@ -150,10 +150,11 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	stranger(ts)
 }
 
-// earlier serves as an agent of a release that does not list its models, at EARLIER.
+// earlier serves as an agent of a release that does not list its models, cannot search for
+// values and has no stream of events, at EARLIER.
 func earlier(ts *testscript.TestScript, h http.Handler) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/info/models" {
+		if slices.Contains([]string{"/info/models", "/scheduler/values", "/scheduler/value", "/events"}, r.URL.Path) {
 			r.URL.Path = "/info/none" // answers 404 with a JSON error
 		}
 		h.ServeHTTP(w, r)
@@ -175,7 +176,7 @@ func oldVPP(context.Context) wire.VPP {
 func stranger(ts *testscript.TestScript) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		if r.URL.Path != "/scheduler/explain" {
+		if r.URL.Path != "/log/list" {
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = io.WriteString(w, "<html>")

@@ -23,24 +23,21 @@ import (
 func history(s *session.Session) *cobra.Command {
 	var details bool
 	cmd := &cobra.Command{
-		Use:   "history [REF]",
+		Use:   "history [REF|VALUE]",
 		Short: "Prints transactions: planned operations and their results",
 		Long: "History prints the transactions that the agent remembers, or only the transaction with the number REF.\n" +
+			"With VALUE, a key, a name, or a unique part of either, it prints the operations on this value.\n" +
 			"The format log prints all details, as the agent logs them.",
-		Args: cobra.MatchAll(session.ExpectArgs("[REF]"), func(_ *cobra.Command, args []string) error {
-			for _, ref := range args {
-				if _, err := strconv.ParseUint(ref, 10, 64); err != nil {
-					return fmt.Errorf("REF: %q: expected the number of a transaction", ref)
-				}
-			}
-			return nil
-		}),
+		Args: session.ExpectArgs("[REF|VALUE]"),
 	}
 	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
 	f := show.FormatFlag(cmd, s, "log")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {
+			if !isReference(args[0]) {
+				return historyOf(ctx, s, args[0], f)
+			}
 			query.Set("seq-num", args[0])
 			details = true
 		}
@@ -54,6 +51,12 @@ func history(s *session.Session) *cobra.Command {
 		return f.Write(s.Out, records, func(out io.Writer) error { return historyTable(out, records, details) })
 	})
 	return cmd
+}
+
+// isReference reports whether an argument is the number of a transaction. Others are values.
+func isReference(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil
 }
 
 // records queries the history. A query for one number answers an object, others answer an

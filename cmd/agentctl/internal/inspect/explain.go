@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -16,16 +17,20 @@ import (
 // explain returns the command that explains the state of one value.
 func explain(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain KEY",
+		Use:   "explain VALUE",
 		Short: "Explains why a value is not applied",
-		Long: "Explain prints the state of a value. If the value is not applied, the lines below it name the cause,\n" +
+		Long: "Explain prints the state of VALUE: a key, a name, or a unique part of either. If the value is not applied, the lines below it name the cause,\n" +
 			"then the cause of that cause, down to one that a user can fix.",
-		Args: session.ExpectArgs("KEY"),
+		Args: session.ExpectArgs("VALUE"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		key, err := names.ValueOrKey(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
 		var e wire.Explanation
-		if err := s.Get(ctx, "/scheduler/explain", url.Values{"key": {args[0]}}, &e); err != nil {
+		if err := s.Get(ctx, "/scheduler/explain", url.Values{"key": {key}}, &e); err != nil {
 			return err
 		}
 		return f.Write(s.Out, e, func(out io.Writer) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -16,16 +17,20 @@ import (
 // valuesRetry returns the command that retries one failed value.
 func valuesRetry(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "retry KEY",
+		Use:   "retry VALUE",
 		Short: "Retries a failed value now",
-		Long: "Retry makes the agent retry the value KEY and the values derived from it, if they failed, without waiting for the next attempt.\n" +
+		Long: "Retry makes the agent retry VALUE (a key, a name, or a unique part of either) and the values derived from it, if they failed, without waiting for the next attempt.\n" +
 			"It prints the operations. The exit code is 1 if the value fails again.",
-		Args: session.ExpectArgs("KEY"),
+		Args: session.ExpectArgs("VALUE"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		key, err := names.Value(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
 		var record wire.Record
-		if err := s.Request(ctx, http.MethodPost, "/scheduler/retry", url.Values{"key": {args[0]}}, nil, &record); err != nil {
+		if err := s.Request(ctx, http.MethodPost, "/scheduler/retry", url.Values{"key": {key}}, nil, &record); err != nil {
 			return err
 		}
 		return f.Write(s.Out, record, func(out io.Writer) error { return show.OperationsTable(out, record.Executed) })

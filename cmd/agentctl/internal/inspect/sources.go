@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -20,16 +21,20 @@ import (
 // sources returns the command that prints the state of the sources.
 func sources(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sources [KEY]",
+		Use:   "sources [VALUE]",
 		Short: "Prints the state of the sources of declared values",
 		Long: "Sources prints the state of each source, those with the highest priority first, and problems that concern more than one key.\n" +
-			"With KEY: which sources hold it, and which one takes effect.",
-		Args: session.ExpectArgs("[KEY]"),
+			"With VALUE, a key, a name, or a unique part of either: which sources hold it, and which one takes effect.",
+		Args: session.ExpectArgs("[VALUE]"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
-			return declarations(ctx, s, args[0], f)
+			key, err := names.ValueOrKey(ctx, s, args[0])
+			if err != nil {
+				return err
+			}
+			return declarations(ctx, s, key, f)
 		}
 		sources := []wire.Source{}
 		if err := s.Get(ctx, "/sources", nil, &sources); err != nil {

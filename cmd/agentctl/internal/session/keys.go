@@ -16,6 +16,22 @@ const AllAgents = "/vnf-agent/"
 // IsFullKey reports whether a key contains the label of its agent.
 func IsFullKey(key string) bool { return strings.HasPrefix(key, AllAgents) }
 
+// ShortKey returns a complete key without the prefix of its agent. Other keys are unchanged.
+func ShortKey(key string) string {
+	if !IsFullKey(key) {
+		return key
+	}
+	_, short, _ := strings.Cut(strings.TrimPrefix(key, AllAgents), "/")
+	return short
+}
+
+// IsKey reports whether a text has the form of a key: it is complete, or begins with a folder
+// of an agent. Other texts on a command line are names.
+func IsKey(text string) bool {
+	first, _, below := strings.Cut(strings.TrimPrefix(text, "/"), "/")
+	return IsFullKey(text) || below && slices.Contains(folders(), first)
+}
+
 // folders are the first elements of the keys of one agent, behind its label.
 func folders() []string {
 	return []string{"config", "config-status", "check", "status", "owner", "vpp", "linux", "metrics"}

@@ -19,6 +19,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // TellsChanges is the annotation of commands whose exit code tells whether there are changes, as
@@ -34,6 +36,19 @@ type UsageError struct{ error }
 
 // Usagef returns a UsageError. Its arguments are those of fmt.Errorf.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// A NotFoundError is a name or key on the command line that the agent does not know. It is a
+// kvdbsync.ErrNotFound, which decides the exit code.
+type NotFoundError struct{ text string }
+
+// NotFound returns a NotFoundError with this message.
+func NotFound(text string) NotFoundError { return NotFoundError{text} }
+
+// Error implements error.
+func (e NotFoundError) Error() string { return e.text }
+
+// Is makes errors.Is find kvdbsync.ErrNotFound.
+func (NotFoundError) Is(target error) bool { return target == kvdbsync.ErrNotFound }
 
 // A Session is one run of agentctl. The caller sets Streams and Env.
 type Session struct {

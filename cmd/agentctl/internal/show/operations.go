@@ -11,13 +11,18 @@ import (
 func OperationsTable(out io.Writer, ops []wire.Operation) error {
 	t := NewTable(out, "OPERATION", "STATE", "NOTE", "KEY")
 	for _, op := range ops {
-		state := op.NewState
-		if op.PrevState != "" && op.PrevState != op.NewState {
-			state = op.PrevState + " -> " + op.NewState
-		}
-		t.Row(op.Operation, state, note(op), op.Key)
+		t.Row(op.Operation, Transition(op), note(op), op.Key)
 	}
 	return t.End()
+}
+
+// Transition returns the state after an operation, and before it the one that it replaces:
+// "PENDING -> CONFIGURED".
+func Transition(op wire.Operation) string {
+	if op.PrevState == "" || op.PrevState == op.NewState {
+		return op.NewState
+	}
+	return op.PrevState + " -> " + op.NewState
 }
 
 // note lists the special properties of an operation.

@@ -1,0 +1,143 @@
+// Package names finds the values that people mean on a command line. Wherever a command takes a
+// value, its key is accepted, its name, or a unique part of either:
+//
+//	key, err := names.Value(ctx, session, "veth1")
+//
+// The agent has the list of keys. A key is compared without regard to the agent's own prefix,
+// so a key can be copied from a store. The best kind of match decides; only matches of the
+// same kind compete:
+//
+//	1  the key
+//	2  the name: veth1, 10.1.0.0/16/veth1
+//	3  model and name, linux.interfaces.interface/veth1, or the last elements of the key, interface/veth1
+//	4  a part of the name: each word is contained in it, in small or capital letters
+//	5  a part of the key, likewise
+//	6  a part of the key of a value that is derived from another one
+//
+// Names are searched within one command, and nothing is kept. Text of the agent is made
+// printable where errors quote it.
+package names
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// Value returns the key of the value that the user means. Only commands within
+// session.WithAgent may call it. An ambiguous text is a session.UsageError that lists the
+// candidates. If there is no such value, the error is kvdbsync.ErrNotFound and names similar
+// ones.
+func Value(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	known, err := s.Models(ctx, session.ConfigClass)
+	if err != nil {
+		return "", err
+	}
+	listed, err := list(ctx, s, inKeys(given, known), 0)
+	if err != nil {
+		return "", err
+	}
+	switch found := pick(given, known, listed); len(found) {
+	case 1:
+		return found[0].Key, nil
+	case 0:
+		return "", unknown(ctx, s, given, known)
+	default:
+		return "", ambiguous(given, found)
+	}
+}
+
+// inKeys returns given as keys contain it: the name of a model before it becomes the prefix of
+// the model's keys.
+func inKeys(given string, known session.Catalogue) string {
+	for _, m := range known {
+		if name, found := strings.CutPrefix(given, m.Name+"/"); found {
+			return m.KeyPrefix + name
+		}
+	}
+	return given
+}
+
+// ValueOrKey is Value for commands that also tell something about keys without a value, such as
+// explain. A text that has the form of a key is returned unchanged if no value has it.
+func ValueOrKey(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	key, err = Value(ctx, s, given)
+	if _, absent := err.(session.NotFoundError); absent && session.IsKey(given) { //nolint:errorlint // it is never wrapped
+		return given, nil
+	}
+	return key, err
+}
+
+// A candidate is a value that may be meant.
+type candidate struct {
+	wire.ListedValue
+	model, name string // both are those of Catalogue.ModelAndName
+}
+
+// The kinds of matches in the order of the package comment, the best one first.
+const (
+	isKey = iota
+	isName
+	isEnd
+	inName
+	inKey
+	inDerived
+	noMatch
+)
+
+// pick returns the values that given means, all with the same kind of match.
+func pick(given string, known session.Catalogue, all []wire.ListedValue) (out []candidate) {
+	best := noMatch
+	for _, v := range all {
+		model, name := known.ModelAndName(v.Key)
+		c := candidate{v, model, name}
+		switch kind := c.fits(given); {
+		case kind < best:
+			best, out = kind, []candidate{c}
+		case kind == best && kind != noMatch:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// fits returns how given matches the value.
+func (c candidate) fits(given string) int {
+	name := c.name
+	if c.model == "" { // derived values have no name of their own
+		name = ""
+	}
+	switch {
+	case given == c.Key || session.IsFullKey(given) && strings.HasSuffix(given, "/"+c.Key):
+		return isKey
+	case given != "" && given == name:
+		return isName
+	case name != "" && given == c.model+"/"+name, given != "" && strings.HasSuffix(c.Key, "/"+given):
+		return c.orDerived(isEnd)
+	case name != "" && contains(name, given):
+		return inName
+	case contains(c.Key, given):
+		return c.orDerived(inKey)
+	}
+	return noMatch
+}
+
+// orDerived returns the kind of match, or inDerived for a derived value: a part of its key
+// usually is the name of its base, which is meant.
+func (c candidate) orDerived(kind int) int {
+	if c.Base != "" {
+		return inDerived
+	}
+	return kind
+}
+
+// contains reports whether text contains each word, in small or capital letters. Without
+// words it is false.
+func contains(text, words string) bool {
+	text = strings.ToLower(text)
+	all := strings.Fields(strings.ToLower(words))
+	return len(all) > 0 && !slices.ContainsFunc(all, func(w string) bool { return !strings.Contains(text, w) })
+}
