@@ -22,6 +22,7 @@
 //	internal/jsonschema   the schema of a configuration document
 //	internal/auth         users, passwords and tokens
 //	internal/events       the stream of changes
+//	internal/ui           the agent's page
 //	internal/pages        values and transactions in parts, for the agent's page
 //
 // The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
@@ -62,6 +63,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/events"
 	"github.com/keyplane/keyplane/northbound/rest/internal/pages"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/ui"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -192,7 +194,7 @@ func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Que
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint.Endpoint {
-	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.pages().Endpoints(), h.configurationPaths(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
+	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), h.pages().Endpoints(), h.configurationPaths(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.

@@ -1,0 +1,83 @@
+// The plan of a text that a person pastes or drops: the operations that it would cause.
+import { useState } from "preact/hooks";
+import { get, post, type Plan as Result, type Source } from "./api";
+import { sources } from "./live";
+import { Operations } from "./operations";
+import { Problem } from "./parts";
+import { useRead } from "./read";
+import { Cell, useCell } from "./state";
+import { count } from "./text";
+
+// The text and its plan stay while other views are shown.
+const text = new Cell("");
+const result = new Cell<Result | undefined>(undefined);
+
+const example = `linuxConfig:
+  interfaces:
+    - name: veth1
+      type: VETH
+      mtu: 1500`;
+
+export function Plan() {
+  const body = useCell(text), plan = useCell(result);
+  const [as, setAs] = useState("");
+  const [replace, setReplace] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<Error>();
+  const list = useRead("sources", useCell(sources), (signal) => get<Source[]>("sources", {}, signal));
+  const ask = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      result.set(await post<Result>("scheduler/plan", { as, replace: replace && as === "" }, body, "application/yaml"));
+    } catch (err) {
+      result.set(undefined);
+      setError(err as Error);
+    }
+    setBusy(false);
+  };
+  const load = async (files: FileList | null | undefined) => {
+    const file = files?.[0];
+    if (!file) return;
+    text.set(await file.text());
+    result.set(undefined);
+  };
+  const ops = plan?.Operations ?? [];
+  const real = ops.filter((o) => !o.NOOP).length;
+  return (
+    <div class="view plan">
+      <div class="edit">
+        <div class="bar">
+          <h2>Plan</h2>
+          <label class="file">Open a file<input type="file" accept=".yaml,.yml,.json,.txt" onChange={(e) => void load(e.currentTarget.files)} /></label>
+        </div>
+        <textarea id="plan-text" aria-label="Values in YAML or JSON" placeholder={example} spellcheck={false} autocomplete="off" value={body}
+          onInput={(e) => text.set(e.currentTarget.value)}
+          onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void load(e.dataTransfer?.files); }}
+          onKeyDown={(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); void ask(); } }} />
+        <div class="bar">
+          <button type="button" class="main" disabled={busy || body.trim() === ""} onClick={() => void ask()}>{busy ? "Planning…" : "Plan"}</button>
+          <label>as <select value={as} onChange={(e) => setAs(e.currentTarget.value)}>
+            <option value="">additional values</option>
+            {(list.data ?? []).map((s) => <option key={s.Name} value={s.Name}>the whole content of {s.Name}</option>)}
+          </select></label>
+          {as === "" ? <label><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.currentTarget.checked)} /> and nothing else is declared</label> : null}
+        </div>
+      </div>
+      <div class="outcome scroll" aria-live="polite">
+        <Problem error={error} />
+        {plan ? (
+          <>
+            <p class="total">{ops.length === 0 ? "Nothing would change." : <><b class="num">{count(real)}</b> operations, and <span class="num">{count(ops.length - real)}</span> changes of states</>}</p>
+            {plan.Invalid?.map((i, n) => (
+              <p key={n} class="notice bad">{i.Line ? <span class="num">line {i.Line}: </span> : null}{i.Key ? <b>{i.Key}: </b> : null}{i.Error}</p>
+            ))}
+            {plan.Warnings?.map((w, n) => <p key={n} class="notice warn">{w.Line ? <span class="num">line {w.Line}: </span> : null}<b>{w.Key}: </b>{w.Text}</p>)}
+            <Operations all={ops.slice(0, 1000)} />
+            {ops.length > 1000 ? <p class="dim">and {count(ops.length - 1000)} more operations</p> : null}
+          </>
+        ) : error ? null : <p class="notice">Paste values, or drop a file. The plan shows the operations that they would cause; nothing is changed. Ctrl+Enter plans.</p>}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+// Sources of declared values, and connections to what is programmed.
+import { get, type Health, type Source } from "./api";
+import { connections, sources, values } from "./live";
+import { Age, Problem, Section } from "./parts";
+import { useRead } from "./read";
+import { href, useCell } from "./state";
+import { count, duration } from "./text";
+
+export function Sources() {
+  const version = useCell(sources);
+  const links = useCell(connections);
+  const list = useRead("sources", version, (signal) => get<Source[]>("sources", {}, signal));
+  const health = useRead("health", version + useCell(values), (signal) => get<Health>("readiness", {}, signal, [500]));
+  const names = Object.keys(links).sort();
+  return (
+    <div class="view scroll">
+      <Section title="Sources" note="the highest priority takes effect">
+        <Problem error={list.error} />
+        {list.data && list.data.length === 0 ? <p class="dim">The agent has no sources.</p> : null}
+        {list.data && list.data.length > 0 ? (
+          <table class="wide">
+            <thead><tr>
+              <th>Source</th><th class="num">Priority</th><th>State</th><th class="num">Since</th><th class="num">Keys</th><th class="num">Refused</th>
+              <th class="num">Remembered</th><th class="num">In doubt</th><th class="num">Waiting</th><th class="num">Revision</th><th>Problem</th>
+            </tr></thead>
+            <tbody>{list.data.map((s) => <Row key={s.Name} s={s} />)}</tbody>
+          </table>
+        ) : null}
+      </Section>
+      <Section title="Connections">
+        {names.length === 0 ? <p class="dim">No system that can be disconnected is programmed.</p> : (
+          <table>
+            <thead><tr><th>Connection</th><th>State</th></tr></thead>
+            <tbody>{names.map((n) => <tr key={n}><td>{n}</td><td><Mark ok={links[n]!}>{links[n] ? "ready" : "not ready"}</Mark></td></tr>)}</tbody>
+          </table>
+        )}
+      </Section>
+      {health.data ? (
+        <Section title="Readiness">
+          <p><Mark ok={health.data.state === 1}>{health.data.state === 1 ? "ready" : "not ready"}</Mark></p>
+          <ul class="lines">{(health.data.missing ?? []).map((l, i) => <li key={i}>{l}</li>)}</ul>
+          {health.data.unapplied?.length ? <p class="dim">Some values cannot be applied, whatever the agent does: <a href={href("problems")}>Problems</a></p> : null}
+        </Section>
+      ) : null}
+    </div>
+  );
+}
+
+function Row({ s }: { s: Source }) {
+  const n = (v: number | undefined, bad = false) => <td class={v ? (bad ? "num bad" : "num") : "num dim"}>{count(v ?? 0)}</td>;
+  return (
+    <tr>
+      <td><b>{s.Name}</b></td><td class="num">{s.Priority}</td>
+      <td><Mark ok={s.State === "synced"}>{s.State}{s.State === "syncing" && s.Listed ? `, ${count(s.Listed)} keys so far` : ""}</Mark></td>
+      <td class="num"><Age since={s.Since} /></td>
+      {n(s.Keys)}{n(s.Refused, true)}{n(s.Remembered)}{n(s.Doubted, true)}
+      <td class={s.Waiting ? "num" : "num dim"}>{count(s.Waiting ?? 0)}{s.Lag ? `, ${duration(s.Lag / 1e6)}` : ""}</td>
+      <td class="num dim">{s.Revision ? count(s.Revision) : "–"}</td>
+      <td>
+        {s.Error ? <div class="bad">{s.Error}</div> : null}
+        {(s.Faults ?? []).map((f) => <div key={f} class="bad">{f}</div>)}
+        {!s.Error && s.LastError ? <div class="dim">last interruption <Age since={s.LastErrorAt} /> ago: {s.LastError}</div> : null}
+      </td>
+    </tr>
+  );
+}
+
+// Mark is a word with a mark of its own colour.
+export function Mark({ ok, children }: { ok: boolean; children: preact.ComponentChildren }) {
+  return <span class={`mark ${ok ? "s-configured" : "s-pending"}`}><i aria-hidden="true" />{children}</span>;
+}
