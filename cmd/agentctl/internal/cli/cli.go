@@ -30,6 +30,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/kv"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/logs"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/plan"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/service"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/status"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/vpp"
@@ -114,7 +115,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 			"3 the key does not exist.",
 	}
 	s.Flags(root.PersistentFlags())
-	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s))
+	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s))
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)
 	root.AddCommand(plan.Commands(s)...)

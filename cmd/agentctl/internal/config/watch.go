@@ -40,7 +40,7 @@ func watch(s *session.Session) *cobra.Command {
 		for _, text := range filters {
 			n := &configurator.Notification{}
 			if err := protojson.Unmarshal([]byte(text), n); err != nil {
-				return session.Usagef("filter %q: %w: expected JSON such as {\"vpp_notification\": {\"interface\": {}}}", text, err)
+				return session.Usagef("filter %q: %s: expected JSON such as {\"vpp_notification\": {\"interface\": {}}}", text, show.JSONError(err))
 			}
 			request.Filters = append(request.Filters, n)
 		}

@@ -17,6 +17,12 @@ func Line(s string) string { return printable.Line(s) }
 // from a value.
 func Remote(text string) string { return Line(strings.ReplaceAll(text, "\n", "; ")) }
 
+// JSONError returns the text of an error of protojson. Its errors have a space or a no-break space at
+// random, and the name of the library first.
+func JSONError(err error) string {
+	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
+}
+
 // Compact removes insignificant white space from JSON. Other text is returned unchanged.
 func Compact(data []byte) string {
 	var b bytes.Buffer
