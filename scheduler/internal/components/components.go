@@ -1,12 +1,13 @@
-package graph
+// Package components finds the parts of a directed graph whose members wait for each other.
+package components
 
-// closedComponents finds strongly connected components, among all nodes reachable from
+// Closed finds strongly connected components, among all nodes reachable from
 // roots, that wait for nothing outside themselves. It is Tarjan's algorithm with a stack
 // of its own, so that long chains cannot exhaust the goroutine's stack.
 //
 // next returns the nodes that a node waits for. The zero value of N stands for a node
 // outside all components.
-func closedComponents[N comparable](roots []N, next func(N) []N) [][]N {
+func Closed[N comparable](roots []N, next func(N) []N) [][]N {
 	t := tarjan[N]{next: next, seen: map[N]*visit[N]{}}
 	for _, n := range roots {
 		if t.seen[n] == nil {

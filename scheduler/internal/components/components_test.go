@@ -1,4 +1,4 @@
-package graph
+package components
 
 import (
 	"slices"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestClosedComponents writes each graph as "a>b a>-": a waits for b and for a node
+// TestClosed writes each graph as "a>b a>-": a waits for b and for a node
 // outside all components.
-func TestClosedComponents(t *testing.T) {
+func TestClosed(t *testing.T) {
 	tests := []struct{ edges, want string }{
 		{"", ""},
 		{"a>b b>a", "ab"},
@@ -32,7 +32,7 @@ func TestClosedComponents(t *testing.T) {
 			roots = append(roots, from)
 		}
 		var got []string
-		for _, members := range closedComponents(roots, func(n string) []string { return next[n] }) {
+		for _, members := range Closed(roots, func(n string) []string { return next[n] }) {
 			slices.Sort(members)
 			got = append(got, strings.Join(members, ""))
 		}
@@ -43,10 +43,10 @@ func TestClosedComponents(t *testing.T) {
 	}
 }
 
-// TestClosedComponentsOfLongChain walks a chain that would exhaust a recursive search.
-func TestClosedComponentsOfLongChain(t *testing.T) {
+// TestClosedOfLongChain walks a chain that would exhaust a recursive search.
+func TestClosedOfLongChain(t *testing.T) {
 	const n = 200_000
-	got := closedComponents([]int{1}, func(i int) []int { return []int{i%n + 1} })
+	got := Closed([]int{1}, func(i int) []int { return []int{i%n + 1} })
 	if len(got) != 1 || len(got[0]) != n {
 		t.Errorf("got %d components; want one of %d nodes", len(got), n)
 	}

@@ -5,33 +5,6 @@ import (
 	"slices"
 )
 
-// A claimEdge is a Claim of a version. Its edge leads to the node of the resource. That
-// node never has a value; its incoming edges are the competing claims.
-type claimEdge struct {
-	*Claim
-	dep Dep // the dependency of the edge
-	claimResult
-	// lostOfAll is the number of lost claims of the version. Only its first claim counts them,
-	// so that versions without claims need no memory for it.
-	lostOfAll int32
-}
-
-// A claimResult says which node holds a resource.
-type claimResult struct {
-	holder *Node // the other node that holds it; nil: none
-	lost   bool  // holder keeps it; false: holder is about to leave
-}
-
-// addClaimEdges makes the edges for the claims of v.
-func (v *version) addClaimEdges(edges []edge) {
-	claims := v.claims()
-	all := make([]claimEdge, len(claims))
-	for i := range all {
-		all[i] = claimEdge{Claim: &claims[i], dep: Dep{Label: claims[i].Label, Key: claims[i].Of}}
-		edges[i] = edge{v: v, dep: &all[i].dep, claim: &all[i]}
-	}
-}
-
 // reopenClaims marks the claims of v as unresolved. It is called when v becomes desired or
 // actual, or stops to be, and when the rank of its node changes.
 func (g *Graph) reopenClaims(v *version) {
@@ -115,10 +88,6 @@ func (e *edge) losesAnother() bool {
 	}
 	return others > 0
 }
-
-// lostClaims returns the number of lost claims of a version with claims, which has edges.
-// It is counted, because a search in all claims for each of them would be quadratic.
-func (v *version) lostClaims() *int32 { return &v.edges[len(v.Deps)].claim.lostOfAll }
 
 // winner returns the node that e loses to, or nil.
 func (all *claimants) winner(e *edge) *Node {
@@ -235,17 +204,6 @@ func (n *Node) claimError() error {
 	}
 	return &ClaimError{reasons}
 }
-
-// A claimRank orders claimants. It survives re-creation and waiting for dependencies. It
-// ends when the actual value vanishes, when it cannot be created again, and when another
-// node wins.
-type claimRank uint8
-
-const (
-	newcomer      claimRank = iota // holds no resource that it claims
-	partialHolder                  // holds some of them
-	fullHolder
-)
 
 // outranks is the order in which nodes get resources: first by rank, then by key.
 func (n *Node) outranks(o *Node) bool {

@@ -1,7 +1,5 @@
 package graph
 
-import "slices"
-
 // An action is the next step for a node.
 type action uint8
 
@@ -11,14 +9,6 @@ const (
 	actionDelete                // Delete can run
 	actionApply                 // Create or Update can run
 )
-
-// push queues a node for classification, once.
-func (g *Graph) push(n *Node) {
-	if !n.queued {
-		n.queued = true
-		g.dirty.push(n)
-	}
-}
 
 // drain classifies every node that changed, until no node is left.
 func (g *Graph) drain() {
@@ -162,16 +152,6 @@ func actualSuffices(n *Node) bool {
 	return n.actual != nil && n.desired != nil && suffices(n.key, n.actual.Value, n.desired.Value)
 }
 
-// A retention says whether an actual value may stay while its new version is blocked and
-// cannot be applied in place. Only a retained value meets dependencies.
-type retention uint8
-
-const (
-	retained         retention = iota // it stays until nothing else can run
-	retentionUnclear                  // its Delete failed, and since then the reason for the Delete may have ended
-	retentionEnded
-)
-
 // blockedForGood reports that the actual value differs from the desired one, which cannot
 // be applied in place.
 func (n *Node) blockedForGood() bool {
@@ -206,41 +186,10 @@ func (n *Node) leavesWithCycle() bool {
 // nodes.
 func (n *Node) cannotApply() bool { return n.desired.Err != nil || n.LosesClaim() }
 
-// A queue is first in, first out.
-type queue struct {
-	list []*Node
-	head int
-}
-
-// len returns the number of nodes in the queue.
-func (q *queue) len() int { return len(q.list) - q.head }
-
-// clone copies the queue for the journal.
-func (q *queue) clone() queue { return queue{slices.Clone(q.list), q.head} }
-
-// push appends a node. The caller checks that it is not in a queue.
-func (q *queue) push(n *Node) { q.list = append(q.list, n) }
-
-// pop returns the first node; nil: the queue is empty. An emptied queue uses its memory
-// again.
-func (q *queue) pop() *Node {
-	if q.len() == 0 {
-		return nil
+// addBlocked adds a node to those among which a deadlock is searched.
+func (g *Graph) addBlocked(n *Node) {
+	if n.blocked == notBlocked {
+		g.blocked = append(g.blocked, n)
 	}
-	n := q.list[q.head]
-	q.list[q.head] = nil
-	if q.head++; q.head == len(q.list) {
-		q.list, q.head = cleared(q.list), 0
-	}
-	return n
-}
-
-// cleared returns list without elements. It drops a large backing array.
-func cleared(list []*Node) []*Node {
-	const much = 1024
-	if cap(list) > much {
-		return nil
-	}
-	clear(list)
-	return list[:0]
+	n.blocked = blockedNew
 }

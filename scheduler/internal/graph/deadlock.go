@@ -3,32 +3,9 @@ package graph
 import (
 	"cmp"
 	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/components"
 )
-
-// A cycle is a set of nodes that depend on each other. Its members run one at a time.
-type cycle struct {
-	members  []*Node
-	waiting  []*Node
-	inFlight bool
-	deleting bool
-}
-
-// A blockedState says whether a node is in the list of blocked nodes.
-type blockedState uint8
-
-const (
-	notBlocked blockedState = iota
-	searched                // it was searched for a cycle without success
-	blockedNew              // it has not been searched yet
-)
-
-// addBlocked adds a node to those among which a deadlock is searched.
-func (g *Graph) addBlocked(n *Node) {
-	if n.blocked == notBlocked {
-		g.blocked = append(g.blocked, n)
-	}
-	n.blocked = blockedNew
-}
 
 // breakDeadlock is called when no operation can run. It looks for operations that become
 // possible with a cycle or by deleting outdated values, and reports whether it found any.
@@ -47,13 +24,6 @@ func (g *Graph) breakDeadlock() bool {
 	}
 	g.blocked = nil
 	return false
-}
-
-// searchAgain has the blocked nodes searched for cycles again.
-func (g *Graph) searchAgain() {
-	for _, n := range g.blocked {
-		n.blocked = blockedNew
-	}
 }
 
 // deleteOutdated lets outdated values be deleted that cannot be updated in place.
@@ -81,7 +51,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 			roots = append(roots, n)
 		}
 	}
-	for _, members := range closedComponents(roots, next) {
+	for _, members := range components.Closed(roots, next) {
 		found = true
 		slices.SortStableFunc(members, func(a, b *Node) int { // the member that failed last time comes first
 			return cmp.Compare(failures(b), failures(a))

@@ -1,24 +1,5 @@
 package graph
 
-// An edge is a dependency of a version. It ends at the key of the dependency. An any-of
-// dependency ends at its provider: one of the keys that meet it.
-type edge struct {
-	v       *version
-	dep     *Dep       // nil: the dependency of a derived value on its base
-	to      *Node      // nil: an any-of dependency that never had a provider
-	waiters *[]waiter  // entries in waitlists, while it is any-of and unmet
-	claim   *claimEdge // set if the edge is a claim
-	pos     int32      // index in to.in
-	met     bool
-	assumed bool // counted as met because to is created next, in the same cycle
-}
-
-// ofActual reports that the edge belongs to an actual version.
-func (e *edge) ofActual() bool { return e.v.node.actual == e.v }
-
-// anyOf reports whether several keys could meet the dependency.
-func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
-
 // retain counts a use of a version. Its edges exist while it is in use.
 func (g *Graph) retain(v *version) {
 	if v == nil {

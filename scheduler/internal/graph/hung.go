@@ -1,58 +1,5 @@
 package graph
 
-// running says whether an operation of a node is running, and who waits for it. At most one
-// operation of a node runs at a time.
-//
-//	state      the owner of the graph               ends with
-//	idle       has no operation of the node         Next: inFlight
-//	inFlight   waits for it and begins no other     Done, Cancel: idle. Detach: detached. Abandon: abandoned
-//	           phase of the work meanwhile
-//	detached   does other work meanwhile            Done: idle. Abandon: abandoned
-//	abandoned  no longer waits for it               Returned: idle
-//
-// The effect of a detached or abandoned operation is not known yet. Until it ends, no other
-// operation of the node begins, and neither Found nor Lost changes the node: the report may
-// be older than the effect. NeedsReading tells that afterwards. The desired value may change
-// meanwhile.
-//
-//	Create    the item may exist: the node keeps its claims, and its dependencies are not
-//	          deleted. It meets no dependency of another value
-//	Update    the old value counts as the actual one
-//	Delete    the item may be gone: the node meets no dependency of another value
-//
-// An abandoned operation has failed: its node is Failed. A detached one is not late yet.
-// While one is running, no operation of the opposite direction begins on its connection:
-// neither Create nor Update beside Delete. Other connections proceed.
-type running uint8
-
-const (
-	idle running = iota
-	inFlight
-	detached
-	abandoned
-)
-
-// hung reports that an operation of n is running and nobody knows its effect.
-func (n *Node) hung() bool { return n.running >= detached }
-
-// Hung reports that a detached or abandoned operation of n is still running.
-func (n *Node) Hung() bool { return n.hung() }
-
-// Held reports that an operation of n could run, but waits for a read-back of its connection
-// or for detached operations.
-func (n *Node) Held() bool { return n.held }
-
-// Detached reports that a detached operation of n is running.
-func (n *Node) Detached() bool { return n.running == detached }
-
-// NeedsReading reports that Found or Lost was ignored because of a running operation, since
-// the last call. The node must be read back when the operation has ended.
-func (n *Node) NeedsReading() bool {
-	was := n.unseen && n.running == idle
-	n.unseen = n.unseen && !was
-	return was
-}
-
 // Detach lets the owner do other work while the operation, which is in flight, is running.
 // Done or Abandon must follow.
 func (g *Graph) Detach(op Op) {
@@ -130,18 +77,6 @@ func (g *Graph) countDetached(op Op, by int) {
 	if *count == 0 {
 		g.releaseHeld(c)
 	}
-}
-
-// connection returns the connection that the verb of the operation uses; nil: none.
-func (op Op) connection() *Connection {
-	v := op.New
-	if op.Verb == Delete {
-		v = op.Old
-	}
-	if v.Kind == nil {
-		return nil
-	}
-	return v.Kind.Connection()
 }
 
 // Returned reports the end of an abandoned operation. After an error the node is suspended

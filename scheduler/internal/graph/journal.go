@@ -2,73 +2,6 @@ package graph
 
 import (
 	"slices"
-
-	"github.com/tidwall/btree"
-)
-
-// A journal can undo all changes of a graph since Begin.
-//
-// The state of a node and of a version is one struct, which is copied whole before its
-// first change. Lists of edges can be long. So each change of a list is logged as a step.
-// Steps are undone in reverse order, which restores the order of the lists.
-//
-// A node that a plan creates vanishes with it. Nothing of such a node is copied, nor changes
-// of lists between two of them.
-//
-// Rollback restores everything. Undo keeps the actual values and restores the desired
-// ones.
-type journal struct {
-	nodes     []nodeMemento
-	versions  []versionMemento
-	steps     []step
-	kinded    []*Node // added to the nodes of their kind
-	created   []*Node
-	newsNodes []*Node                   // News was false before
-	plan      bool                      // only Rollback may follow
-	pace      func()                    // nil: none
-	available *btree.Map[string, *Node] // of a plan: the index at Begin
-
-	dirty        queue
-	blocked      []blockedMemento
-	cycles       []*cycle // that go on: a plan knows nothing of them
-	members      []*Node  // of cycles; their field is in inCycle
-	inCycle      []*cycle
-	unresolved   []*Node
-	lostProvider []*edge
-	touched      int // length of the graph's list
-	indexed      bool
-	complete     bool
-}
-
-// A nodeMemento is the earlier state of a node.
-type nodeMemento struct {
-	node  *Node
-	state nodeState
-	// direct: the node itself changed, not only its incoming edges.
-	direct bool
-}
-
-// A versionMemento is the earlier state of a version, its edges and its claims.
-type versionMemento struct {
-	version *version
-	state   versionState
-	edges   []edge
-	claims  []claimEdge
-}
-
-// A blockedMemento is an element of the earlier list of blocked nodes.
-type blockedMemento struct {
-	node  *Node
-	state blockedState
-}
-
-// A savedState says how much of a node is in the journal.
-type savedState uint8
-
-const (
-	unsaved       savedState = iota
-	incomingSaved            // saved before its incoming edges changed
-	nodeSaved                // saved before the node itself changed
 )
 
 // Begin starts a journal. Commit, Rollback or Undo ends it. No operation may be in flight.
@@ -106,20 +39,6 @@ func (g *Graph) BeginPlan(pace func()) {
 	g.journal.plan, g.journal.pace = true, pace
 	if g.available != nil {
 		g.journal.available = g.available.Copy() // shares all but the changes of the plan
-	}
-}
-
-// Pace calls the function that BeginPlan was given, if a plan is being made. The owner calls
-// it in long loops of its own.
-func (g *Graph) Pace() {
-	if g.journal != nil {
-		g.journal.keepPace()
-	}
-}
-
-func (j *journal) keepPace() {
-	if j.pace != nil {
-		j.pace()
 	}
 }
 
@@ -178,27 +97,6 @@ func (g *Graph) Rollback() {
 	}
 	g.complete = j.complete
 	g.restoreLists(j)
-}
-
-func (m *nodeMemento) restore() {
-	n := m.node
-	n.nodeState = m.state
-	n.saved, n.queued = unsaved, false
-	if n.running == inFlight {
-		n.running = idle
-	}
-}
-
-func (m *versionMemento) restore() {
-	m.version.versionState = m.state // saved is false in it
-	stakes := m.claims
-	for i := range m.edges {
-		e, was := &m.state.edges[i], m.edges[i]
-		was.to, was.pos, was.waiters = e.to, e.pos, e.waiters // the steps have restored these
-		if *e = was; e.claim != nil {
-			*e.claim, stakes = stakes[0], stakes[1:]
-		}
-	}
 }
 
 // restoreLists restores the lists of the graph, and the flags of the nodes in them.
@@ -279,53 +177,4 @@ func (g *Graph) Undo() {
 	for _, n := range queued {
 		g.push(n)
 	}
-}
-
-// saveNode, saveIncoming and saveVersion are called before each change. Without a journal
-// they cost almost nothing.
-
-// saveNode copies n before its first change since Begin.
-func (g *Graph) saveNode(n *Node) {
-	if g.journal != nil && n.saved != nodeSaved {
-		g.journal.addNode(n, nodeSaved)
-	}
-}
-
-// saveIncoming copies n before its incoming edges change.
-func (g *Graph) saveIncoming(n *Node) {
-	if g.journal != nil && n.saved == unsaved {
-		g.journal.addNode(n, incomingSaved)
-	}
-}
-
-// saveVersion copies v before its first change since Begin.
-func (g *Graph) saveVersion(v *version) {
-	if g.journal != nil && !v.saved {
-		g.journal.addVersion(v)
-	}
-}
-
-// logStep logs a change of a list, unless nothing of it stays after a plan.
-func (g *Graph) logStep(s step) {
-	if g.journal != nil && (s.to == nil || s.to.life != planned || s.edge.v.node.life != planned) {
-		g.journal.steps = append(g.journal.steps, s)
-	}
-}
-
-func (j *journal) addNode(n *Node, as savedState) {
-	n.saved = as
-	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState, as == nodeSaved})
-	j.keepPace()
-}
-
-func (j *journal) addVersion(v *version) {
-	m := versionMemento{version: v, state: v.versionState, edges: slices.Clone(v.edges)}
-	for _, e := range v.edges {
-		if e.claim != nil {
-			m.claims = append(m.claims, *e.claim)
-		}
-	}
-	j.versions = append(j.versions, m)
-	v.saved = true
-	j.keepPace()
 }

@@ -2,13 +2,6 @@ package graph
 
 import "slices"
 
-// kindNodes are the nodes of one kind. The first value of a node sets its kind, which
-// never changes.
-type kindNodes struct {
-	kind  Kind
-	nodes []*Node
-}
-
 // Of returns the nodes of kind in no particular order. The slice is valid until the graph
 // changes.
 func (g *Graph) Of(kind Kind) []*Node {

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"iter"
 	"slices"
 )
 
@@ -72,6 +71,107 @@ const (
 	suspendedInCycle            // as suspended; the other members of its cycle wait for it
 )
 
+// running says whether an operation of a node is running, and who waits for it. At most one
+// operation of a node runs at a time.
+//
+//	state      the owner of the graph               ends with
+//	idle       has no operation of the node         Next: inFlight
+//	inFlight   waits for it and begins no other     Done, Cancel: idle. Detach: detached. Abandon: abandoned
+//	           phase of the work meanwhile
+//	detached   does other work meanwhile            Done: idle. Abandon: abandoned
+//	abandoned  no longer waits for it               Returned: idle
+//
+// The effect of a detached or abandoned operation is not known yet. Until it ends, no other
+// operation of the node begins, and neither Found nor Lost changes the node: the report may
+// be older than the effect. NeedsReading tells that afterwards. The desired value may change
+// meanwhile.
+//
+//	Create    the item may exist: the node keeps its claims, and its dependencies are not
+//	          deleted. It meets no dependency of another value
+//	Update    the old value counts as the actual one
+//	Delete    the item may be gone: the node meets no dependency of another value
+//
+// An abandoned operation has failed: its node is Failed. A detached one is not late yet.
+// While one is running, no operation of the opposite direction begins on its connection:
+// neither Create nor Update beside Delete. Other connections proceed.
+type running uint8
+
+const (
+	idle running = iota
+	inFlight
+	detached
+	abandoned
+)
+
+// A retention says whether an actual value may stay while its new version is blocked and
+// cannot be applied in place. Only a retained value meets dependencies.
+type retention uint8
+
+const (
+	retained         retention = iota // it stays until nothing else can run
+	retentionUnclear                  // its Delete failed, and since then the reason for the Delete may have ended
+	retentionEnded
+)
+
+// A claimRank orders claimants. It survives re-creation and waiting for dependencies. It
+// ends when the actual value vanishes, when it cannot be created again, and when another
+// node wins.
+type claimRank uint8
+
+const (
+	newcomer      claimRank = iota // holds no resource that it claims
+	partialHolder                  // holds some of them
+	fullHolder
+)
+
+// A blockedState says whether a node is in the list of blocked nodes.
+type blockedState uint8
+
+const (
+	notBlocked blockedState = iota
+	searched                // it was searched for a cycle without success
+	blockedNew              // it has not been searched yet
+)
+
+// A cycle is a set of nodes that depend on each other. Its members run one at a time.
+type cycle struct {
+	members  []*Node
+	waiting  []*Node
+	inFlight bool
+	deleting bool
+}
+
+// A savedState says how much of a node is in the journal.
+type savedState uint8
+
+const (
+	unsaved       savedState = iota
+	incomingSaved            // saved before its incoming edges changed
+	nodeSaved                // saved before the node itself changed
+)
+
+// kindNodes are the nodes of one kind. The first value of a node sets its kind, which
+// never changes.
+type kindNodes struct {
+	kind  Kind
+	nodes []*Node
+}
+
+// A Verb is the effect of an operation on its key.
+type Verb uint8
+
+const (
+	None Verb = iota
+	Create
+	Update
+	Delete
+)
+
+// String is the word that logs and tests use.
+func (v Verb) String() string {
+	return [...]string{"NONE", "CREATE", "UPDATE", "DELETE"}[v]
+}
+
 // suspended reports whether the node waits within a cycle.
 func (n *Node) suspended() bool { return n.suspension != notSuspended }
 
@@ -111,24 +211,6 @@ func (n *Node) actualParts() (out []*Node) {
 		}
 	}
 	return out
-}
-
-// Derived yields the desired and the actual nodes derived from n.
-func (g *Graph) Derived(n *Node) iter.Seq[*Node] {
-	return func(yield func(*Node) bool) {
-		if n.desired != nil {
-			for _, d := range n.desired.Derived {
-				if dn := g.nodes[d.Key]; dn != nil && dn.base == n && !yield(dn) {
-					return
-				}
-			}
-		}
-		for _, dn := range n.actualParts() {
-			if dn.desired == nil && !yield(dn) {
-				return
-			}
-		}
-	}
 }
 
 // baseCurrent reports that the base of n, if any, is applied in its desired version.
@@ -177,49 +259,23 @@ func (n *Node) LosesClaim() bool {
 	return slices.ContainsFunc(n.desired.edges, edge.isLost)
 }
 
-// isLost reports whether the edge is a claim that another node holds.
-func (e edge) isLost() bool { return e.claim != nil && e.claim.lost }
+// hung reports that an operation of n is running and nobody knows its effect.
+func (n *Node) hung() bool { return n.running >= detached }
 
-// A version is a Value of a node. It has edges while it is desired or actual.
-type version struct{ versionState }
+// Hung reports that a detached or abandoned operation of n is still running.
+func (n *Node) Hung() bool { return n.hung() }
 
-// A versionState is copied whole by the journal, with the state of its edges.
-type versionState struct {
-	*Value
-	node  *Node
-	edges []edge
-	unmet int32
-	refs  int8 // 1 for desired, 1 for actual
-	saved bool // a copy is in the journal
-}
+// Held reports that an operation of n could run, but waits for a read-back of its connection
+// or for detached operations.
+func (n *Node) Held() bool { return n.held }
 
-// newVersion returns v as a version of n. It uses n.own if that is free; forget frees it.
-func (g *Graph) newVersion(n *Node, v *Value) *version {
-	w := &n.own
-	if w.node != nil {
-		w = &version{}
-	}
-	if n.life == planned {
-		w.saved = true
-	} else {
-		g.saveVersion(w)
-	}
-	w.Value, w.node = v, n
-	return w
-}
+// Detached reports that a detached operation of n is running.
+func (n *Node) Detached() bool { return n.running == detached }
 
-// value returns nil for a nil version.
-func (v *version) value() *Value {
-	if v == nil {
-		return nil
-	}
-	return v.Value
-}
-
-// err returns the reason why the value was refused; nil for a nil version.
-func (v *version) err() error {
-	if v == nil {
-		return nil
-	}
-	return v.Err
+// NeedsReading reports that Found or Lost was ignored because of a running operation, since
+// the last call. The node must be read back when the operation has ended.
+func (n *Node) NeedsReading() bool {
+	was := n.unseen && n.running == idle
+	n.unseen = n.unseen && !was
+	return was
 }

@@ -2,33 +2,6 @@ package graph
 
 import "errors"
 
-// A Verb is the effect of an operation on its key.
-type Verb uint8
-
-const (
-	None Verb = iota
-	Create
-	Update
-	Delete
-)
-
-// String is the word that logs and tests use.
-func (v Verb) String() string {
-	return [...]string{"NONE", "CREATE", "UPDATE", "DELETE"}[v]
-}
-
-// An Op is one operation. Next returns it; it is in flight until Done or Cancel takes it
-// back, or until Detach or Abandon ends its flight.
-type Op struct {
-	Verb     Verb
-	Node     *Node
-	Old, New *Value // New is nil for Delete; Old is nil for Create
-	Meta     any    // metadata of Old
-	Recreate bool   // a Delete and a Create replace an Update
-
-	version *version
-}
-
 // ResolveClaims assigns each contested claim. Next calls it first. Call it before reading
 // states while no operation has been asked for yet.
 func (g *Graph) ResolveClaims() { g.resolveClaims() }
@@ -102,15 +75,6 @@ func (g *Graph) Cancel(op Op) {
 	g.count(op.Verb, -1)
 	g.cycleStepDone(n)
 	g.push(n)
-}
-
-// count counts running verbs. Deletions are counted apart: nothing is applied before them.
-func (g *Graph) count(v Verb, by int) {
-	if v == Delete {
-		g.deleting += by
-	} else {
-		g.applying += by
-	}
 }
 
 // start returns the next operation from the queues. Nothing is created while a delete is

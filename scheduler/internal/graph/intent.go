@@ -1,0 +1,129 @@
+package graph
+
+// Want sets the desired value of v's key, and of its derived keys.
+func (g *Graph) Want(v *Value) {
+	n := g.node(v.Key)
+	g.saveNode(n)
+	if n.rejected != nil {
+		n.rejected = nil
+		g.touch(n)
+	}
+	g.wantNode(n, v, nil)
+}
+
+// Unwant clears the desired value of key.
+func (g *Graph) Unwant(key string) {
+	n := g.nodes[key]
+	if n == nil || n.base != nil {
+		return
+	}
+	g.saveNode(n)
+	n.rejected = nil
+	n.removable = true
+	g.unwantNode(n)
+}
+
+// Reject marks the newest desired value of key as refused. The last valid one stays
+// desired. If there is none, an actual value stays.
+func (g *Graph) Reject(key string, err error) {
+	n := g.node(key)
+	g.saveNode(n)
+	n.rejected = err
+	g.touch(n)
+}
+
+// Spare keeps the value that was found under key, although it is not desired.
+func (g *Graph) Spare(key string) {
+	n := g.node(key)
+	g.saveNode(n)
+	n.removable = false
+	for _, d := range n.actualParts() {
+		g.saveNode(d)
+		d.removable = false
+	}
+}
+
+// Complete reports that all desired values are known. From now on, actual values of ours
+// that are not desired are deleted. An actual value whose only desired value was refused
+// stays: it may be the valid value from before a restart.
+func (g *Graph) Complete() {
+	g.complete = true
+	unwanted := func(n *Node) bool { return n.desired == nil && n.actual != nil && !n.foreign && !n.rejectedOrBase() }
+	for _, n := range g.sortedBy(unwanted) {
+		g.saveNode(n)
+		n.removable = true
+		g.push(n)
+	}
+}
+
+// Retry allows the next attempt for a failed key.
+func (g *Graph) Retry(key string) {
+	if n := g.nodes[key]; n != nil && n.suspended() {
+		g.saveNode(n)
+		n.retry()
+		g.push(n)
+	}
+}
+
+// Suspend marks a desired value that is not actual as failed with err, until Retry or a
+// new value.
+func (g *Graph) Suspend(key string, err error) {
+	n := g.nodes[key]
+	if n == nil || n.desired == nil || n.actual != nil || n.running != idle {
+		return
+	}
+	g.saveNode(n)
+	n.err, n.suspension = err, suspended
+	g.touch(n)
+}
+
+// wantNode sets the desired value of a node and of the values derived from it. An
+// identical value only ends a failed state: to declare a value again is to ask for another
+// attempt.
+func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
+	g.saveNode(n)
+	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && identicalDeclared(n.desired.Declared, v.Declared) {
+		n.retry()
+		g.push(n)
+		return
+	}
+	old := n.desired
+	n.base, n.foreign = base, false
+	g.setDesired(n, g.newVersion(n, v))
+	for _, d := range v.Derived {
+		g.wantNode(g.node(d.Key), d, n)
+	}
+	if old != nil {
+		g.unwantDerived(n, old.Derived)
+		return
+	}
+	for _, d := range n.actualParts() { // found earlier, and not derived by v: they may be deleted now
+		g.push(d)
+	}
+}
+
+// unwantNode removes the desired value and the values derived from it.
+func (g *Graph) unwantNode(n *Node) {
+	old := n.desired
+	g.setDesired(n, nil)
+	if old != nil {
+		g.unwantDerived(n, old.Derived)
+	}
+}
+
+// unwantDerived clears the desired values in was that base no longer derives.
+func (g *Graph) unwantDerived(base *Node, was []*Value) {
+	still := make(map[string]bool)
+	if base.desired != nil {
+		for _, d := range base.desired.Derived {
+			still[d.Key] = true
+		}
+	}
+	for _, d := range was {
+		if dn := g.nodes[d.Key]; dn != nil && dn.base == base && !still[d.Key] {
+			g.saveNode(dn)
+			dn.removable = true
+			g.unwantNode(dn)
+		}
+	}
+}

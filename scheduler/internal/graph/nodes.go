@@ -1,0 +1,176 @@
+package graph
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// node returns the node of key. A new node has no state, but edges can end there.
+func (g *Graph) node(key string) *Node {
+	n := g.nodes[key]
+	if n == nil {
+		n = &Node{key: key}
+		g.nodes[key] = n
+		if g.journal != nil {
+			g.journal.created = append(g.journal.created, n)
+			if g.journal.plan {
+				n.life, n.saved = planned, nodeSaved
+				g.journal.keepPace()
+			}
+		}
+	}
+	return n
+}
+
+// forget removes n from the graph if it is unused and nothing refers to it.
+func (g *Graph) forget(n *Node) {
+	if n.running != idle || n.queued || n.held || n.saved != unsaved {
+		return
+	}
+	if n.own.refs == 0 && !n.own.saved {
+		n.own = version{}
+	}
+	if !n.unused() {
+		return
+	}
+	delete(g.nodes, n.key)
+	g.removeFromKind(n)
+	n.life = dropped
+}
+
+// newVersion returns v as a version of n. It uses n.own if that is free; forget frees it.
+func (g *Graph) newVersion(n *Node, v *Value) *version {
+	w := &n.own
+	if w.node != nil {
+		w = &version{}
+	}
+	if n.life == planned {
+		w.saved = true
+	} else {
+		g.saveVersion(w)
+	}
+	w.Value, w.node = v, n
+	return w
+}
+
+// Node returns the node of key, or nil.
+func (g *Graph) Node(key string) *Node { return g.nodes[key] }
+
+// Wants reports that key has a desired value.
+func (g *Graph) Wants(key string) bool { return g.nodes[key] != nil && g.nodes[key].desired != nil }
+
+// Len is the number of nodes, including those that are only dependencies.
+func (g *Graph) Len() int { return len(g.nodes) }
+
+// Nodes yields all nodes in no particular order.
+func (g *Graph) Nodes() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for _, n := range g.nodes {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// Derived yields the desired and the actual nodes derived from n.
+func (g *Graph) Derived(n *Node) iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		if n.desired != nil {
+			for _, d := range n.desired.Derived {
+				if dn := g.nodes[d.Key]; dn != nil && dn.base == n && !yield(dn) {
+					return
+				}
+			}
+		}
+		for _, dn := range n.actualParts() {
+			if dn.desired == nil && !yield(dn) {
+				return
+			}
+		}
+	}
+}
+
+// Expect makes room for n keys, so that adding them moves no memory. A plan that can be
+// interrupted does not get room: to make it is one long step.
+func (g *Graph) Expect(n int) {
+	if g.journal != nil && g.journal.pace != nil {
+		return
+	}
+	if n > len(g.nodes) {
+		nodes := make(map[string]*Node, len(g.nodes)+n)
+		maps.Copy(nodes, g.nodes)
+		g.nodes = nodes
+	}
+	g.touched = slices.Grow(g.touched, n)
+	g.dirty.list = slices.Grow(g.dirty.list, n)
+}
+
+// sortedBy returns the matching nodes sorted by key, so that operations have a predictable
+// order.
+func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
+	for _, n := range g.nodes {
+		g.Pace()
+		if is(n) {
+			out = append(out, n)
+		}
+	}
+	g.sortByKey(out)
+	return out
+}
+
+// sortByKey sorts nodes, and lets others take their turn in between.
+func (g *Graph) sortByKey(nodes []*Node) {
+	slices.SortFunc(nodes, func(a, b *Node) int {
+		g.Pace()
+		return strings.Compare(a.key, b.key)
+	})
+}
+
+// push queues a node for classification, once.
+func (g *Graph) push(n *Node) {
+	if !n.queued {
+		n.queued = true
+		g.dirty.push(n)
+	}
+}
+
+// touch puts a node on the list of those whose status may have changed.
+func (g *Graph) touch(n *Node) {
+	if g.journal != nil && !n.News {
+		g.journal.newsNodes = append(g.journal.newsNodes, n)
+	}
+	n.News = true
+	if !n.touched {
+		n.touched = true
+		g.touched = append(g.touched, n)
+	}
+}
+
+// Touched yields each node that changed since the last call, in the order of their first
+// changes. Nodes that are unused are forgotten afterwards.
+func (g *Graph) Touched() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for i := 0; i < len(g.touched); i++ {
+			n := g.touched[i]
+			n.touched = false
+			if !yield(n) {
+				g.touched = append(g.touched[:0], g.touched[i+1:]...)
+				return
+			}
+			g.forget(n)
+		}
+		g.touched = cleared(g.touched)
+	}
+}
+
+// PeekTouched yields the nodes of the next Touched.
+func (g *Graph) PeekTouched() iter.Seq[*Node] { return slices.Values(g.touched) }
+
+// ChangedLen is the number of nodes that Touched would yield.
+func (g *Graph) ChangedLen() int { return len(g.touched) }
+
+// Changed yields the nodes of the next Touched, without the first ones.
+func (g *Graph) Changed(after int) iter.Seq[*Node] { return slices.Values(g.touched[after:]) }

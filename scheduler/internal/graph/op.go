@@ -1,0 +1,34 @@
+package graph
+
+// An Op is one operation. Next returns it; it is in flight until Done or Cancel takes it
+// back, or until Detach or Abandon ends its flight.
+type Op struct {
+	Verb     Verb
+	Node     *Node
+	Old, New *Value // New is nil for Delete; Old is nil for Create
+	Meta     any    // metadata of Old
+	Recreate bool   // a Delete and a Create replace an Update
+
+	version *version
+}
+
+// count counts running verbs. Deletions are counted apart: nothing is applied before them.
+func (g *Graph) count(v Verb, by int) {
+	if v == Delete {
+		g.deleting += by
+	} else {
+		g.applying += by
+	}
+}
+
+// connection returns the connection that the verb of the operation uses; nil: none.
+func (op Op) connection() *Connection {
+	v := op.New
+	if op.Verb == Delete {
+		v = op.Old
+	}
+	if v.Kind == nil {
+		return nil
+	}
+	return v.Kind.Connection()
+}

@@ -1,0 +1,96 @@
+package graph
+
+// An edge is a dependency of a version. It ends at the key of the dependency. An any-of
+// dependency ends at its provider: one of the keys that meet it.
+type edge struct {
+	v       *version
+	dep     *Dep       // nil: the dependency of a derived value on its base
+	to      *Node      // nil: an any-of dependency that never had a provider
+	waiters *[]waiter  // entries in waitlists, while it is any-of and unmet
+	claim   *claimEdge // set if the edge is a claim
+	pos     int32      // index in to.in
+	met     bool
+	assumed bool // counted as met because to is created next, in the same cycle
+}
+
+// A claimEdge is a Claim of a version. Its edge leads to the node of the resource. That
+// node never has a value; its incoming edges are the competing claims.
+type claimEdge struct {
+	*Claim
+	dep Dep // the dependency of the edge
+	claimResult
+	// lostOfAll is the number of lost claims of the version. Only its first claim counts them,
+	// so that versions without claims need no memory for it.
+	lostOfAll int32
+}
+
+// A claimResult says which node holds a resource.
+type claimResult struct {
+	holder *Node // the other node that holds it; nil: none
+	lost   bool  // holder keeps it; false: holder is about to leave
+}
+
+// A waitlist has the unmet any-of edges of one folder.
+type waitlist struct {
+	folder  string
+	waiters []*waiter
+}
+
+// A waiter is the entry of an edge in a waitlist.
+type waiter struct {
+	e    *edge
+	list *waitlist
+	pos  int
+}
+
+// A version is a Value of a node. It has edges while it is desired or actual.
+type version struct{ versionState }
+
+// A versionState is copied whole by the journal, with the state of its edges.
+type versionState struct {
+	*Value
+	node  *Node
+	edges []edge
+	unmet int32
+	refs  int8 // 1 for desired, 1 for actual
+	saved bool // a copy is in the journal
+}
+
+// ofActual reports that the edge belongs to an actual version.
+func (e *edge) ofActual() bool { return e.v.node.actual == e.v }
+
+// anyOf reports whether several keys could meet the dependency.
+func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
+
+// addClaimEdges makes the edges for the claims of v.
+func (v *version) addClaimEdges(edges []edge) {
+	claims := v.claims()
+	all := make([]claimEdge, len(claims))
+	for i := range all {
+		all[i] = claimEdge{Claim: &claims[i], dep: Dep{Label: claims[i].Label, Key: claims[i].Of}}
+		edges[i] = edge{v: v, dep: &all[i].dep, claim: &all[i]}
+	}
+}
+
+// lostClaims returns the number of lost claims of a version with claims, which has edges.
+// It is counted, because a search in all claims for each of them would be quadratic.
+func (v *version) lostClaims() *int32 { return &v.edges[len(v.Deps)].claim.lostOfAll }
+
+// isLost reports whether the edge is a claim that another node holds.
+func (e edge) isLost() bool { return e.claim != nil && e.claim.lost }
+
+// value returns nil for a nil version.
+func (v *version) value() *Value {
+	if v == nil {
+		return nil
+	}
+	return v.Value
+}
+
+// err returns the reason why the value was refused; nil for a nil version.
+func (v *version) err() error {
+	if v == nil {
+		return nil
+	}
+	return v.Err
+}
