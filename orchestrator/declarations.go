@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -83,6 +86,47 @@ func (o *Orchestrator) declarations(key string) (out []Declaration) {
 			Remembered: past != nil && past.entry == e, Doubted: l.isDoubted(key),
 		})
 		decided = decided || e.valid != nil
+	}
+	return out
+}
+
+// A Held is the entry of one source for a key, whether or not it takes effect.
+type Held struct {
+	Key string
+	// Message is the last valid value; nil: no value was valid. Nobody may change it.
+	Message proto.Message
+	// Err is the reason why the newest value is refused; nil: Message is the newest.
+	Err    error
+	Labels map[string]string
+}
+
+// Content returns the entries of one source or layer, sorted by key. The error is ErrNoSource
+// if none has this name. Run's goroutine answers between transactions.
+func (o *Orchestrator) Content(ctx context.Context, source string) ([]Held, error) {
+	found := false
+	all, err := ask(ctx, o, func() (out []Held) {
+		for _, l := range o.sources {
+			if l.Name != source {
+				continue
+			}
+			found = true
+			for _, key := range slices.Sorted(maps.Keys(l.entries)) {
+				out = append(out, l.entries[key].held(key))
+			}
+		}
+		return out
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %q", ErrNoSource, source)
+	}
+	return all, err
+}
+
+// held returns the entry as programs see it.
+func (e *entry) held(key string) Held {
+	out := Held{Key: key, Err: e.err, Labels: e.labels}
+	if e.valid != nil {
+		out.Message = e.valid.Message()
 	}
 	return out
 }

@@ -20,6 +20,9 @@ type Foreseen struct {
 	// Content has one event for each key. A key of the source that is not in it is deleted. The
 	// last valid value stays for an event with an Err or with a value that is refused.
 	Content []kvdbsync.Event
+	// Keep leaves the keys that are not in Content as they are. Then an event without Value and
+	// Err deletes its key.
+	Keep bool
 	// New allows a layer that does not exist yet.
 	New bool
 }
@@ -67,10 +70,14 @@ func (o *Orchestrator) foresee(q Foreseen, next map[string]decoded) ([]scheduler
 		}
 	}
 	for key, d := range next {
+		if d.value == nil && d.err == nil { // a deletion, which only Keep allows
+			add(key, nil)
+			continue
+		}
 		add(key, d.entryAfter(present[key]))
 	}
 	for key := range present {
-		if _, stays := next[key]; !stays {
+		if _, stays := next[key]; !stays && !q.Keep {
 			add(key, nil)
 		}
 	}

@@ -105,3 +105,53 @@ func TestForeseeLayers(t *testing.T) {
 		}
 	})
 }
+
+// TestForeseeParts plans changes of some keys of a source: its other keys stay.
+func TestForeseeParts(t *testing.T) {
+	bubble(t, map[string]int{"files": 2, "etcd": 1}, "", func(t *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1 if2=2"))
+		r.give("files", listed("if2=7"))
+		for _, test := range []struct{ source, delete, content, plan string }{
+			{"etcd", "", "if3=3", "CREATE if3"},
+			{"etcd", "if1", "if3=3", "DELETE if1, CREATE if3"},
+			{"files", "if2", "", "UPDATE if2"},
+			{"etcd", "if2", "", ""},
+			{"etcd", "if9", "", ""},
+		} {
+			content := events(test.content)
+			if test.delete != "" {
+				content = append(content, event(test.delete, ""))
+			}
+			changes, err := r.orch.Foresee(t.Context(), orchestrator.Foreseen{Source: test.source, Content: content, Keep: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: changes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := planned(plan); got != test.plan {
+				t.Errorf("%s without %q, with %q: plan %q; expected %q", test.source, test.delete, test.content, got, test.plan)
+			}
+		}
+	})
+}
+
+// TestContent reads what each source has, effective or not.
+func TestContent(t *testing.T) {
+	bubble(t, map[string]int{"files": 2, "etcd": 1}, "", func(t *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1 if2=2"))
+		r.give("files", listed("if2=7 if3=99999"))
+		held, err := r.orch.Content(t.Context(), "etcd")
+		if err != nil || len(held) != 2 || !strings.HasSuffix(held[0].Key, "if1") || held[1].Message == nil || held[1].Err != nil {
+			t.Errorf("etcd has %+v, %v", held, err)
+		}
+		held, err = r.orch.Content(t.Context(), "files")
+		if err != nil || len(held) != 2 || held[1].Message != nil || held[1].Err == nil {
+			t.Errorf("files have %+v, %v", held, err)
+		}
+		if _, err := r.orch.Content(t.Context(), "none"); !errors.Is(err, orchestrator.ErrNoSource) {
+			t.Errorf("a source that does not exist: %v", err)
+		}
+	})
+}

@@ -3,60 +3,58 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/export"
 	"github.com/keyplane/keyplane/northbound/rest/internal/jsonschema"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // yamlMedia is the media type of YAML (RFC 9512).
 const yamlMedia = "application/yaml"
 
-// configuration answers the effective declared values as one YAML document.
+// Contents tells what each source declares. *orchestrator.Orchestrator implements it.
+type Contents = export.Contents
+
+// configuration answers declared values as one YAML document, which can be declared again.
 func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 	h, err := h.revealing(r, q)
 	if err != nil {
 		return err
 	}
-	var items []structured.Item
-	for _, st := range h.sched.Statuses("config/") {
-		// Derived values are not declared by anybody.
-		if st.Desired == nil || st.Base != "" {
-			continue
-		}
-		m, ok := h.sched.Models().ForMessage(st.Desired)
-		if !ok {
-			continue
-		}
-		if group, _ := m.ConfigField(); group == "" {
-			continue
-		}
-		value := st.Desired
-		if !h.Secrets {
-			value = models.Redacted(value)
-		}
-		text, err := models.JSON(value)
-		if err != nil {
-			return fmt.Errorf("%s: %w", st.Key, err)
-		}
-		items = append(items, structured.Item{Model: m, Key: st.Key, Value: text})
-	}
-	text, err := structured.For(h.sched.Models()).Format(items)
+	format, err := q.Choice("format", "yaml", "json")
 	if err != nil {
+		return reply.BadRequest(err)
+	}
+	wanted := export.Selection{Models: q.Values["model"]}
+	if wanted.Source, err = q.One("source"); err != nil {
+		return reply.BadRequest(err)
+	}
+	for _, key := range q.Values["key"] {
+		wanted.Keys = append(wanted.Keys, h.short(key))
+	}
+	out, err := export.Exporter{Scheduler: h.sched, Contents: h.Contents, Secrets: h.Secrets}.Export(r.Context(), wanted)
+	switch {
+	case errors.Is(err, models.ErrNoModel):
+		return reply.BadRequest(fmt.Errorf("model: %w", err))
+	case errors.Is(err, orchestrator.ErrNoSource), errors.Is(err, export.ErrNoContents), errors.Is(err, export.ErrNotDeclared):
+		return reply.NotFound(err)
+	case err != nil:
 		return err
 	}
-	reply.Header(w, yamlMedia, http.StatusOK)
-	// An empty document would not be a mapping, which readers expect.
-	if len(text) == 0 {
-		text = []byte("{}\n")
+	if format == "json" {
+		return reply.JSON(w, out)
 	}
-	_, _ = w.Write(text) // an error means that the client has disconnected
+	reply.Header(w, yamlMedia, http.StatusOK)
+	_, _ = io.WriteString(w, out.Text) // an error means that the client has disconnected
 	return nil
 }
 

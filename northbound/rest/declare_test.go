@@ -17,7 +17,7 @@ func declaring(t *testing.T, f func(w *world)) {
 	inWorld(t, func(w *world) {
 		orch := orchestrator.New(w.sched, orchestrator.Options{})
 		o := w.options()
-		o.Declarer, o.Sources, o.Foreseer = orch, orch, orch
+		o.Declarer, o.Sources, o.Foreseer, o.Contents = orch, orch, orch, orch
 		w.handler = Handler(o)
 		ctx, cancel := context.WithCancel(w.t.Context())
 		ended := make(chan error, 1)

@@ -23,6 +23,8 @@
 //	internal/auth         users, passwords and tokens
 //	internal/events       the stream of changes
 //	internal/ui           the agent's page
+//	internal/waiting      requests that are answered when values have a state
+//	internal/export       declared values as a document
 //	internal/pages        values and transactions in parts, for the agent's page
 //
 // The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
@@ -32,7 +34,7 @@
 //	request                         | data                  | waits for transactions
 //	dumps NB and cached, graphs     | snapshot of scheduler | no
 //	health, configuration           | snapshot of scheduler | no
-//	events                          | scheduler and sources | no
+//	events, waits                   | scheduler and sources | no
 //	dump SB, /dump                  | southbound, read now  | no
 //	plan, retry, resync             | scheduler             | yes, takes its turn
 //	PUT and DELETE of configuration | orchestrator          | yes, takes its turn
@@ -64,6 +66,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/pages"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/internal/ui"
+	"github.com/keyplane/keyplane/northbound/rest/internal/waiting"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -86,6 +89,9 @@ type Options struct {
 	Declarer Declarer
 	// Foreseer plans the content of a source. Defaults to none: such plans answer 404.
 	Foreseer Foreseer
+	// Contents tells what each source declares. Defaults to none: only the values that take
+	// effect can be exported.
+	Contents Contents
 	// Files are the sources that consist of files, by name. Defaults to none.
 	Files map[string]FileStore
 	// Proxy serves VPP's whole binary API to GoVPP's proxy client. Defaults to none: the
@@ -133,6 +139,7 @@ type handler struct {
 	turns chan struct{} // holds a token for each expensive request that is served
 	// The clients of GET /events, of this listener.
 	streams *events.Streams
+	waiter  *waiting.Waiter // the clients of POST /scheduler/wait
 }
 
 // Handler returns a handler for all paths. It refuses requests of browsers on behalf
@@ -146,6 +153,7 @@ func Handler(o Options) http.Handler {
 	}
 	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive)}
 	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.ended})
+	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Ended: o.ended})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints))
 	methods := map[string][]string{} // by pattern
@@ -232,6 +240,7 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/explain", endpoint.Dump, "key=, format=json|text", "why a value is not applied", h.explain).Answers(wire.Explanation{}),
 		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
+		endpoint.Get("/scheduler/wait", endpoint.Dump, "", "answers when values have a state, at the latest after a minute", h.wait).By(http.MethodPost).Takes(reply.JSONMedia).Answers(wire.Waited{}),
 		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/scheduler/downstream-resync", endpoint.Write, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).By(http.MethodPost).Answers(wire.Record{}),
 	}
@@ -243,7 +252,7 @@ func (h *handler) pages() pages.Pages { return pages.Pages{Scheduler: h.sched, S
 // configurationPaths returns the paths of the declared values as one document.
 func (h *handler) configurationPaths() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/configuration", endpoint.Read, "secrets=1", "effective declared values as one YAML document", h.configuration).Writes(yamlMedia).Costly(),
+		endpoint.Get("/configuration", endpoint.Read, "model= (many), key= (many), source=, format=yaml|json, secrets=1", "declared values as one YAML document, which can be declared again; source: what this source declares", h.configuration).Writes(yamlMedia).Costly(),
 		endpoint.Get("/configuration", endpoint.Write, "replace=1, revert=1, datasrc=", "declare the values of a document; replace: and no others of this data source", h.putConfiguration).By(http.MethodPut).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration", endpoint.Write, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).By(http.MethodDelete).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration/validate", endpoint.Validate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),

@@ -23,8 +23,8 @@ func OfKey(all []*scheduler.Status, key string) wire.BaseValueStatus {
 	return DerivedFrom(all).With(all[i])
 }
 
-// one converts the state of one value.
-func one(st *scheduler.Status) wire.ValueStatus {
+// One converts the state of one value.
+func One(st *scheduler.Status) wire.ValueStatus {
 	out := wire.ValueStatus{Key: st.Key, State: st.State.String(), Error: reply.ErrorText(st.Err), Details: st.Details}
 	if st.Last != scheduler.Verb(0) {
 		out.LastOperation = st.Last.String()
@@ -37,7 +37,7 @@ type Parts map[string][]*scheduler.Status
 
 // With returns the state of a value and of the values derived from it.
 func (p Parts) With(base *scheduler.Status) wire.BaseValueStatus {
-	return wire.BaseValueStatus{Value: one(base), DerivedValues: p.below(base.Key)}
+	return wire.BaseValueStatus{Value: One(base), DerivedValues: p.below(base.Key)}
 }
 
 // DerivedFrom returns the derived values among the statuses.
@@ -54,7 +54,7 @@ func DerivedFrom(statuses []*scheduler.Status) Parts {
 // below returns the values derived from key, directly or indirectly, sorted by key.
 func (p Parts) below(key string) (out []wire.ValueStatus) {
 	for _, st := range p[key] {
-		out = append(append(out, one(st)), p.below(st.Key)...)
+		out = append(append(out, One(st)), p.below(st.Key)...)
 	}
 	slices.SortFunc(out, func(a, b wire.ValueStatus) int { return cmp.Compare(a.Key, b.Key) })
 	return out

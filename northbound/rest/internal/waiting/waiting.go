@@ -1,0 +1,317 @@
+// Package waiting answers a request when values have a state, so that a client need not ask again
+// and again.
+//
+//	waiter := waiting.New(waiting.Options{Scheduler: sched, Incomplete: sources})
+//	answer, err := waiter.Wait(ctx, wire.Wait{State: "configured", Keys: keys})
+//
+// The scheduler tells when something has changed; then the present states are compared. Between
+// two comparisons there is a pause, so a flood of changes costs at most ten comparisons a second.
+// Only sources report no end of their listing: while one is incomplete, they are asked each second.
+//
+// Bounds: at most MaxClients requests wait at the same time, each up to MaxWait. A client that wants
+// to wait longer asks again. Tests run real schedulers in virtual time.
+package waiting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/internal/states"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	// MaxClients is the maximum number of requests that wait.
+	MaxClients = 32
+	// MaxWait is the longest wait of one request. It is shorter than the time that the server gives
+	// each answer.
+	MaxWait = time.Minute
+	// defaultWait is the wait of a request that names none.
+	defaultWait = 30 * time.Second
+	// maxMissing is how many values an answer names.
+	maxMissing = 1000
+	// pause is the time between two comparisons.
+	pause = 100 * time.Millisecond
+	// look is the period of asking incomplete sources.
+	look = time.Second
+)
+
+var (
+	// ErrFull is the error of a request beyond MaxClients.
+	ErrFull = fmt.Errorf("%d clients wait already; try again later", MaxClients)
+	// ErrRequest is wrapped by the errors of a request that makes no sense.
+	ErrRequest = errors.New("wait")
+)
+
+// Options configure a Waiter.
+type Options struct {
+	Scheduler *scheduler.Scheduler
+	// Short removes the agent's own prefix from a key.
+	Short func(key string) string
+	// Incomplete returns the names of sources that have not listed their values yet. Defaults to
+	// none.
+	Incomplete func() []string
+	// Ended is closed when the server stops. Defaults to never.
+	Ended <-chan struct{}
+}
+
+// A Waiter serves waiting requests. Any goroutine may use it.
+type Waiter struct {
+	Options
+	clients atomic.Int32
+}
+
+// New returns a Waiter without a client.
+func New(o Options) *Waiter {
+	if o.Incomplete == nil {
+		o.Incomplete = func() []string { return nil }
+	}
+	return &Waiter{Options: o}
+}
+
+// Wait returns when the values have the state, when that has become hopeless, or when the time is
+// over. The error is that of a request that makes no sense, or of ctx.
+func (w *Waiter) Wait(ctx context.Context, q wire.Wait) (wire.Waited, error) {
+	wanted, err := w.read(q)
+	if err != nil {
+		return wire.Waited{}, err
+	}
+	if w.clients.Add(1) > MaxClients {
+		w.clients.Add(-1)
+		return wire.Waited{}, ErrFull
+	}
+	defer w.clients.Add(-1)
+	// Before the first comparison, so that no change falls between both.
+	changes := w.Scheduler.Changes(1)
+	defer changes.Close()
+	end := time.NewTimer(wanted.most)
+	defer end.Stop()
+	for {
+		out := w.compare(wanted)
+		if out.Done || out.Hopeless {
+			return out, nil
+		}
+		if over, err := w.sleep(ctx, changes, end, len(out.Incomplete) > 0); over || err != nil {
+			return w.compare(wanted), err
+		}
+	}
+}
+
+// sleep waits for the next reason to compare. over means that the time has ended.
+func (w *Waiter) sleep(ctx context.Context, changes *scheduler.Changes, end *time.Timer, asks bool) (over bool, err error) {
+	var tick <-chan time.Time
+	if asks {
+		timer := time.NewTimer(look)
+		defer timer.Stop()
+		tick = timer.C
+	}
+	select {
+	case <-changes.Ready():
+		changes.Take()
+	case <-tick:
+	case <-end.C:
+		return true, nil
+	case <-w.Ended:
+		return true, nil
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+	calm := time.NewTimer(pause)
+	defer calm.Stop()
+	select {
+	case <-calm.C:
+		return false, nil
+	case <-end.C:
+		return true, nil
+	case <-w.Ended:
+		return true, nil
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+}
+
+// A wish is a request in the form in which states are compared.
+type wish struct {
+	state  scheduler.State
+	keys   map[string]bool
+	models map[string]bool // by name
+	all    bool
+	values map[string]proto.Message // nil: nothing is to be declared
+	most   time.Duration
+}
+
+// read checks a request.
+func (w *Waiter) read(q wire.Wait) (out wish, err error) {
+	out = wish{state: scheduler.Configured, keys: map[string]bool{}, models: map[string]bool{}, all: q.All, values: map[string]proto.Message{}, most: defaultWait}
+	if q.State != "" {
+		if out.state, err = stateNamed(q.State); err != nil {
+			return out, err
+		}
+	}
+	if ms := q.Milliseconds; ms < 0 || ms > MaxWait.Milliseconds() {
+		return out, fmt.Errorf("%w: Milliseconds is %d; expected 1 to %d", ErrRequest, ms, MaxWait.Milliseconds())
+	} else if ms > 0 {
+		out.most = time.Duration(ms) * time.Millisecond
+	}
+	known := w.Scheduler.Models()
+	for _, key := range q.Keys {
+		out.keys[w.Short(key)] = true
+	}
+	for _, name := range q.Models {
+		if _, ok := known.ByName(name); !ok {
+			return out, fmt.Errorf("%w: %w: %q", ErrRequest, models.ErrNoModel, name)
+		}
+		out.models[name] = true
+	}
+	for _, v := range q.Values {
+		key := w.Short(v.Key)
+		out.values[key] = nil
+		if len(v.Value) == 0 || string(v.Value) == "null" {
+			continue
+		}
+		if out.values[key], err = known.Decode(key, v.Value); err != nil {
+			return out, fmt.Errorf("%w: %s: %w", ErrRequest, key, err)
+		}
+	}
+	if len(out.keys)+len(out.models)+len(out.values) == 0 && !out.all {
+		return out, fmt.Errorf("%w: expected Keys, Models, Values or All", ErrRequest)
+	}
+	return out, nil
+}
+
+// stateNamed returns a state by its name.
+func stateNamed(name string) (scheduler.State, error) {
+	var names []string
+	for st := scheduler.Nonexistent + 1; st <= scheduler.Retrying; st++ {
+		if strings.EqualFold(st.String(), name) {
+			return st, nil
+		}
+		names = append(names, strings.ToLower(st.String()))
+	}
+	return 0, fmt.Errorf("%w: State is %q; expected one of %s", ErrRequest, name, strings.Join(names, ", "))
+}
+
+// compare tells which values lack the state now.
+func (w *Waiter) compare(q wish) (out wire.Waited) {
+	all := w.Scheduler.Statuses("")
+	bases := map[string]bool{} // the values that the wait is about, for those derived from them
+	for _, st := range all {
+		if st.Base == "" && q.selects(w.Scheduler.Models(), st) {
+			bases[st.Key] = true
+			out.Count++
+			q.judge(st, &out)
+		}
+	}
+	if q.state == scheduler.Configured {
+		q.judgeDerived(all, bases, &out)
+	}
+	for key := range q.keys {
+		if !bases[key] {
+			q.judgeAbsent(key, &out)
+		}
+	}
+	for key, v := range q.values {
+		if !bases[key] && !q.keys[key] {
+			q.judgeNoContent(key, v, &out)
+		}
+	}
+	if q.all || len(q.models) > 0 {
+		out.Incomplete = w.Incomplete()
+	}
+	slices.SortFunc(out.Missing, func(a, b wire.ValueStatus) int { return strings.Compare(a.Key, b.Key) })
+	out.MissingCount = len(out.Missing)
+	out.Missing = out.Missing[:min(len(out.Missing), maxMissing)]
+	out.Done = out.MissingCount == 0 && len(out.Incomplete) == 0
+	return out
+}
+
+// baseOf returns the key of the declared value that st is derived from, perhaps indirectly.
+func baseOf(all []*scheduler.Status, st *scheduler.Status) string {
+	base := st.Base
+	for {
+		i, found := slices.BinarySearchFunc(all, base, func(one *scheduler.Status, key string) int { return strings.Compare(one.Key, key) })
+		if !found || all[i].Base == "" {
+			return base
+		}
+		base = all[i].Base
+	}
+}
+
+// selects reports whether the wait is about a value. Values that nobody declares, such as those of
+// the system itself, are not part of a model's values or of all.
+func (q *wish) selects(known *models.Registry, st *scheduler.Status) bool {
+	if _, named := q.values[st.Key]; named || q.keys[st.Key] {
+		return true
+	}
+	m, _, ok := known.ByKey(st.Key)
+	if !ok || !q.all && !q.models[m.Name()] {
+		return false
+	}
+	if q.state == scheduler.Configured { // an actual value that nobody declares never will be
+		return st.Desired != nil || st.State == scheduler.Invalid || st.State == scheduler.Unimplemented
+	}
+	return st.State != scheduler.Obtained || st.Desired != nil
+}
+
+// judge compares one value that exists.
+func (q *wish) judge(st *scheduler.Status, out *wire.Waited) {
+	v, named := q.values[st.Key]
+	switch {
+	case named && v == nil:
+		if st.Desired != nil {
+			q.miss(st, out)
+		}
+	case named && !proto.Equal(v, st.Desired): // its state is still that of another content
+		out.Missing = append(out.Missing, states.One(st))
+	case !q.reached(st):
+		q.miss(st, out)
+	}
+}
+
+// judgeAbsent compares a key without a value.
+func (q *wish) judgeAbsent(key string, out *wire.Waited) {
+	out.Count++
+	if q.state != scheduler.Removed {
+		q.miss(&scheduler.Status{Key: key}, out)
+	}
+}
+
+// judgeDerived compares the values derived from bases.
+func (q *wish) judgeDerived(all []*scheduler.Status, bases map[string]bool, out *wire.Waited) {
+	for _, st := range all {
+		if st.Base != "" && bases[baseOf(all, st)] && !q.reached(st) {
+			q.miss(st, out)
+		}
+	}
+}
+
+// judgeNoContent compares a key without a value, of which the content matters.
+func (q *wish) judgeNoContent(key string, wanted proto.Message, out *wire.Waited) {
+	out.Count++
+	if wanted != nil {
+		q.miss(&scheduler.Status{Key: key}, out)
+	}
+}
+
+// reached reports whether a value that exists has the state.
+func (q *wish) reached(st *scheduler.Status) bool {
+	return st.State == q.state || q.state == scheduler.Configured && st.State == scheduler.Obtained
+}
+
+// miss adds a value that lacks the state. A value that is to be configured and failed does not change
+// by itself.
+func (q *wish) miss(st *scheduler.Status, out *wire.Waited) {
+	out.Missing = append(out.Missing, states.One(st))
+	if q.state == scheduler.Configured && slices.Contains([]scheduler.State{scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented}, st.State) {
+		out.Hopeless = true
+	}
+}

@@ -1,0 +1,104 @@
+package rest
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// waits sends a request that waits, while f runs, and returns its answer and how long it took.
+func (w *world) waits(body string, f func()) (out wire.Waited, took time.Duration) {
+	w.t.Helper()
+	begin, done := time.Now(), make(chan string, 1)
+	go func() {
+		_, text := w.ask("POST", "/scheduler/wait", body)
+		took = time.Since(begin)
+		done <- text
+	}()
+	synctest.Wait()
+	f()
+	w.must(json.Unmarshal([]byte(<-done), &out))
+	return out, took
+}
+
+// TestWait waits for values that come, stay away, fail and go.
+func TestWait(t *testing.T) {
+	declaring(t, func(w *world) {
+		put := func(body string) func() {
+			return func() { w.says("PUT", "/configuration", body, 200, "{}\n") }
+		}
+		nothing := func() {}
+		const route = routePrefix + "10.0.0.0/8/if1"
+
+		// It waits for the route, which waits for its interface.
+		out, took := w.waits(`{"Keys": ["/vnf-agent/vpp1/`+route+`"]}`, func() {
+			put("linuxConfig: {routes: [{outgoing_interface: if1, dst_network: 10.0.0.0/8}]}")()
+			<-time.After(time.Second)
+			put("linuxConfig: {interfaces: [{name: if1, type: DUMMY}]}")()
+		})
+		if !out.Done || out.Count != 1 || took > 2*time.Second {
+			t.Errorf("after %v: %+v", took, out)
+		}
+		// What is so already is answered at once; the time is over for what is not.
+		if out, took = w.waits(`{"All": true}`, nothing); !out.Done || out.Count != 2 || took > 0 {
+			t.Errorf("all, after %v: %+v", took, out)
+		}
+		out, took = w.waits(`{"Keys": ["`+ifPrefix+`if2"], "Milliseconds": 500}`, nothing)
+		if out.Done || took != 500*time.Millisecond || len(out.Missing) != 1 || out.Missing[0].State != "NONEXISTENT" {
+			t.Errorf("what does not exist, after %v: %+v", took, out)
+		}
+		out, _ = w.waits(`{"State": "pending", "Models": ["linux.l3.route"], "Milliseconds": 500}`, nothing)
+		if out.Done || out.Missing[0].State != "CONFIGURED" {
+			t.Errorf("pending: %+v", out)
+		}
+		// The content counts, too.
+		out, _ = w.waits(`{"Values": [{"Key": "`+ifPrefix+`if1", "Value": {"name": "if1", "type": "DUMMY", "mtu": 1400}}, {"Key": "`+ifPrefix+`if9", "Value": null}]}`, func() {
+			<-time.After(time.Second)
+			put("linuxConfig: {interfaces: [{name: if1, type: DUMMY, mtu: 1400}]}")()
+		})
+		if !out.Done || out.Count != 2 {
+			t.Errorf("content: %+v", out)
+		}
+		// What has failed does not change by itself.
+		w.broken[ifPrefix+"if3"] = true
+		out, took = w.waits(`{"Keys": ["`+ifPrefix+`if4"]}`, func() {
+			w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if4, mtu: 10000}]}", 500, "mtu")
+		})
+		if out.Done || !out.Hopeless || out.Missing[0].State != "INVALID" || took > time.Second {
+			t.Errorf("an invalid value, after %v: %+v", took, out)
+		}
+		// Removal.
+		out, _ = w.waits(`{"State": "REMOVED", "Keys": ["`+route+`"], "Models": ["linux.l3.route"]}`, func() {
+			<-time.After(time.Second)
+			w.says("DELETE", "/configuration?key="+route, "", 200, "{}\n")
+		})
+		if !out.Done || out.Count != 1 {
+			t.Errorf("removed: %+v", out)
+		}
+	})
+}
+
+// TestWaitRefuses sends requests that make no sense.
+func TestWaitRefuses(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for body, want := range map[string]string{
+			``:                                       "expected {",
+			`{}`:                                     "expected Keys, Models, Values or All",
+			`{"All": true, "State": "good"}`:         `State is \"good\"; expected one of missing, unimplemented`,
+			`{"Models": ["linux.l3.rout"]}`:          "no such model",
+			`{"All": true, "Seconds": 1}`:            "unknown field",
+			`{"All": true, "Milliseconds": 1000000}`: "expected 1 to 60000",
+			`{"Values": [{"Key": "` + ifPrefix + `a", "Value": {"name": "b"}}]}`: "name is",
+		} {
+			w.says("POST", "/scheduler/wait", body, 400, want)
+		}
+		// A source is not complete: the values that it will list count, too.
+		out, took := w.waits(`{"All": true, "Milliseconds": 3000}`, func() {})
+		if out.Done || len(out.Incomplete) == 0 || took != 3*time.Second {
+			t.Errorf("with an incomplete source, after %v: %+v", took, out)
+		}
+	})
+}
