@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/config"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/declare"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/inspect"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/kv"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/logs"
@@ -119,6 +120,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)
 	root.AddCommand(plan.Commands(s)...)
+	root.AddCommand(declare.Commands(s)...)
 	return root, valid
 }
 

@@ -42,7 +42,7 @@ func params() testscript.Params {
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"agent": agent, "etcd": etcd, "code": code, "network": network,
+			"agent": agent, "etcd": etcd, "code": code, "network": network, "declaring": declaring,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[testKey{}] = env.T().(testing.TB)

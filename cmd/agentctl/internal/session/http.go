@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +22,14 @@ import (
 // WithAgent wraps a command that queries the agent: it sets s.target, applies the timeout
 // and closes idle connections at the end.
 func (s *Session) WithAgent(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return s.WithAgentUntil(0, f)
+}
+
+// WithAgentUntil is WithAgent with time after the timeout, for commands that obey the timeout
+// themselves and then tell what is missing.
+func (s *Session) WithAgentUntil(after time.Duration, f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), s.Timeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), s.Timeout+after)
 		defer cancel()
 		at, err := s.agent(ctx)
 		if err != nil {
@@ -121,7 +128,7 @@ func (s *Session) send(ctx context.Context, method, path string, query url.Value
 }
 
 // mostError is the number of bytes that are read of an answer that reports a state or an error.
-const mostError = 64 << 10
+const mostError = 1 << 20
 
 // responseError turns an answer with a status other than 200 into an error. Agents answer
 // JSON with a message. Other bodies come from a proxy or from another server on that port.
@@ -130,9 +137,12 @@ func (at *agentClient) responseError(answer *http.Response) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", answer.Status, err)
 	}
-	var failure struct{ Error, Message string }
+	var failure struct {
+		Error, Message string
+		Failed         []wire.Invalid
+	}
 	if json.Unmarshal(text, &failure) == nil && failure.Error+failure.Message != "" {
-		return StatusError{answer.StatusCode, errors.New(show.Remote(failure.Error + failure.Message))}
+		return StatusError{answer.StatusCode, failure.Failed, errors.New(show.Remote(failure.Error + failure.Message))}
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
 		return errors.New("the agent requires authentication: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) with a user that it knows")
@@ -147,6 +157,8 @@ func (at *agentClient) responseError(answer *http.Response) error {
 type StatusError struct {
 	// Commands compare it: 404 means that an agent of an earlier release lacks the path.
 	Status int
+	// Failed are the values that caused the error; nil: none are known.
+	Failed []wire.Invalid
 	error
 }
 

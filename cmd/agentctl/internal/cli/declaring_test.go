@@ -1,0 +1,55 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// declaring: runs what an agent needs to take declared values: a scheduler over a southbound in
+// memory, and an orchestrator of a Bolt file and of clients. It listens at SOCKET, where
+// people may see secrets, and at PORT.
+func declaring(ts *testscript.TestScript, _ bool, _ []string) {
+	const root = "/vnf-agent/vpp1/"
+	quiet := slog.New(slog.DiscardHandler)
+	m := &memory{stands: map[string]proto.Message{}}
+	s := scheduler.New(scheduler.Options{Log: quiet})
+	ts.Check(m.register(s))
+	db, err := bolt.New(bolt.Config{Path: ts.MkAbs("keys.db")})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(db.Close()) })
+	source := kvdbsync.NewSource(kvdbsync.Options{Name: "bolt", Connector: db, Root: root, Prefix: "config/", Log: quiet})
+	orch := orchestrator.New(s, orchestrator.Options{Sources: []orchestrator.Source{{Name: "bolt", Priority: 30, Feed: source}}, Log: quiet})
+	options := rest.Options{Scheduler: s, Sources: orch, Declarer: orch, Foreseer: orch, Contents: orch, Label: "vpp1", Log: quiet}
+	ready := make(chan net.Addr, 1)
+	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: options, Ready: ready}
+	ts.Check(web.Config.Complete())
+	tasks := []func(context.Context) error{s.Run, source.Run, orch.Run, web.Run}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, len(tasks))
+	for _, run := range tasks {
+		go func() { ended <- run(ctx) }()
+	}
+	ts.Defer(func() {
+		cancel()
+		var errs []error
+		for range tasks {
+			errs = append(errs, <-ended)
+		}
+		ts.Check(errors.Join(errs...))
+	})
+	ts.Setenv("PORT", portOf(ts, (<-ready).String()))
+	options.Secrets = true
+	serve(ts, kvdb.Server{Label: "vpp1", Stores: map[string]kvdbsync.Store{"bolt": db}, Beside: rest.Handler(options)})
+}

@@ -1,0 +1,120 @@
+package declare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// exportValues returns the command that prints declared values as YAML.
+func exportValues(s *session.Session) *cobra.Command {
+	var source string
+	var secrets bool
+	cmd := &cobra.Command{
+		Use:   "export [MODEL|KEY...]",
+		Short: "Prints declared values as YAML that can be applied again",
+		Long: "Export prints the declared values that take effect, or with --source those that one source declares. A file of filedb, agentctl apply\n" +
+			"and PUT /configuration read the output unchanged. MODEL is a name, a pattern such as 'linux.*', or all; KEY begins with config/.\n\n" +
+			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept. Such a\n" +
+			"value cannot be applied. If a declared value cannot be exported, the exit code is 1, and the others are printed.",
+		Example: "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
+		Args:    patternsOrKeys,
+	}
+	cmd.Flags().StringVar(&source, "source", "", "print what this SOURCE declares, such as etcd or agentctl, whether or not it takes effect")
+	cmd.Flags().BoolVar(&secrets, "secrets", false, "print secrets too")
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		query, err := selection(ctx, s, args)
+		if err != nil {
+			return err
+		}
+		query.Set("format", "json")
+		if source != "" {
+			query.Set("source", source)
+		}
+		if secrets {
+			query.Set("secrets", "1")
+		}
+		var out wire.Export
+		if err := s.Get(ctx, "/configuration", query, &out); err != nil {
+			return err
+		}
+		if show.IsTerminal(s.Out) { // for files and pipes, YAML stays exact
+			out.Text = printable.Text(out.Text)
+		}
+		if _, err := io.WriteString(s.Out, out.Text); err != nil {
+			return err
+		}
+		if n := len(out.Hidden); n > 0 {
+			fmt.Fprintf(s.Err, "agentctl: the secrets of %d values are hidden (--secrets prints them); the agent refuses such values: %s\n", n, show.Line(first(out.Hidden)))
+		}
+		var missing []error
+		for _, n := range out.Notes {
+			missing = append(missing, fmt.Errorf("%s: %s", show.Line(n.Key), show.Remote(n.Error)))
+		}
+		return errors.Join(missing...)
+	})
+	return cmd
+}
+
+// first returns the first keys of a list, as a text of bounded length.
+func first(keys []string) string {
+	const most = 5
+	if len(keys) <= most {
+		return strings.Join(keys, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
+}
+
+// patternsOrKeys checks that arguments are patterns of models, or keys.
+func patternsOrKeys(cmd *cobra.Command, args []string) error {
+	var patterns []string
+	for _, arg := range args {
+		if !isKey(arg) {
+			patterns = append(patterns, arg)
+		}
+	}
+	return session.Patterns("")(cmd, patterns)
+}
+
+// isKey tells a key from the name of a model.
+func isKey(arg string) bool { return strings.Contains(arg, "/") && !strings.Contains(arg, "[") }
+
+// selection returns the arguments model and key of a request for models and keys; none of them
+// selects all values.
+func selection(ctx context.Context, s *session.Session, args []string) (url.Values, error) {
+	out := url.Values{}
+	var known session.Catalogue
+	for _, arg := range args {
+		if isKey(arg) {
+			out.Add("key", arg)
+			continue
+		}
+		if arg == "all" {
+			return url.Values{}, nil
+		}
+		if known == nil {
+			var err error
+			if known, err = s.Models(ctx, session.ConfigClass); err != nil {
+				return nil, err
+			}
+		}
+		like, err := known.Like(arg)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range like {
+			out.Add("model", m.Name)
+		}
+	}
+	return out, nil
+}
