@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/sample"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// generate returns the command that prints a sample of a model.
+func generate(s *session.Session) *cobra.Command {
+	var oneLine bool
+	cmd := &cobra.Command{
+		Use:     "generate MODEL",
+		Aliases: []string{"gen"},
+		Short:   "Prints a sample value of a model",
+		Long: "Generate prints a value of MODEL that has as many fields as can be set at once, to be edited and declared. Agents accept the samples of\n" +
+			"built-in models. Those of models that only the agent has are made of the types of their fields; the agent may refuse them.",
+		Example: "  agentctl generate linux.l3.route -f yaml\n  agentctl kvdb put config/linux/l3/v2/route/10.0.0.0/24/if1 \"$(agentctl generate linux.l3.route --oneline)\"",
+		Args:    session.ExpectArgs("MODEL"),
+	}
+	cmd.Flags().BoolVar(&oneLine, "oneline", false, "print JSON on one line")
+	f := show.FormatFlag(cmd, s, "proto")
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		if oneLine && f.Word() != "" && f.Word() != "json" {
+			return session.Usagef("oneline: the format is %q; expected json, the only one with one line", f.Word())
+		}
+		known, err := s.Models(ctx, session.ConfigClass)
+		if err != nil {
+			return err
+		}
+		m, err := known.Named(args[0])
+		if err != nil {
+			return err
+		}
+		kind, err := s.MessageType(m.ProtoName)
+		if err != nil {
+			return err
+		}
+		one, err := sample.Of(modelOf(m, kind))
+		if err != nil {
+			return err
+		}
+		return printSample(s.Out, f, oneLine, one)
+	})
+	return cmd
+}
+
+// modelOf returns the built-in model that m describes, or one made of the description.
+func modelOf(m wire.Model, kind protoreflect.MessageType) *models.Model {
+	if own, ok := models.BuiltIn().ByName(m.Name); ok {
+		return own
+	}
+	// The prefix of keys is config/MODULE/VERSION/TYPE/, where slashes replace dots.
+	d := models.Definition{NameTemplate: m.NameTemplate}
+	part := &d.Module
+	for element := range strings.SplitSeq(strings.Trim(strings.TrimPrefix(m.KeyPrefix, m.Class), "/"), "/") {
+		if part == &d.Module && version.MatchString(element) {
+			d.Version, part = element, &d.Type
+			continue
+		}
+		*part = strings.TrimPrefix(*part+"."+element, ".")
+	}
+	return models.DefineMessage(d, kind)
+}
+
+// version matches the element of keys that has the version of a module.
+var version = regexp.MustCompile(`^v[0-9]`)
+
+// printSample prints a message, its fields in the order of their declaration.
+func printSample(out io.Writer, f *show.Format, oneLine bool, one proto.Message) error {
+	if f.Word() == "proto" {
+		return f.Write(out, one, nil)
+	}
+	compact, err := models.JSON(one)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	switch {
+	case oneLine:
+		_, err = text.Write(compact)
+	case f.Word() == "yaml":
+		err = writeYAML(&text, compact)
+	case f.Word() == "" || f.Word() == "json":
+		err = json.Indent(&text, compact, "", "  ")
+	default: // a template
+		var fields any
+		if err := json.Unmarshal(compact, &fields); err != nil {
+			return err
+		}
+		return f.Write(out, fields, nil)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, strings.TrimSuffix(text.String(), "\n")+"\n")
+	return err
+}
+
+// writeYAML writes JSON as YAML with the fields in their order.
+func writeYAML(out io.Writer, text []byte) error {
+	var doc yaml.Node // JSON is YAML
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return err
+	}
+	withoutStyle(&doc)
+	e := yaml.NewEncoder(out)
+	e.SetIndent(2)
+	e.CompactSeqIndent()
+	return e.Encode(&doc)
+}
+
+// withoutStyle removes the braces and quotes of JSON. The encoder adds quotes where a text needs
+// them.
+func withoutStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, below := range n.Content {
+		withoutStyle(below)
+	}
+}

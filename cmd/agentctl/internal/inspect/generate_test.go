@@ -1,0 +1,81 @@
+package inspect
+
+import (
+	"bytes"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/sample"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// TestSamples parses the sample of each model in all forms.
+func TestSamples(t *testing.T) {
+	for _, m := range models.BuiltIn().All() {
+		if m.Class != "config" {
+			continue
+		}
+		one, err := sample.Of(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text, oneLine, asYAML bytes.Buffer
+		for _, form := range []struct {
+			word    string
+			oneLine bool
+			out     *bytes.Buffer
+		}{{"json", false, &text}, {"json", true, &oneLine}, {"yaml", false, &asYAML}} {
+			if err := printSample(form.out, show.As(form.word), form.oneLine, one); err != nil {
+				t.Fatalf("%s: %v", m.Name(), err)
+			}
+		}
+		parsed, err := m.Unmarshal(text.Bytes())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", m.Name(), err, &text)
+			continue
+		}
+		key, err := m.Key(parsed)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", m.Name(), err, &text)
+		}
+		if _, err := models.BuiltIn().Decode(key, oneLine.Bytes()); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		var fields, same any
+		if err := yaml.Unmarshal(asYAML.Bytes(), &fields); err != nil {
+			t.Errorf("%s: %v\n%s", m.Name(), err, &asYAML)
+		}
+		if err := yaml.Unmarshal(text.Bytes(), &same); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := mustYAML(t, fields), mustYAML(t, same); a != b {
+			t.Errorf("%s: YAML is\n%s\nJSON is\n%s", m.Name(), a, b)
+		}
+		if lines := bytes.Count(oneLine.Bytes(), []byte("\n")); lines != 1 {
+			t.Errorf("%s has %d lines", m.Name(), lines)
+		}
+	}
+}
+
+// TestModelOf makes each built-in model again from its description.
+func TestModelOf(t *testing.T) {
+	for _, m := range models.BuiltIn().All() {
+		described := wire.Model{Name: "acme." + m.Name(), Class: m.Class, KeyPrefix: m.Prefix(), NameTemplate: m.NameTemplate()}
+		got := modelOf(described, m.New().ProtoReflect().Type())
+		if m.Class == "config" && (got == m || got.Name() != m.Name() || got.Version != m.Version || got.Prefix() != m.Prefix()) {
+			t.Errorf("%s %s is %s %s with the prefix %s; expected %s", m.Name(), m.Version, got.Name(), got.Version, got.Prefix(), m.Prefix())
+		}
+	}
+}
+
+func mustYAML(t *testing.T, v any) string {
+	t.Helper()
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
