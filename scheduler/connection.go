@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // A Connection is a link to a system that can be lost. While it is lost, as at the start,
@@ -48,9 +49,9 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 		return nil, errRegistered(name)
 	}
 	g = &Connection{s: s, name: name, line: s.lineNamed(name)}
-	g.line.losable = true
+	g.line.Losable = true
 	s.connections[name] = g
-	s.graph.Disconnect(&g.line.link, g.reason(errNotConnected))
+	s.graph.Disconnect(&g.line.Link, g.reason(errNotConnected))
 	return g, nil
 }
 
@@ -128,15 +129,15 @@ func (s *Scheduler) handleLosses() {
 // longer retried. Their retries end, because the values are read back and reconciled as soon as
 // the connection is ready.
 func (s *Scheduler) disconnect(g *Connection, why error) {
-	if g.line.link.Lost() {
+	if g.line.Link.Lost() {
 		s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
 	} else {
 		s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
 	}
 	g.ready.Store(false)
-	s.graph.Disconnect(&g.line.link, g.reason(why))
+	s.graph.Disconnect(&g.line.Link, g.reason(why))
 	for n := range s.graph.Changed(0) {
-		if d := kind.Of(n); d != nil && lineOf(d) == g.line {
+		if d := kind.Of(n); d != nil && readback.LineOf(d) == g.line {
 			s.retries.Drop(n.Key())
 		}
 	}
@@ -153,7 +154,7 @@ func (s *Scheduler) updateReason(g *Connection, why error) {
 
 // handleConnection handles a change of a connection.
 func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news inbox.Change) {
-	if news.Lost != nil && !news.Ready && g.line.link.Lost() {
+	if news.Lost != nil && !news.Ready && g.line.Link.Lost() {
 		s.updateReason(g, news.Lost)
 		return
 	}
@@ -166,12 +167,12 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news in
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
 		g.ready.Store(true)
-		s.wantReadings(r, s.everything(s.descriptorsOf(g)), g.line)
+		s.reader.Want(&r.reading, s.reader.Everything(s.descriptorsOf(g)), g.line)
 	}
 	s.finish(ctx, r)
 }
 
 // descriptorsOf returns the descriptors of the connection g.
 func (s *Scheduler) descriptorsOf(g *Connection) []*descriptor {
-	return slices.DeleteFunc(slices.Clone(s.registry.Order), func(d *descriptor) bool { return lineOf(d) != g.line })
+	return slices.DeleteFunc(slices.Clone(s.registry.Order), func(d *descriptor) bool { return readback.LineOf(d) != g.line })
 }

@@ -268,7 +268,7 @@
 //	descriptor.go, value.go, claim.go     descriptors, and the values of their keys
 //	txn.go, record.go, operation.go       transactions and their records
 //	scheduler.go, run.go, drive.go        the loop, one pass of it, and passes that overlap
-//	line.go, readcall.go, refresh.go      reading back
+//	line.go, refresh.go                   runs that read back
 //	observe.go, late.go                   other changes of the actual state
 //	retry.go, contested.go                repeated failures and losses
 //	connection.go                         connections that can be lost
@@ -276,7 +276,7 @@
 //	memory.go                             values that survive a restart
 //	publish.go, status.go, index.go, watch.go, kept.go    snapshots for readers
 //	untyped.go                            descriptors without types
-//	internal/graph                        all decisions
+//	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
 //	txnlog, explain, wait, drift, conformance    on top of the API: text, reasons, tests of descriptors
 package scheduler

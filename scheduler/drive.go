@@ -94,7 +94,7 @@ func (s *Scheduler) endExecution(ctx context.Context, r *run) {
 	}
 	if len(unclear) > 0 && ctx.Err() == nil {
 		r.unclear = nil
-		s.wantReadings(r, s.readingsFor(unclear), nil)
+		s.reader.Want(&r.reading, s.reader.For(unclear), nil)
 		r.phase = readingFailed
 		return
 	}
@@ -149,7 +149,7 @@ func (s *Scheduler) readyRun(ctx context.Context) *run {
 func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 	switch r.phase {
 	case readingBack, readingFailed:
-		return s.canRead(r)
+		return s.reader.CanGo(&r.reading)
 	case executing, retrying:
 		return len(r.finished) > 0 || r.running == 0 && !s.obstructed(ctx, r)
 	case ended:
@@ -164,7 +164,7 @@ func (s *Scheduler) settle(ctx context.Context) {
 		if r := s.readyRun(ctx); r != nil {
 			s.resume(ctx, r)
 		} else {
-			s.deliver(s.executor.Await(ctx, s.calls.ready.C(), nil))
+			s.deliver(s.executor.Await(ctx, s.reader.Ready(), nil))
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 		if impatient && limit == nil {
 			limit = s.patience.from(s.progress)
 		}
-		tasks := s.executor.Await(ctx, s.calls.ready.C(), limit)
+		tasks := s.executor.Await(ctx, s.reader.Ready(), limit)
 		s.deliver(tasks)
 		if limit != nil && s.patience.exhausted(s.progress) {
 			if !s.isReady(ctx, r) {
@@ -273,7 +273,7 @@ func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
 // obstructsReplace is obstructed for the values that r removes because it does not name them.
 func (s *Scheduler) obstructsReplace(r *run, waits func(*graph.Node) bool) bool {
 	for _, l := range s.lines {
-		if slices.ContainsFunc(l.link.Held(), func(n *graph.Node) bool { return r.concerns(n) && waits(n) }) {
+		if slices.ContainsFunc(l.Link.Held(), func(n *graph.Node) bool { return r.concerns(n) && waits(n) }) {
 			return true
 		}
 	}

@@ -6,19 +6,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/inside"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // Inside is for packages drift, explain, inspect and stats. The type of its result is internal.
 func (s *Scheduler) Inside() inside.View {
 	return inside.View{
 		Registry: &s.registry, Executor: s.executor, Counters: s.counters,
-		Reader: s.reader, Connections: s.connectionsReady, Loss: s.outputLoss,
+		Reader: s.retriever, Connections: s.connectionsReady, Loss: s.outputLoss,
 	}
 }
 
-// reader returns a function that reads back all values of a descriptor. It may run beside the
+// retriever returns a function that reads back all values of a descriptor. It may run beside the
 // loop, on any goroutine.
-func (s *Scheduler) reader(only *descriptor) inside.Read {
+func (s *Scheduler) retriever(only *descriptor) inside.Read {
 	desired := map[string][]kind.Desired{} // by name of the descriptor
 	bases := map[string]string{}           // of derived values
 	for st := range s.statuses.All() {
@@ -31,12 +32,12 @@ func (s *Scheduler) reader(only *descriptor) inside.Read {
 		}
 	}
 	return func(ctx context.Context, d *descriptor) ([]kind.Found, error) {
-		got, err := s.collect(ctx, reading{d: d}, desired[d.Name])
-		for i := range got.items {
-			it := &got.items[i]
+		got, err := s.reader.Collect(ctx, readback.Part{Of: d}, desired[d.Name])
+		for i := range got.Items {
+			it := &got.Items[i]
 			it.Foreign = !s.oursByStatus(d, it, bases)
 		}
-		return got.items, err
+		return got.Items, err
 	}
 }
 

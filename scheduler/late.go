@@ -28,7 +28,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		if n.NeedsReading() {
 			s.readOrphan(t.Op)
 		}
-		s.learned(n.Key())
+		s.reader.Learned(n.Key())
 		s.resumeRetry(r, n, t.Err)
 		old := s.statuses.At(n.Slot)
 		o.NewState = s.publish(r.rec.Start, n, old)
@@ -38,7 +38,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		r.rec.Executed = append(r.rec.Executed, o)
 		nodes = append(nodes, n)
 	}
-	s.wantReadings(r, s.readingsFor(nodes), nil)
+	s.reader.Want(&r.reading, s.reader.For(nodes), nil)
 	s.finish(ctx, r)
 }
 
@@ -46,6 +46,6 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 // that it knows neither its descriptor nor its base. Otherwise nobody would find the item.
 func (s *Scheduler) readOrphan(op graph.Op) {
 	if kind.Of(op.Node) == nil {
-		s.inbox.Refresh(s.notAskedWithout(kind.OfOp(op))...)
+		s.inbox.Refresh(s.reader.WithoutAnswer(kind.OfOp(op))...)
 	}
 }

@@ -120,7 +120,7 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			return nil
 		case <-parked.mayGoOn():
 			return func(ctx context.Context) { s.resume(ctx, parked) }
-		case <-s.calls.ready.C():
+		case <-s.reader.Ready():
 			lent.callIn() // a parked run may go on
 			lent = nil
 		case <-s.executor.Finished():

@@ -41,23 +41,8 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
 }
 
-// ours reports whether a retrieved item is ours. The rules are those of
-// Found.OwnerUnknown. A mistake here would delete a value of somebody else, or leave one
-// of ours for ever.
-func (s *Scheduler) ours(d *descriptor, it *kind.Found) bool {
-	switch {
-	case d.Passive() || it.Foreign:
-		return false
-	case it.OwnerUnknown:
-		if n := s.graph.Node(it.Key); n != nil && n.Base() != nil {
-			return !n.Base().Foreign() // a derived value has the owner of its base
-		}
-		return s.ledger.Has(it.Key)
-	}
-	return true
-}
-
-// oursByStatus is ours for a reader who does not own the graph.
+// oursByStatus reports whether a retrieved item is ours, for a reader who does not own the graph. The
+// rules are those of Found.OwnerUnknown; package readback has them for the graph.
 func (s *Scheduler) oursByStatus(d *descriptor, it *kind.Found, bases map[string]string) bool {
 	if !it.OwnerUnknown || d.Passive() || it.Foreign || bases[it.Key] == "" {
 		return !d.Passive() && !it.Foreign && (!it.OwnerUnknown || s.ledger.Has(it.Key))

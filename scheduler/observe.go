@@ -52,7 +52,7 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 	if in.Refresh.Asked {
 		r := s.begin(Notification)
 		r.rec.Refresh = true
-		s.wantReadings(r, s.everything(s.registry.Named(in.Refresh.Names())), nil)
+		s.reader.Want(&r.reading, s.reader.Everything(s.registry.Named(in.Refresh.Names())), nil)
 		s.finish(ctx, r)
 	}
 }
@@ -60,7 +60,7 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 // changedObservations returns the valid observations that differ from the known state.
 func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 	for _, o := range seen {
-		s.learned(o.Key)
+		s.reader.Learned(o.Key)
 		if s.isCurrent(o) {
 			continue
 		}
@@ -128,7 +128,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	}
 	s.notice(r)
 	if len(unclear) > 0 {
-		s.wantReadings(r, s.everything(unclear), nil)
+		s.reader.Want(&r.reading, s.reader.Everything(unclear), nil)
 	}
 	s.finish(ctx, r)
 }

@@ -204,7 +204,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 		return
 	}
 	r.reverting = true
-	s.refresh(ctx, r, s.readingsFor(r.failed), nil)
+	s.refresh(ctx, r, s.reader.For(r.failed), nil)
 	s.graph.Undo()
 	s.pursue(ctx, r)
 	s.complete(r)
@@ -223,7 +223,7 @@ func (s *Scheduler) pursue(ctx context.Context, r *run) {
 	before := len(r.failed)
 	s.executeAll(ctx, r)
 	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
-		s.refresh(ctx, r, s.readingsFor(failed), nil)
+		s.refresh(ctx, r, s.reader.For(failed), nil)
 		s.executeAll(ctx, r)
 	}
 }

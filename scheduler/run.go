@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // A run is one pass of the loop, with its record. It may last while other runs begin; see
@@ -27,7 +28,6 @@ type run struct {
 	retry     bool
 	reverting bool
 	simulate  bool          // plan before the first operation
-	verbose   bool          // log each value that is read back
 	known     int           // number of changed nodes that notice has handled
 	skipped   bool          // some operations were not begun
 	quiet     []string      // keys without an operation that may be outdated in the memory
@@ -42,15 +42,8 @@ type run struct {
 	jitter float64
 
 	// Reading back.
-	nobody       <-chan struct{}         // closed: nobody waits for the run any more; nil: never
-	readings     []reading               // not read yet; the first is being read
-	coming       map[string]*graph.Value // they count as desired
-	lines        map[*line]int           // of the readings, with the losses when they were wanted
-	claimed      bool                    // the run reads its lines
-	call         *readCall               // of the first reading; nil: not begun
-	silent       map[*line]error         // lines that are not asked again
-	yields       bool                    // other work may begin between two parts of a result
-	readingBegan time.Time
+	reading      readback.Reading
+	yields       bool   // other work may begin between two parts of a result
 	afterReading func() // called before the first operation; nil: nothing
 
 	// Executing.
@@ -76,15 +69,15 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 		s.settle(ctx)
 	}
 	r := s.begin(Northbound)
-	r.done, r.nobody = done, nobody
-	r.policy, r.verbose, r.simulate = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose, txn.Simulate
+	r.done, r.reading.Nobody = done, nobody
+	r.policy, r.reading.Verbose, r.simulate = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose, txn.Simulate
 	r.rec.describe(txn)
 	switch {
 	case txn.Refresh && alone:
-		s.refresh(ctx, r, s.everything(s.registry.Order), txn.Changes)
+		s.refresh(ctx, r, s.reader.Everything(s.registry.Order), txn.Changes)
 		s.retryRetriable()
 	case txn.Refresh:
-		s.wantReadings(r, s.everything(s.registry.Order), nil)
+		s.reader.Want(&r.reading, s.reader.Everything(s.registry.Order), nil)
 		r.afterReading = s.retryRetriable
 		s.finish(ctx, r)
 		return
@@ -110,21 +103,6 @@ func (s *Scheduler) retryRetriable() {
 			s.graph.Retry(key)
 		}
 	}
-}
-
-// until returns a context that also ends when done is closed.
-func until(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if done != nil {
-		go func() {
-			select {
-			case <-done:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ctx, cancel
 }
 
 // describe copies to the record what txn asks for. The record shares the changes of the
@@ -198,7 +176,7 @@ func (s *Scheduler) unwantAbsent(changes []Change) {
 // finish reads back the wanted values, executes all possible operations and completes the
 // record, now or later.
 func (s *Scheduler) finish(ctx context.Context, r *run) {
-	if len(r.lines) == 0 {
+	if !r.reading.Wanted() {
 		s.beginExecution(r)
 		r.phase = executing
 	}
@@ -321,7 +299,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 	}
 	for _, t := range together {
 		d := kind.OfOp(t.Op)
-		lineOf(d).verbs++
+		readback.LineOf(d).Verbs++
 		d.Pool.Push(ctx, t)
 		if owner := t.Owner.(*run); owner != r { // it is parked
 			s.graph.Detach(t.Op)
@@ -382,7 +360,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	n := t.Op.Node
 	r.running--
 	r.markEnded(t)
-	s.learned(n.Key())
+	s.reader.Learned(n.Key())
 	if t.Skipped {
 		s.graph.Cancel(t.Op)
 		r.skipped = true

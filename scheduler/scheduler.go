@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
-	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
@@ -22,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
@@ -87,7 +87,7 @@ type Scheduler struct {
 	contests contest.Contests
 	lines    map[string]*line // by name of the connection
 	parked   []*run           // in the order in which they were parked
-	calls    readCalls
+	reader   *readback.Reader
 	// progress counts the waits of runs that have ended.
 	progress uint64
 	patience patienceTimer
@@ -117,7 +117,6 @@ func New(opts Options) *Scheduler {
 		watchers:     watch.NewHub(func(st *Status) string { return st.Key }),
 		connections:  map[string]*Connection{},
 		lines:        map[string]*line{},
-		calls:        readCalls{ready: wake.New()},
 		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
 		loans:        make(chan *loan),
@@ -127,6 +126,7 @@ func New(opts Options) *Scheduler {
 		retries:      retry.New(),
 	}
 	s.ledger = s.newLedger()
+	s.reader = s.newReader()
 	return s
 }
 
@@ -153,7 +153,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	s.counters.AddDescriptor(d.Name)
 	name = cmp.Or(name, d.Name)
 	l := s.lineNamed(name)
-	d.Line, d.Link, d.Losable = l, &l.link, l.losable
+	d.Line, d.Link, d.Losable = l, &l.Link, l.Losable
 	d.Pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
 		d.Verbs.Intercept, d.Verbs.InterceptAll = g.intercept, g.interceptTasks()

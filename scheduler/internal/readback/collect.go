@@ -1,0 +1,72 @@
+package readback
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+)
+
+// Found is the result of reading a part: the items and their keys.
+type Found struct {
+	Items []kind.Found // with their keys
+	keys  map[string]bool
+}
+
+// Collect reads back the values of a part, and changes nothing. Any goroutine may call it. A call
+// that does not return in time is abandoned. When it returns, the descriptor is read back again,
+// with those that were not asked because of it.
+func (rb *Reader) Collect(ctx context.Context, p Part, desired []kind.Desired) (Found, error) {
+	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired) }
+	return executor.Read(ctx, &p.Of.Reads, rb.Timeout, read, func(took time.Duration) {
+		rb.Log.Info("an abandoned call of Retrieve has returned", "descriptor", p.Of.Name, "took", took)
+		rb.Again(rb.WithoutAnswer(p.Of)...)
+	})
+}
+
+// read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.
+func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired) (out Found, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	out.keys = map[string]bool{}
+	for f, err := range p.retrieve(ctx, desired) {
+		if err != nil {
+			return Found{}, err
+		}
+		if len(out.Items) == 0 { // allocate only if needed
+			out = Found{make([]kind.Found, 0, len(desired)), make(map[string]bool, len(desired))}
+		}
+		key, err := p.Of.FoundKey(f)
+		if err != nil {
+			rb.Log.Warn("retrieved value is ignored", "descriptor", p.Of.Name, "key", f.Key, "err", err)
+			continue
+		}
+		if p.Keys != nil && !p.Keys[key] {
+			continue
+		}
+		if out.keys[key] {
+			rb.Log.Warn("retrieved twice; the first value counts", "descriptor", p.Of.Name, "key", key)
+			continue
+		}
+		out.keys[key] = true
+		f.Key = key
+		out.Items = append(out.Items, f)
+	}
+	return out, ctx.Err()
+}
+
+// retrieve calls the cheapest verb for the part.
+func (p Part) retrieve(ctx context.Context, desired []kind.Desired) iter.Seq2[kind.Found, error] {
+	if p.Keys == nil || p.Of.RetrieveSome == nil {
+		return p.Of.Retrieve(ctx, desired)
+	}
+	return p.Of.RetrieveSome(ctx, slices.Sorted(maps.Keys(p.Keys)), desired)
+}

@@ -1,0 +1,73 @@
+package readback
+
+import (
+	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+)
+
+// A Line is one connection by its name, whether or not it can be lost. The scheduler's goroutine
+// owns it.
+type Line struct {
+	Link    graph.Connection
+	Losable bool // it is a connection that can be lost
+	Verbs   int  // verbs that have begun and have neither ended nor been abandoned
+
+	holder *Reading // reads its values back; nil: none does
+}
+
+// LineOf returns the line of a descriptor.
+func LineOf(d *kind.Descriptor) *Line { return d.Line.(*Line) }
+
+// claim makes r the reader of its lines, all or none. No verb of a line begins while it has
+// a reader, and Retrieve waits until the running ones have ended: so a result is never older
+// than the effect of a verb. Lines that were lost since r wanted to read them are left out.
+func (rb *Reader) claim(r *Reading) bool {
+	if r.claimed {
+		return true
+	}
+	if !r.mayClaim() {
+		return false
+	}
+	r.claimed = true
+	for l := range r.lines {
+		if l.Link.Losses() != r.lines[l] {
+			r.leave(l)
+			continue
+		}
+		l.holder = r
+		rb.Graph.BeginRead(&l.Link)
+	}
+	return true
+}
+
+// mayClaim reports whether no other reading holds one of the lines.
+func (r *Reading) mayClaim() bool {
+	for l := range r.lines {
+		if l.holder != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// leave removes the parts of a line that was lost.
+func (r *Reading) leave(l *Line) {
+	r.parts = slices.DeleteFunc(r.parts, func(p Part) bool { return LineOf(p.Of) == l })
+}
+
+// release ends the reading of the lines that have no parts left.
+func (rb *Reader) release(r *Reading) {
+	for l := range r.lines {
+		left := slices.ContainsFunc(r.parts, func(p Part) bool { return LineOf(p.Of) == l })
+		if left {
+			continue
+		}
+		delete(r.lines, l)
+		if l.holder == r {
+			l.holder = nil
+			rb.Graph.EndRead(&l.Link)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package readback
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+)
+
+// A Part is the values of one descriptor that are read back together.
+type Part struct {
+	Of *kind.Descriptor
+	// Keys limits the part; nil: all values of the descriptor.
+	Keys map[string]bool
+}
+
+// Everything reads back all values of these descriptors, and their derived values that
+// have a Retrieve of their own. The parts are in the order of RetrieveAfter.
+func (rb *Reader) Everything(ds []*kind.Descriptor) []Part {
+	wanted := map[*kind.Descriptor]bool{}
+	for _, d := range ds {
+		wanted[d] = true
+	}
+	if len(ds) < len(rb.Registry.Order) {
+		for _, d := range ds {
+			for _, n := range rb.Graph.Of(d) {
+				for part := range rb.Graph.Derived(n) {
+					wanted[kind.Of(part)] = true
+				}
+			}
+		}
+	}
+	var out []Part
+	for _, d := range rb.Registry.Order {
+		if wanted[d] {
+			out = append(out, Part{Of: d})
+		}
+	}
+	return out
+}
+
+// For reads back the values that failed verbs may have changed: the key of each
+// node and its derived values. A derived value without Retrieve is read back with its
+// base.
+func (rb *Reader) For(failed []*graph.Node) []Part {
+	keys := map[*kind.Descriptor]map[string]bool{}
+	var add func(n *graph.Node)
+	add = func(n *graph.Node) {
+		if d := kind.Of(n); d != nil && d.Retrieve != nil {
+			if keys[d] == nil {
+				keys[d] = map[string]bool{}
+			}
+			keys[d][n.Key()] = true
+		}
+		for part := range rb.Graph.Derived(n) {
+			add(part)
+		}
+	}
+	for _, n := range failed {
+		if n.Hung() || errors.Is(n.Err(), executor.ErrStalled) {
+			continue // a running verb is read back when it returns; a stalled one was not called
+		}
+		for n.Base() != nil && (kind.Of(n) == nil || kind.Of(n).Retrieve == nil) {
+			n = n.Base()
+		}
+		add(n)
+	}
+	var out []Part
+	for _, d := range rb.Registry.Order {
+		if keys[d] != nil {
+			out = append(out, Part{d, keys[d]})
+		}
+	}
+	return out
+}
+
+// nodesOf returns the nodes with an actual state that the part decides.
+func (rb *Reader) nodesOf(p Part) []*graph.Node {
+	if p.Keys == nil && p.Of.Verbs.Hung() == 0 {
+		return rb.Graph.Of(p.Of)
+	}
+	if p.Keys == nil {
+		return slices.DeleteFunc(slices.Clone(rb.Graph.Of(p.Of)), (*graph.Node).Hung)
+	}
+	out := make([]*graph.Node, 0, len(p.Keys))
+	for _, key := range slices.Sorted(maps.Keys(p.Keys)) {
+		if n := rb.Graph.Node(key); n != nil && !n.Hung() {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// desiredOf returns the desired values of a part, for Retrieve. Values in coming, which are about to
+// be declared, count as desired.
+func (rb *Reader) desiredOf(p Part, coming map[string]*graph.Value) (ws []kind.Desired) {
+	for key, v := range coming {
+		if v.Kind == graph.Kind(p.Of) {
+			ws = append(ws, kind.Desired{Key: key, Value: kind.Message(v)})
+		}
+	}
+	slices.SortFunc(ws, func(a, b kind.Desired) int { return strings.Compare(a.Key, b.Key) })
+	asked := rb.nodesOf(p)
+	if p.Keys != nil && p.Of.RetrieveSome == nil {
+		asked = rb.Graph.Of(p.Of) // Retrieve needs all desired values
+	}
+	ws = slices.Grow(ws, len(asked))
+	for _, n := range asked {
+		if v := n.Desired(); v != nil && v.Err == nil && coming[n.Key()] == nil {
+			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
+		}
+	}
+	return ws
+}
+
+// WithoutAnswer returns the names of d and of the descriptors that are not asked if d gets no
+// answer.
+func (rb *Reader) WithoutAnswer(d *kind.Descriptor) []string {
+	names := []string{d.Name}
+	for _, other := range rb.Registry.Order {
+		if other != d && d.Losable && other.Line == d.Line {
+			names = append(names, other.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,276 @@
+// Package readback reads back the actual state of values: it calls Retrieve of their descriptors,
+// and gives the results to the graph.
+//
+//	reader.Want(&reading, reader.Everything(descriptors), nil)
+//	for reader.Go(ctx, &reading) != readback.Done {
+//		... // wait until reader.Ready or the end of a verb, then while !reader.CanGo(&reading)
+//	}
+//
+//	a Reading  waits for                                     then
+//	wanted     the readings and verbs of its lines           claimed: no verb of its lines begins
+//	claimed    the call of its first part                    its result is applied, in pieces
+//	applied                                                  the next part; a line without parts is released
+//
+// The goroutine of the scheduler owns all of it. Only Retrieve runs on goroutines of its own:
+// one call at a time for each Reading. What is learned while a call runs is newer than its
+// result, so the result says nothing about it.
+package readback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
+)
+
+// Options are the parts of the scheduler that a Reader uses. All are required.
+type Options struct {
+	Log      *slog.Logger
+	Graph    *graph.Graph
+	Registry *kind.Registry
+	Ledger   *memory.Ledger
+	Timeout  time.Duration // of one call of Retrieve
+	// Again requests that descriptors are read back soon. Any goroutine may call it.
+	Again func(descriptors ...string)
+	// Vanished gets the key of each value that was not found any more.
+	Vanished func(key string)
+}
+
+// A Reader reads back the values of one scheduler.
+type Reader struct {
+	Options
+	calls calls
+}
+
+// New returns a Reader that reads nothing yet.
+func New(o Options) *Reader { return &Reader{o, calls{ready: wake.New()}} }
+
+// Ready is ready after the end of a call: a Reading may go on.
+func (rb *Reader) Ready() <-chan struct{} { return rb.calls.ready.C() }
+
+// A Reading is a number of parts that are read back one after the other. The zero value reads
+// nothing.
+type Reading struct {
+	Nobody  <-chan struct{}         // closed: nobody waits for the result any more; nil: never
+	Coming  map[string]*graph.Value // they count as desired
+	Verbose bool                    // log each value that is read back
+	Began   time.Time               // when the parts were wanted
+
+	errs    []error         // the reasons why descriptors could not be read back
+	parts   []Part          // not read yet; the first is being read
+	lines   map[*Line]int   // of the parts, with the losses when they were wanted
+	claimed bool            // it is the reader of its lines
+	call    *call           // of the first part; nil: not begun
+	silent  map[*Line]error // lines that are not asked again
+}
+
+// Want has r read back these parts next. Values of a lost connection are left out, unless it is
+// joins, which was found ready again.
+func (rb *Reader) Want(r *Reading, parts []Part, joins *Line) {
+	r.parts, r.lines, r.claimed, r.silent = nil, map[*Line]int{}, false, nil
+	if joins != nil {
+		r.lines[joins] = joins.Link.Losses()
+	}
+	for _, p := range parts {
+		if l := LineOf(p.Of); p.Of.Retrieve != nil && (l == joins || !l.Link.Lost()) {
+			r.parts = append(r.parts, p)
+			r.lines[l] = l.Link.Losses()
+		}
+	}
+	r.Began = time.Now()
+}
+
+// Wanted reports whether r has lines to read. That is so even if a line has no values.
+func (r *Reading) Wanted() bool { return len(r.lines) > 0 }
+
+// TakeErrors returns the reasons why descriptors could not be read back, once.
+func (r *Reading) TakeErrors() []error {
+	errs := r.errs
+	r.errs = nil
+	return errs
+}
+
+// Progress is how far a Reading has come.
+type Progress uint8
+
+const (
+	Waits  Progress = iota // for its lines or its call; see Reader.CanGo
+	Yields                 // it can go on, but other work may go first
+	Done
+)
+
+// Go replaces the known actual state by the result of Retrieve, in the order of
+// RetrieveAfter, until r must wait. If Retrieve of a descriptor fails, its known state is kept.
+// If a connection does not answer in time, its other descriptors are not asked: each of them
+// would take as long again.
+func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
+	if !rb.claim(r) {
+		return Waits
+	}
+	for {
+		rb.release(r)
+		if len(r.parts) == 0 {
+			return Done
+		}
+		p := r.parts[0]
+		if r.call == nil && r.silent[LineOf(p.Of)] == nil {
+			if LineOf(p.Of).Verbs > 0 {
+				return Waits
+			}
+			r.call = rb.begin(ctx, r, p)
+		}
+		if r.call != nil && !r.call.hasEnded() {
+			return Waits
+		}
+		if !rb.handle(r, p) {
+			return Yields
+		}
+	}
+}
+
+// CanGo reports whether Go can do something.
+func (rb *Reader) CanGo(r *Reading) bool {
+	switch {
+	case !r.claimed:
+		return r.mayClaim()
+	case r.call != nil:
+		return r.call.hasEnded()
+	}
+	return LineOf(r.parts[0].Of).Verbs == 0
+}
+
+// handle applies the result of the first part of r, or a piece of it. It returns true if there is
+// nothing left of it.
+func (rb *Reader) handle(r *Reading, p Part) bool {
+	l := LineOf(p.Of)
+	err := r.silent[l]
+	if r.call != nil {
+		err = r.call.err
+	}
+	switch {
+	case l.Link.Losses() != r.lines[l]: // what was read may be gone
+		r.leave(l)
+		rb.endCall(r)
+		return true
+	case err == nil:
+		if !rb.apply(r, r.call) {
+			return false
+		}
+	default:
+		if r.call != nil && l.Losable && (errors.Is(err, executor.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
+			if r.silent == nil {
+				r.silent = map[*Line]error{}
+			}
+			r.silent[l] = fmt.Errorf("not asked, because %s got no answer: %w", p.Of.Name, err)
+		}
+		err = fmt.Errorf("%s: %w", p.Of.Name, err)
+		rb.Log.Error("cannot read back the actual state", "descriptor", p.Of.Name, "err", err)
+		r.errs = append(r.errs, err)
+	}
+	rb.endCall(r)
+	r.parts = r.parts[1:]
+	return true
+}
+
+// endCall drops the call of the first part. A call that is still running is cancelled,
+// and its result is never used.
+func (rb *Reader) endCall(r *Reading) {
+	if r.call != nil {
+		r.call.cancel()
+		rb.calls.drop(r.call)
+		r.call = nil
+	}
+}
+
+// applyTime is the time after which other work may begin while a result is applied.
+const applyTime = 5 * time.Millisecond
+
+// apply replaces the known actual state by a piece of what a call has read. It returns true
+// if there is nothing left. Knowledge that is newer than the call is kept.
+func (rb *Reader) apply(r *Reading, c *call) bool {
+	if !c.compared {
+		c.lost, c.compared = rb.notFound(c), true
+	}
+	begun := time.Now()
+	inTime := func(n int) bool { return n%64 != 63 || time.Since(begun) < applyTime }
+	for n := 0; inTime(n) && len(c.lost) > 0; n++ {
+		key := c.lost[0]
+		c.lost = c.lost[1:]
+		if !c.stale[key] {
+			rb.Graph.NotFound(key)
+			rb.Vanished(key)
+			c.Of.Index.Drop(c.Of.NameIn(key))
+		}
+	}
+	for n := 0; inTime(n) && len(c.lost) == 0 && len(c.got.Items) > 0; n++ {
+		it := &c.got.Items[0]
+		c.got.Items = c.got.Items[1:]
+		if c.stale[it.Key] {
+			continue
+		}
+		ours := rb.ours(c.Of, it)
+		if r.Verbose {
+			rb.Log.Info("read back", "descriptor", c.Of.Name, "key", it.Key, "ours", ours, "value", valuetext.Line(it.Value))
+		}
+		rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
+		c.Of.Remember(rb.Graph.Node(it.Key)) // for descriptors with RetrieveAfter
+	}
+	if len(c.lost)+len(c.got.Items) > 0 {
+		return false
+	}
+	if c.Keys == nil {
+		rb.Ledger.ReadBack(c.Of)
+	}
+	return true
+}
+
+// valueOf returns the graph's value for a retrieved item. It reuses the coming or the
+// desired value if it has the same message.
+func (rb *Reader) valueOf(r *Reading, d *kind.Descriptor, it *kind.Found) *graph.Value {
+	known := r.Coming[it.Key]
+	if known == nil {
+		if n := rb.Graph.Node(it.Key); n != nil {
+			known = n.Desired()
+		}
+	}
+	if known != nil && known.Data == any(it.Value) {
+		return known
+	}
+	return rb.Registry.Actual(d, it.Key, it.Value)
+}
+
+// notFound returns the keys of actual values that a call has not found, sorted.
+func (rb *Reader) notFound(c *call) (lost []string) {
+	for _, n := range rb.nodesOf(c.Part) {
+		if n.Actual() != nil && !c.got.keys[n.Key()] && !c.stale[n.Key()] {
+			lost = append(lost, n.Key())
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// ours reports whether a retrieved item is ours. The rules are those of
+// Found.OwnerUnknown. A mistake here would delete a value of somebody else, or leave one
+// of ours for ever.
+func (rb *Reader) ours(d *kind.Descriptor, it *kind.Found) bool {
+	switch {
+	case d.Passive() || it.Foreign:
+		return false
+	case it.OwnerUnknown:
+		if n := rb.Graph.Node(it.Key); n != nil && n.Base() != nil {
+			return !n.Base().Foreign() // a derived value has the owner of its base
+		}
+		return rb.Ledger.Has(it.Key)
+	}
+	return true
+}
