@@ -145,7 +145,7 @@ func TestALinkToTheRootThatIsFollowed(t *testing.T) {
 func TestALookEndsWithItsContext(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]\n")
-	write(t, dir+"/large.yaml", "data:\n"+strings.Repeat("- {key: config/x, value: {a: [1, 2, 3]}}\n", 50_000))
+	write(t, dir+"/large.yaml", "data:\n"+strings.Repeat("- {key: config/x, value: {a: [1, 2, 3]}}\n", 40_000))
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := time.AfterFunc(5*time.Millisecond, cancel)
 	defer begun.Stop()

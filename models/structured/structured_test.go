@@ -70,7 +70,7 @@ func TestFaults(t *testing.T) {
 		{"no list", "linuxConfig:\n  routes: {a: 1}", "", `2:11: routes: found a mapping: expected a list: "- " before each value`},
 		{"no mapping", "linuxConfig: [1]", "", `1:14: found a list: expected a mapping`},
 		{"no document", "- a\n- b", "", `1:1: found a list: expected a mapping`},
-		{"syntax", "linuxConfig: {", "", `1: did not find expected node content`},
+		{"syntax", "linuxConfig: {", "", `1:15: did not find expected node content`},
 		{"no object", "linuxConfig:\n  routes:\n  - hello", "-", `3:5: found "hello": expected a mapping`},
 		{"field of a value", "linuxConfig:\n  routes:\n  - outgoing_interface: veth1\n    dst_network: 10.1.0.0/16\n    scop: GLOBAL", route,
 			`5:5: scop: expected`},

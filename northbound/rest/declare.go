@@ -55,7 +55,7 @@ func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q end
 			err = fmt.Errorf("the key is already in line %d: expected it once", first)
 		}
 		if err != nil {
-			invalid = append(invalid, wire.Invalid{Key: key, Line: it.Line, Error: messageOnly(err), Fields: models.Fields(err)})
+			invalid = append(invalid, wire.Invalid{Key: key, Line: lineOf(it, err), Error: messageOnly(err), Fields: models.Fields(err)})
 			continue
 		}
 		lines[key] = it.Line
@@ -105,7 +105,7 @@ func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q 
 		var invalid []wire.Invalid
 		for _, it := range items {
 			if it.Key == "" { // its content is wrong, but only its key matters here
-				invalid = append(invalid, wire.Invalid{Line: it.Line, Error: messageOnly(it.Err), Fields: models.Fields(it.Err)})
+				invalid = append(invalid, wire.Invalid{Line: lineOf(it, it.Err), Error: messageOnly(it.Err), Fields: models.Fields(it.Err)})
 				continue
 			}
 			request.Values = append(request.Values, orchestrator.Declared{Key: h.short(it.Key)})

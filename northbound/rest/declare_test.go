@@ -141,6 +141,7 @@ func TestPlanAs(t *testing.T) {
 		w.says("POST", "/scheduler/plan?as=lab&format=text", "", 200, " DELETE:\n          - key: "+ifPrefix+"if1")
 		w.says("POST", "/scheduler/plan?as=grpc&format=text", "linuxConfig: {interfaces: [{name: if3, type: DUMMY}]}", 200, "1. CREATE:\n          - key: "+ifPrefix+"if3")
 		w.says("POST", "/scheduler/plan?as=lab", "linuxConfig:\n  interfaces:\n    - {name: if1, type: DUMMY}\n    - {name: if2, type: DUMY}\n", 200, `"Line": 4`)
+		w.says("POST", "/scheduler/plan?as=lab", "linuxConfig:\n  interfaces:\n    - name: if1\n      type: DUMMY\n      mtu: many\n", 200, `"Line": 5`)
 		w.says("POST", "/scheduler/plan?as=etcd", two, 400, `no such source: \"etcd\"; expected one of lab`)
 		w.says("POST", "/scheduler/plan?as=lab:a.yaml", two, 400, `\"lab\" consists of no files`)
 		w.says("POST", "/scheduler/plan?as=lab&replace=1", two, 400, "replace: not with as")

@@ -75,7 +75,7 @@ func (h *handler) foreseen(ctx context.Context, as string, text []byte) (out int
 			c.Err = models.CheckSecrets(c.Value.Message())
 		}
 		if c.Err != nil {
-			out.invalid = append(out.invalid, wire.Invalid{Key: c.Key, Line: lines[c.Key], Error: messageOnly(c.Err), Fields: models.Fields(c.Err)})
+			out.invalid = append(out.invalid, wire.Invalid{Key: c.Key, Line: lineOf(structured.Item{Line: lines[c.Key]}, c.Err), Error: messageOnly(c.Err), Fields: models.Fields(c.Err)})
 			continue
 		}
 		out.changes = append(out.changes, c)
@@ -100,7 +100,7 @@ func (h *handler) contentOf(items []structured.Item) (content []kvdbsync.Event, 
 			err = fmt.Errorf("the key is already in line %d: expected it once", first)
 		}
 		if err != nil {
-			invalid = append(invalid, wire.Invalid{Key: key, Line: it.Line, Error: messageOnly(err)})
+			invalid = append(invalid, wire.Invalid{Key: key, Line: lineOf(it, err), Error: messageOnly(err)})
 			continue
 		}
 		lines[key] = it.Line

@@ -104,7 +104,7 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 			continue
 		}
 		if err != nil {
-			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: it.Line, Error: messageOnly(err), Fields: models.Fields(err)})
+			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: lineOf(it, err), Error: messageOnly(err), Fields: models.Fields(err)})
 			continue
 		}
 		lines[c.Key] = it.Line
@@ -155,6 +155,14 @@ func messageOnly(err error) string {
 		return at.Msg
 	}
 	return err.Error()
+}
+
+// lineOf returns the line of the field that err is about, or that of the whole value.
+func lineOf(it structured.Item, err error) int {
+	if at, ok := errors.AsType[*document.Error](err); ok {
+		return at.Line
+	}
+	return it.Line
 }
 
 // change decodes an item. A nil value requests the removal of the key.

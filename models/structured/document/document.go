@@ -53,7 +53,7 @@ func FormatOf(path string) (f Format, ok bool) {
 // An Error is an error at a position in a document.
 type Error struct {
 	Line   int // from 1
-	Column int // from 1, in bytes; 0: unknown
+	Column int // from 1, in characters of YAML and in bytes of JSON; 0: unknown
 	Msg    string
 	Err    error // the cause, or nil; Msg contains its text
 }

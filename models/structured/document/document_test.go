@@ -46,6 +46,7 @@ func TestWhatIsWrongAndWhere(t *testing.T) {
 		p := string(c - 1)
 		mergeBomb += strings.ReplaceAll(string(c)+": &"+string(c)+" {<<: [P,P,P,P,P,P,P,P,P,P]}\n", "P", "*"+p)
 	}
+	ten := strings.Repeat("- {a: 1}\n", 10)
 	tests := []struct {
 		name, text string
 		format     document.Format
@@ -53,9 +54,19 @@ func TestWhatIsWrongAndWhere(t *testing.T) {
 	}{
 		{"binary", "a: 1\nb: \xff\xfe", document.YAML, "2:4: not a text file: found byte 0xff, which is not UTF-8"},
 		{"NUL", "a\x00b", document.YAML, "1:2: not a text file: found a NUL byte"},
-		{"bracket left open", "a: [1, 2\nb: 3\n", document.YAML, "1: did not find expected ',' or ']'"},
-		{"tabs", "a:\n\tb: 1\n", document.YAML, "2: found character that cannot start any token (indent with spaces, not with tabs; quote values that begin with @, ` or %)"},
-		{"unknown alias", "a: *b", document.YAML, "1: unknown anchor 'b' referenced"},
+		{"bracket left open", "a: [1, 2\nb: 3\n", document.YAML, "2:2: did not find expected ',' or ']' while parsing a flow sequence that begins in line 1"},
+		{"tabs", "a:\n\tb: 1\n", document.YAML, "2:1: found character that cannot start any token (indent with spaces, not with tabs; quote values that begin with @, ` or %)"},
+		{"unknown alias", "a: *b", document.YAML, "1:4: unknown anchor 'b' referenced"},
+		{"unknown alias in a later document", ten + "---\n" + ten + "---\na: &x {k: 1}\nb: *y\n" + ten, document.YAML, "24:4: unknown anchor 'y' referenced"},
+		{"alias with text behind it", ten + "- &x a\n- *x z\n" + ten, document.YAML, "12:6: did not find expected '-' indicator while parsing a block collection that begins in line 1"},
+		{"indentation in a later document", "a: 1\n---\n" + ten + "   k: 1\n" + ten, document.YAML, "13:4: did not find expected '-' indicator while parsing a block collection that begins in line 3"},
+		{"indentation of a field", "a:\n  b: 1\n  c: 1\n d: 2\n", document.YAML, "4:2: did not find expected key while parsing a block mapping that begins in line 1"},
+		{"indentation below a value", "a: 1\n# a remark\n\nb: 2\n   c: 3\n", document.YAML, "5:5: mapping values are not allowed in this context"},
+		{"no colon", "a: 1\nb\nc: 2\n", document.YAML, "2:1: could not find expected ':' while scanning a simple key"},
+		{"quote left open", "a: 1\nb: \"x\n" + ten, document.YAML, "2:4: found unexpected end of stream while scanning a quoted scalar"},
+		{"brace left open", "a: 1\nb: {c: 1\n\n\n", document.YAML, "2:4: did not find expected ',' or '}' while parsing a flow mapping"},
+		{"other line breaks", "a: 1\r\nb: 2\r\nc: }\r\n", document.YAML, "3:4: did not find expected node content"},
+		{"what only the first parser refuses", "- ? a\n  : b\n  : c\n", document.YAML, "2: did not find expected key"},
 		{"field twice", "a:\n  b: 1\n  b: 2\n", document.YAML, `3:3: field "b" occurs twice, first in line 2`},
 		{"field twice in JSON", "{\"a\": 1,\n \"a\": 2}", document.JSONText, `2:2: field "a" occurs twice, first in line 1`},
 		{"infinite", "a: .inf", document.YAML, `1:4: found ".inf": expected a finite number`},

@@ -4,6 +4,7 @@ package documents
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -28,8 +30,28 @@ type file struct {
 // Documents are the texts that one request has, one after the other.
 type Documents []file
 
-// Read reads files, and the files in folders. The name "-" is standard input, which is in.
-func Read(in io.Reader, names []string) (out Documents, err error) {
+// Read reads files, and the files in folders. The name "-" is standard input, which is in. The
+// error lists the files that are no YAML, with the place of the mistake: the agent knows only the
+// lines of all texts together.
+func Read(in io.Reader, names []string) (Documents, error) {
+	out, err := ReadAny(in, names)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, d := range out {
+		if _, err := document.Read(d.text, document.YAML); err != nil { // JSON is YAML
+			errs = append(errs, fmt.Errorf("%s:%w", d.name, err))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return out, nil
+}
+
+// ReadAny is Read for a caller that reports mistakes in the syntax itself.
+func ReadAny(in io.Reader, names []string) (out Documents, err error) {
 	for _, name := range names {
 		files := []string{name}
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
