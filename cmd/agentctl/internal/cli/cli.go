@@ -25,6 +25,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/access"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/config"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/declare"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/inspect"
@@ -116,7 +117,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 			"3 the key does not exist.",
 	}
 	s.Flags(root.PersistentFlags())
-	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s))
+	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s))
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)
 	root.AddCommand(plan.Commands(s)...)

@@ -14,12 +14,12 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// Command returns the commands that show and show.Change the log levels of the agent's components.
+// Command returns the commands that show and change the log levels of the agent's components.
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "Shows and changes the log levels of the agent",
-		Long: "Each component of the agent has a logger with a level of its own. A show.Change counts at once, until the end of the agent;\n" +
+		Long: "Each component of the agent has a logger with a level of its own. A change counts at once, until the end of the agent;\n" +
 			"logs.conf has the levels of its start.",
 	}
 	cmd.AddCommand(list(s), set(s))

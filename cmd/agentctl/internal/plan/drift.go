@@ -48,7 +48,7 @@ func drift(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// repairOf returns the show.Change that would repair a value.
+// repairOf returns the change that would repair a value.
 func repairOf(v wire.Drifted) show.Change {
 	c := show.Change{Key: v.Key, Before: v.Actual, After: v.Desired}
 	switch v.Kind {
