@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -68,4 +69,21 @@ func TestWantOfNoMessage(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+}
+
+// TestKeyDeclaredSeveralTimes: the last change of a key counts, and the record has the others
+// of the transaction at their places.
+func TestKeyDeclaredSeveralTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		must(t, declare(t, s, "thing/a", "1", "thing/a", "2", "thing/a", "3", "thing/b", "1>thing/x"))
+		expect(t, "the state", states(s), "thing/a CONFIGURED 3; thing/b PENDING")
+		var recorded []string
+		for _, o := range s.History()[0].Executed {
+			recorded = append(recorded, o.Key)
+		}
+		expect(t, "the record", fmt.Sprint(recorded), "[thing/a thing/b]")
+	})
 }

@@ -47,7 +47,7 @@ func (l outline) complete(values []Change) []Operation {
 	for i, c := range values {
 		declared[c.Key] = i
 	}
-	places := l.places(declared)
+	places := l.places(declared, len(values))
 	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.before, b.before) })
 	out := make([]Operation, 0, len(l.ops)+len(places))
 	at := 0
@@ -67,9 +67,9 @@ type place struct {
 
 // places returns the place of each noop. later[i] is the first operation of a value that is
 // declared after the i-th one.
-func (l outline) places(declared map[string]int) []place {
+func (l outline) places(declared map[string]int, values int) []place {
 	last := make(map[string]int, len(l.ops)) // operation by base
-	later := make([]int, len(declared)+1)
+	later := make([]int, values+1)           // not one for each key: a key may be declared several times
 	for i := range later {
 		later[i] = len(l.ops)
 	}
