@@ -20,7 +20,7 @@ SOAK      ?= 1000000
 # How long the attacks of make siege last; make test has 40 s of them.
 SIEGE     ?= 30m
 
-.PHONY: help run build packages servers test test-vpp race race-pure soak faults siege fuzz bench lint cover generate clean
+.PHONY: help run build packages servers test test-vpp race race-pure soak faults siege fuzz bench lint cover man generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ $(LINT): tools/go.mod
 
 cover: packages servers ## how much of the code the tests run
 	go test -coverpkg=./... -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out | tail -n 1
+
+man: ## the manual pages of agentctl, in .bin/man
+	@mkdir -p .bin/man && go run ./cmd/agentctl man .bin/man
 
 generate: ## generated code from its sources
 	go generate ./...

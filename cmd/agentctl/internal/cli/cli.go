@@ -100,14 +100,16 @@ func errorText(err error) string {
 func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	valid = new(bool)
 	root = &cobra.Command{
-		Use:               "agentctl",
-		Short:             "Shows the state of the agent and edits its stores",
-		Version:           version(),
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Use:           "agentctl",
+		Short:         "Shows the state of the agent and edits its stores",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// All mistakes of the command line are found before anything is executed.
+			if *valid = aboutItself(cmd); *valid {
+				return nil
+			}
 			err := s.Load(cmd.Flags())
 			*valid = err == nil
 			return err
@@ -115,6 +117,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 		Long: "Agentctl shows the state of the agent and edits its stores.\n\n" +
 			"Exit codes: 0 success, 1 the command failed, 2 the command line is invalid,\n" +
 			"3 the key does not exist.",
+		Example: "  agentctl status\n  agentctl values\n  agentctl explain veth1",
 	}
 	s.Flags(root.PersistentFlags())
 	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s))
@@ -122,6 +125,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	root.AddCommand(status.Commands(s)...)
 	root.AddCommand(plan.Commands(s)...)
 	root.AddCommand(declare.Commands(s)...)
+	addHelp(root, s)
 	return root, valid
 }
 

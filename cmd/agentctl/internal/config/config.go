@@ -18,10 +18,11 @@ import (
 // Command returns the command for declared values, transactions and resyncs. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Reads and changes declared values; transaction history; repairs differences",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "config",
+		Short:   "Reads and changes declared values; transaction history; repairs differences",
+		Example: "  agentctl config history\n  agentctl config get > network.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(get(s), update(s), remove(s), retrieve(s), watch(s), history(s), resync(s))
 	return cmd
@@ -31,10 +32,11 @@ func Command(s *session.Session) *cobra.Command {
 func resync(s *session.Session) *cobra.Command {
 	var retry, verbose bool
 	cmd := &cobra.Command{
-		Use:   "resync",
-		Short: "Reads back the actual state and repairs differences",
-		Long:  "Resync makes the agent read back the actual state and repair differences from the declared values.\nIt prints the transaction.",
-		Args:  session.ExpectArgs(),
+		Use:     "resync",
+		Short:   "Reads back the actual state and repairs differences",
+		Long:    "Resync makes the agent read back the actual state and repair differences from the declared values.\nIt prints the transaction.",
+		Example: "  agentctl config resync\n  agentctl config resync -f '{{len .Executed}}'",
+		Args:    session.ExpectArgs(),
 	}
 	cmd.Flags().BoolVar(&retry, "retry", false, "accepted for compatibility: failed operations are always retried later")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "make the agent log the differences")

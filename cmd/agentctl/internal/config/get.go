@@ -21,7 +21,8 @@ func get(s *session.Session) *cobra.Command {
 		Short: "Prints the declared values that take effect",
 		Long: "Get prints the values that stores and clients have declared and that take effect, as one YAML document that config update reads.\n" +
 			"Secrets read (secret) unless the gRPC server knows its clients by their certificates.",
-		Args: session.ExpectArgs(),
+		Example: "  agentctl config get > network.yaml",
+		Args:    session.ExpectArgs(),
 	}
 	labels := cmd.Flags().StringToString("labels", nil, "print only values with all of these labels, NAME=VALUE,...")
 	f := show.FormatFlag(cmd, s, "proto")
@@ -59,7 +60,8 @@ func retrieve(s *session.Session) *cobra.Command {
 		Short:   "Prints the actual values, read back now",
 		Long: "Retrieve reads the actual values back from Linux and VPP, and prints them as one YAML document. Values of models that have no field\n" +
 			"in the message ligato.configurator.Config are left out; the command dump prints those too.",
-		Args: session.ExpectArgs(),
+		Example: "  agentctl config retrieve",
+		Args:    session.ExpectArgs(),
 	}
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, _ []string) error {

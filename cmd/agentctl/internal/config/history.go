@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -28,7 +29,9 @@ func history(s *session.Session) *cobra.Command {
 		Long: "History prints the transactions that the agent remembers, or only the transaction with the number REF.\n" +
 			"With VALUE, a key, a name, or a unique part of either, it prints the operations on this value.\n" +
 			"The format log prints all details, as the agent logs them.",
-		Args: session.ExpectArgs("[REF|VALUE]"),
+		Example:           "  agentctl config history\n  agentctl config history 12\n  agentctl config history veth1\n  agentctl config history -f log",
+		ValidArgsFunction: names.CompleteValue(s),
+		Args:              session.ExpectArgs("[REF|VALUE]"),
 	}
 	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
 	f := show.FormatFlag(cmd, s, "log")

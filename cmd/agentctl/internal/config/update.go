@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
@@ -42,8 +43,9 @@ func update(s *session.Session) *cobra.Command {
 		Long: "Update declares the values of the FILEs to the agent, as one transaction. They join those that gRPC and HTTP clients have\n" +
 			"declared before; the values of stores are merged with them by priority.\n" + fileHelp + "\n\n" +
 			"If a value is invalid, nothing is changed. If an operation fails, the others take effect, and the exit code is 1.",
-		Example: "  agentctl config update network.yaml\n  agentctl config update --replace --waitdone -v network/",
-		Args:    fileArgs,
+		Example:           "  agentctl config update network.yaml\n  agentctl config update --replace --waitdone -v network/",
+		ValidArgsFunction: names.CompleteFile,
+		Args:              fileArgs,
 	}
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "withdraw all other values that gRPC and HTTP clients have declared")
 	cmd.Flags().StringToStringVar(&o.labels, "labels", nil, "remember the values with these labels, NAME=VALUE,..., by which config get finds them (default io.ligato.from-client=agentctl)")
@@ -65,7 +67,9 @@ func remove(s *session.Session) *cobra.Command {
 		Short: "Withdraws values as one transaction",
 		Long: "Delete withdraws the values of the FILEs that gRPC and HTTP clients have declared, as one transaction. Only the fields that make\n" +
 			"its key matter in a value. If a store declares the value too, that one takes effect.\n" + fileHelp,
-		Args: fileArgs,
+		Example:           "  agentctl config delete network.yaml",
+		ValidArgsFunction: names.CompleteFile,
+		Args:              fileArgs,
 	}
 	o.add(s, cmd)
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, args []string) error {

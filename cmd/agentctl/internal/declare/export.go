@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/printable"
@@ -27,11 +28,13 @@ func exportValues(s *session.Session) *cobra.Command {
 			"and PUT /configuration read the output unchanged. MODEL is a name, a pattern such as 'linux.*', or all; KEY begins with config/.\n\n" +
 			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept. Such a\n" +
 			"value cannot be applied. If a declared value cannot be exported, the exit code is 1, and the others are printed.",
-		Example: "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
-		Args:    patternsOrKeys,
+		Example:           "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
+		ValidArgsFunction: names.CompleteModelOrValue(s),
+		Args:              patternsOrKeys,
 	}
 	cmd.Flags().StringVar(&source, "source", "", "print what this SOURCE declares, such as etcd or agentctl, whether or not it takes effect")
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "print secrets too")
+	_ = cmd.RegisterFlagCompletionFunc("source", names.CompleteSource(s)) // fails only without the flag
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		query, err := selection(ctx, s, args)
 		if err != nil {

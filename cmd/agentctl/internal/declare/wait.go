@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -34,7 +35,8 @@ func waitFor(s *session.Session) *cobra.Command {
 			"For all, and for the values of a model, it first waits until each source has listed its values.\n\n" +
 			"Exit codes: 0 the values have the state, 1 the timeout has ended, or a value is INVALID, FAILED or UNIMPLEMENTED, which does not\n" +
 			"change by itself. Then the values that lack the state are printed. The agent tells the end; it is not asked again and again.",
-		Example: "  agentctl wait all --timeout 30s\n  agentctl wait config/linux/interfaces/v2/interface/veth1\n  agentctl wait linux.l3.route --for removed",
+		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait config/linux/interfaces/v2/interface/veth1\n  agentctl wait linux.l3.route --for removed",
+		ValidArgsFunction: names.CompleteModelOrValue(s),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("KEY, MODEL or all is missing")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -44,7 +45,9 @@ func dump(s *session.Session) *cobra.Command {
 		Short: "Prints values: recorded, declared or read back now",
 		Long: "Dump prints the values of models: by name, by pattern such as linux.*, or all.\n" +
 			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.",
-		Args: session.Patterns("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all"),
+		Example:           "  agentctl dump all\n  agentctl dump 'linux.*' --view SB\n  agentctl dump vpp.interfaces -f yaml",
+		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
+		Args:              session.Patterns("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
 	view := show.ChoiceFlag(cmd, "view", "cached", "state to print", "cached", "NB", "SB")
 	origin := show.ChoiceFlag(cmd, "origin", "", "print only values of this origin", "NB", "SB", "unknown")

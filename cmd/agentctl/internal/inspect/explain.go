@@ -21,7 +21,9 @@ func explain(s *session.Session) *cobra.Command {
 		Short: "Explains why a value is not applied",
 		Long: "Explain prints the state of VALUE: a key, a name, or a unique part of either. If the value is not applied, the lines below it name the cause,\n" +
 			"then the cause of that cause, down to one that a user can fix.",
-		Args: session.ExpectArgs("VALUE"),
+		Example:           "  agentctl explain veth1\n  agentctl explain 10.1.0.0/16\n  agentctl explain config/linux/interfaces/v2/interface/veth1",
+		ValidArgsFunction: names.CompleteValue(s),
+		Args:              session.ExpectArgs("VALUE"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

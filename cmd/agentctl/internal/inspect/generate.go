@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
@@ -29,8 +30,9 @@ func generate(s *session.Session) *cobra.Command {
 		Short:   "Prints a sample value of a model",
 		Long: "Generate prints a value of MODEL that has as many fields as can be set at once, to be edited and declared. Agents accept the samples of\n" +
 			"built-in models. Those of models that only the agent has are made of the types of their fields; the agent may refuse them.",
-		Example: "  agentctl generate linux.l3.route -f yaml\n  agentctl kvdb put config/linux/l3/v2/route/10.0.0.0/24/if1 \"$(agentctl generate linux.l3.route --oneline)\"",
-		Args:    session.ExpectArgs("MODEL"),
+		Example:           "  agentctl generate linux.l3.route -f yaml\n  agentctl kvdb put config/linux/l3/v2/route/10.0.0.0/24/if1 \"$(agentctl generate linux.l3.route --oneline)\"",
+		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
+		Args:              session.ExpectArgs("MODEL"),
 	}
 	cmd.Flags().BoolVar(&oneLine, "oneline", false, "print JSON on one line")
 	f := show.FormatFlag(cmd, s, "proto")

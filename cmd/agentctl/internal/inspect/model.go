@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -17,6 +18,7 @@ func model(s *session.Session) *cobra.Command {
 		Use:     "model",
 		Aliases: []string{"models"},
 		Short:   "Shows the models: the kinds of values that the agent knows",
+		Example: "  agentctl model list\n  agentctl model inspect linux.l3.route",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,7 +34,9 @@ func modelList(s *session.Session) *cobra.Command {
 		Short:   "Prints the models",
 		Long: "List prints the models of the agent, or those that PATTERN matches, such as linux.*.\n" +
 			"Agents of other programs can have more models than agentctl was built with.",
-		Args: cobra.MatchAll(session.ExpectArgs("[PATTERN]"), session.Patterns("")),
+		Example:           "  agentctl model list\n  agentctl model list 'linux.*'",
+		ValidArgsFunction: names.CompleteModel(s, ""),
+		Args:              cobra.MatchAll(session.ExpectArgs("[PATTERN]"), session.Patterns("")),
 	}
 	class := show.ChoiceFlag(cmd, "class", "", "print only models of this class", session.ConfigClass, "metrics")
 	f := show.FormatFlag(cmd, s)
@@ -55,10 +59,12 @@ func modelList(s *session.Session) *cobra.Command {
 // modelInspect returns the command that prints all that is known of models.
 func modelInspect(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "inspect MODEL...",
-		Aliases: []string{"i"},
-		Short:   "Prints the keys, the message and the field of models",
-		Args:    session.Patterns("agentctl model inspect: MODEL is missing: expected names, patterns such as linux.*, or all"),
+		Use:               "inspect MODEL...",
+		Aliases:           []string{"i"},
+		Short:             "Prints the keys, the message and the field of models",
+		Example:           "  agentctl model inspect linux.l3.route",
+		ValidArgsFunction: names.CompleteModel(s, ""),
+		Args:              session.Patterns("agentctl model inspect: MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

@@ -21,7 +21,9 @@ func valuesRetry(s *session.Session) *cobra.Command {
 		Short: "Retries a failed value now",
 		Long: "Retry makes the agent retry VALUE (a key, a name, or a unique part of either) and the values derived from it, if they failed, without waiting for the next attempt.\n" +
 			"It prints the operations. The exit code is 1 if the value fails again.",
-		Args: session.ExpectArgs("VALUE"),
+		Example:           "  agentctl values retry veth1",
+		ValidArgsFunction: names.CompleteValue(s),
+		Args:              session.ExpectArgs("VALUE"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

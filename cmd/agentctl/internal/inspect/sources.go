@@ -25,7 +25,9 @@ func sources(s *session.Session) *cobra.Command {
 		Short: "Prints the state of the sources of declared values",
 		Long: "Sources prints the state of each source, those with the highest priority first, and problems that concern more than one key.\n" +
 			"With VALUE, a key, a name, or a unique part of either: which sources hold it, and which one takes effect.",
-		Args: session.ExpectArgs("[VALUE]"),
+		Example:           "  agentctl sources\n  agentctl sources veth1",
+		ValidArgsFunction: names.CompleteValue(s),
+		Args:              session.ExpectArgs("[VALUE]"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -16,10 +17,12 @@ import (
 // values returns the command that prints the state of values.
 func values(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "values [MODEL]",
-		Short: "Prints the state of values",
-		Long:  "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.",
-		Args:  session.ExpectArgs("[MODEL]"),
+		Use:               "values [MODEL]",
+		Short:             "Prints the state of values",
+		Long:              "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.",
+		Example:           "  agentctl values\n  agentctl values linux.interfaces.interface --sources\n  agentctl values -f '{{range .}}{{.Value.Key}} {{.Value.State}}{{\"\\n\"}}{{end}}'",
+		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
+		Args:              session.ExpectArgs("[MODEL]"),
 	}
 	cmd.AddCommand(valuesRetry(s))
 	f := show.FormatFlag(cmd, s, "proto")

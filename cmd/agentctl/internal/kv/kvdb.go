@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/printable"
@@ -26,8 +27,9 @@ func Command(s *session.Session) *cobra.Command {
 		Long: "Kvdb lists, gets, puts and deletes keys. It reaches etcd directly, and other stores through the socket of the agent that uses them.\n\n" +
 			"A short KEY or PREFIX, which does not begin with " + session.AllAgents + ", is completed: config/... with the label of the agent (with a socket, that of the agent\n" +
 			"that listens there); any other begins with a label itself, such as vpp2/config/...",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  agentctl kvdb list config/\n  agentctl --store redis kvdb get config/linux/interfaces/v2/interface/veth1",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(list(s), get(s), put(s), del(s))
 	return cmd
@@ -42,7 +44,9 @@ func list(s *session.Session) *cobra.Command {
 		Short:   "Prints keys with their values",
 		Long: "List prints each key that begins with PREFIX, and its value on the next line. It escapes characters that are not printable\n" +
 			"(get prints the bytes of a value). Without PREFIX it prints the keys of all agents.",
-		Args: session.ExpectArgs("[PREFIX]"),
+		Example:           "  agentctl kvdb list\n  agentctl kvdb list config/linux/ --keys-only\n  agentctl -e 127.0.0.1:2379 kvdb list",
+		ValidArgsFunction: names.CompleteKey(s),
+		Args:              session.ExpectArgs("[PREFIX]"),
 	}
 	cmd.Flags().BoolVar(&keysOnly, "keys-only", false, "leave out the values")
 	cmd.RunE = s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) (err error) {
@@ -99,11 +103,13 @@ func compactLines(value []byte) string {
 // get returns the command that prints one value.
 func get(s *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use:     "get KEY",
-		Aliases: []string{"g"},
-		Short:   "Prints the value of a key",
-		Long:    "Get prints the bytes of the value of KEY, and a line feed. On a terminal, it escapes characters that are not printable.",
-		Args:    session.ExpectArgs("KEY"),
+		Use:               "get KEY",
+		Aliases:           []string{"g"},
+		Short:             "Prints the value of a key",
+		Long:              "Get prints the bytes of the value of KEY, and a line feed. On a terminal, it escapes characters that are not printable.",
+		Example:           "  agentctl kvdb get config/linux/interfaces/v2/interface/veth1",
+		ValidArgsFunction: names.CompleteKey(s),
+		Args:              session.ExpectArgs("KEY"),
 		RunE: s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
 			key, err := s.FullKey(ctx, store, args[0])
 			if err != nil {
@@ -131,7 +137,9 @@ func put(s *session.Session) *cobra.Command {
 		Short:   "Writes a key",
 		Long: "Put writes VALUE; - reads it from standard input, without the final line feed. It refuses a value that the agent would refuse.\n" +
 			"For that it asks the agent. If no agent answers, it checks the value itself.",
-		Args: session.ExpectArgs("KEY", "VALUE (- reads it from standard input)"),
+		Example:           "  agentctl kvdb put config/linux/interfaces/v2/interface/lo1 '{\"name\":\"lo1\",\"type\":\"LOOPBACK\"}'\n  agentctl kvdb put config/linux/interfaces/v2/interface/lo1 - < lo1.json",
+		ValidArgsFunction: names.CompleteKey(s),
+		Args:              session.ExpectArgs("KEY", "VALUE (- reads it from standard input)"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "write the value even if the agent would refuse it")
 	cmd.RunE = s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
@@ -164,10 +172,12 @@ func put(s *session.Session) *cobra.Command {
 // scripts notice a typing mistake.
 func del(s *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use:     "del KEY",
-		Aliases: []string{"d"},
-		Short:   "Deletes a key",
-		Args:    session.ExpectArgs("KEY"),
+		Use:               "del KEY",
+		Aliases:           []string{"d"},
+		Short:             "Deletes a key",
+		Example:           "  agentctl kvdb del config/linux/interfaces/v2/interface/lo1",
+		ValidArgsFunction: names.CompleteKey(s),
+		Args:              session.ExpectArgs("KEY"),
 		RunE: s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
 			key, err := s.FullKey(ctx, store, args[0])
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -21,6 +22,7 @@ func Command(s *session.Session) *cobra.Command {
 		Short: "Shows and changes the log levels of the agent",
 		Long: "Each component of the agent has a logger with a level of its own. A change counts at once, until the end of the agent;\n" +
 			"logs.conf has the levels of its start.",
+		Example: "  agentctl log list\n  agentctl log set kvscheduler debug",
 	}
 	cmd.AddCommand(list(s), set(s))
 	return cmd
@@ -29,11 +31,13 @@ func Command(s *session.Session) *cobra.Command {
 // list returns the command that prints the loggers and their levels.
 func list(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list [LOGGER]",
-		Aliases: []string{"ls"},
-		Short:   "Prints the loggers and their levels",
-		Long:    "List prints all loggers or, with LOGGER, those with this text in their names.",
-		Args:    session.ExpectArgs("[LOGGER]"),
+		Use:               "list [LOGGER]",
+		Aliases:           []string{"ls"},
+		Short:             "Prints the loggers and their levels",
+		Long:              "List prints all loggers or, with LOGGER, those with this text in their names.",
+		Example:           "  agentctl log list\n  agentctl log list etcd",
+		ValidArgsFunction: names.CompleteLogger(s),
+		Args:              session.ExpectArgs("[LOGGER]"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
@@ -55,10 +59,12 @@ func list(s *session.Session) *cobra.Command {
 // set returns the command that changes the level of a logger.
 func set(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "set LOGGER LEVEL",
-		Short: "Changes the level of a logger",
-		Long:  "Set changes the level of LOGGER to debug, info, warn or error, and prints it.",
-		Args:  session.ExpectArgs("LOGGER", "LEVEL"),
+		Use:               "set LOGGER LEVEL",
+		Short:             "Changes the level of a logger",
+		Long:              "Set changes the level of LOGGER to debug, info, warn or error, and prints it.",
+		Example:           "  agentctl log set kvscheduler debug",
+		ValidArgsFunction: names.CompleteLogger(s, "debug", "info", "warn", "error"),
+		Args:              session.ExpectArgs("LOGGER", "LEVEL"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

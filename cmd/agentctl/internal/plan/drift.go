@@ -21,6 +21,7 @@ func drift(s *session.Session) *cobra.Command {
 		Short:   "Shows how the system differs from the declared values",
 		Long: "Drift reads back the system and prints each value that differs from the declared one: what config resync would repair.\n" +
 			"Nothing is changed. Values that wait or have failed are not part of it; see values.\n\n" + exitHelp,
+		Example:     "  agentctl drift",
 		Args:        session.ExpectArgs(),
 		Annotations: map[string]string{session.TellsChanges: ""},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -42,12 +43,14 @@ func planFiles(s *session.Session) *cobra.Command {
 			"+ create, ~ update, - delete, -/+ delete and create again, ... PENDING. The format table has one line for each operation, also those\n" +
 			"on parts of values; log is the form of the agent's log.\n\n" +
 			exitHelp + " Invalid values are an error; the valid ones are planned anyway.",
-		Example:     "  agentctl plan new.yaml\n  agentctl plan new.yaml --as filedb:/etc/keyplane/network/routes.yaml\n  agentctl plan network/ --as etcd",
-		Args:        cobra.MinimumNArgs(1),
-		Annotations: map[string]string{session.TellsChanges: ""},
+		Example:           "  agentctl plan new.yaml\n  agentctl plan new.yaml --as filedb:/etc/keyplane/network/routes.yaml\n  agentctl plan network/ --as etcd",
+		ValidArgsFunction: names.CompleteFile,
+		Args:              cobra.MinimumNArgs(1),
+		Annotations:       map[string]string{session.TellsChanges: ""},
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "plan as if these were the only declared values")
 	cmd.Flags().StringVar(&as, "as", "", "plan as the content of this SOURCE, or of the file SOURCE:PATH")
+	_ = cmd.RegisterFlagCompletionFunc("as", names.CompleteSource(s)) // fails only without the flag
 	f := show.FormatFlag(cmd, s, "log", "table")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		all, err := documents.Read(s.In, args)

@@ -21,10 +21,11 @@ import (
 // Command returns the command about gRPC services. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "service",
-		Short: "Lists and calls the gRPC services of the agent",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "service",
+		Short:   "Lists and calls the gRPC services of the agent",
+		Example: "  agentctl service list",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(list(s), call(s))
 	return cmd
@@ -52,6 +53,7 @@ func list(s *session.Session) *cobra.Command {
 		Aliases: []string{"ls", "l"},
 		Short:   "Prints the gRPC services",
 		Long:    "List prints the names of all services, or of those with SERVICE in their names; with -m also their methods, as .proto files declare them.",
+		Example: "  agentctl service list\n  agentctl service list MetaService -m",
 		Args:    session.ExpectArgs("[SERVICE]"),
 	}
 	cmd.Flags().BoolVarP(&methods, "methods", "m", false, "print the methods of each service, too")

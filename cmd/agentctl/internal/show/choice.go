@@ -21,6 +21,7 @@ type Choice struct {
 func ChoiceFlag(cmd *cobra.Command, name, otherwise, help string, words ...string) *Choice {
 	c := &Choice{otherwise, words}
 	cmd.Flags().Var(c, name, help+": "+c.list())
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
 	return c
 }
 

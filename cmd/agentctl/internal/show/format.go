@@ -32,6 +32,9 @@ func FormatFlag(cmd *cobra.Command, types Types, more ...string) *Format {
 	cmd.Flags().VarP(f, "format", "f", strings.Join(f.words, ", ")+", or a Go template over the data that json prints, with the functions\njson, yaml, proto, protomulti, epoch, ago, dur and prefix")
 	cmd.Flags().VarP(f, "output", "o", "")
 	cmd.Flags().Lookup("output").Hidden = true
+	for _, name := range []string{"format", "output"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.words, cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
+	}
 	return f
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 )
@@ -16,11 +17,12 @@ import (
 // metrics returns the commands about the models of metrics.
 func metrics(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "metrics",
-		Short: "Prints the metrics of the agent",
-		Long:  "Metrics prints counters of the agent as one JSON object each. GET /metrics of the HTTP server has those for Prometheus.",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "metrics",
+		Short:   "Prints the metrics of the agent",
+		Long:    "Metrics prints counters of the agent as one JSON object each. GET /metrics of the HTTP server has those for Prometheus.",
+		Example: "  agentctl metrics list\n  agentctl metrics get govppmux.stats",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(metricsList(s), metricsGet(s))
 	return cmd
@@ -29,10 +31,12 @@ func metrics(s *session.Session) *cobra.Command {
 // metricsList returns the command that prints the names of the metrics.
 func metricsList(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list [PATTERN]",
-		Aliases: []string{"ls", "l"},
-		Short:   "Prints the names of the metrics",
-		Args:    cobra.MatchAll(session.ExpectArgs("[PATTERN]"), session.Patterns("")),
+		Use:               "list [PATTERN]",
+		Aliases:           []string{"ls", "l"},
+		Short:             "Prints the names of the metrics",
+		Example:           "  agentctl metrics list",
+		ValidArgsFunction: names.CompleteModel(s, session.MetricsClass),
+		Args:              cobra.MatchAll(session.ExpectArgs("[PATTERN]"), session.Patterns("")),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
@@ -60,11 +64,13 @@ func metricsList(s *session.Session) *cobra.Command {
 // metricsGet returns the command that prints the metrics of a model.
 func metricsGet(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "get METRIC",
-		Aliases: []string{"g"},
-		Short:   "Prints metrics as JSON",
-		Long:    "Get prints the metrics METRIC, such as govppmux.stats, as JSON. The command list prints their names.",
-		Args:    session.ExpectArgs("METRIC"),
+		Use:               "get METRIC",
+		Aliases:           []string{"g"},
+		Short:             "Prints metrics as JSON",
+		Long:              "Get prints the metrics METRIC, such as govppmux.stats, as JSON. The command list prints their names.",
+		Example:           "  agentctl metrics get govppmux.stats",
+		ValidArgsFunction: names.CompleteModel(s, session.MetricsClass),
+		Args:              session.ExpectArgs("METRIC"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

@@ -42,7 +42,8 @@ func state(s *session.Session) *cobra.Command {
 		Long: "Status prints the build of the agent, its state, and the state of each source and connection. An agent is ready when the\n" +
 			"network is as declared as far as possible.\n\n" +
 			"Exit codes: 0 the agent is ready, 1 it is not or does not answer. So the command is a health check of a container.",
-		Args: session.ExpectArgs(),
+		Example: "  agentctl status\n  agentctl status -f json",
+		Args:    session.ExpectArgs(),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {

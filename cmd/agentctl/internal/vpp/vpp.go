@@ -22,10 +22,11 @@ import (
 // Command returns the command about VPP. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "vpp",
-		Short: "Shows the state of VPP, and runs its commands",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "vpp",
+		Short:   "Shows the state of VPP, and runs its commands",
+		Example: "  agentctl vpp info\n  agentctl vpp cli show interface",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(info(s), line(s))
 	return cmd
@@ -39,7 +40,8 @@ func info(s *session.Session) *cobra.Command {
 		Short:   "Prints connection, version, features and plugins of VPP",
 		Long: "Info prints whether and since when VPP is connected, its version and plugins, and the VPP message that each feature uses.\n" +
 			"Values that need a message which this VPP lacks are UNIMPLEMENTED.",
-		Args: session.ExpectArgs(),
+		Example: "  agentctl vpp info\n  agentctl vpp info -f '{{.Version}}'",
+		Args:    session.ExpectArgs(),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
