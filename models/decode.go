@@ -14,7 +14,7 @@ import (
 // finds the model, parses the JSON, and checks that the content makes exactly this key.
 //
 // Errors are [ErrNoModel], [ErrTooLarge], [ErrNotJSON], [ErrKeyMismatch], and a
-// [FieldError] for each invalid field. Their text is for people, bounded in length, and
+// [FieldError] for each invalid field, as data spells it. Their text is for people, bounded in length, and
 // deterministic. If only the key is wrong, or the fields that make it, the message is
 // returned too, so that the other fields can be validated.
 func (r *Registry) Decode(key string, data []byte) (proto.Message, error) {
@@ -28,10 +28,13 @@ func (r *Registry) Decode(key string, data []byte) (proto.Message, error) {
 	}
 	made, err := m.Key(v)
 	if err != nil {
+		SpellFields(err, data)
 		return v, err
 	}
 	if made != key {
-		return v, m.mismatch(key, made, v)
+		err := m.mismatch(key, made, v)
+		SpellFields(err, data)
+		return v, err
 	}
 	return v, nil
 }

@@ -26,7 +26,7 @@ func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
 	if err := notObject(data, mt.Descriptor()); err != nil {
 		return err
 	}
-	var f finder
+	f := finder{camel: spellingOf(data).camel}
 	f.message("", mt.New(), data)
 	if len(f.found) == 0 {
 		return fmt.Errorf("value of %s: %w", mt.Descriptor().FullName(), refused)
@@ -38,6 +38,7 @@ func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
 type finder struct {
 	found fieldErrors // at most mostProblems
 	shown int         // bytes of values in found
+	camel bool        // the style of most names in the document
 }
 
 // report adds an error. After mostShown bytes, errors omit the value.
@@ -62,20 +63,20 @@ func (f *finder) message(path string, m protoreflect.Message, raw []byte) {
 		fd := fieldNamed(m.Descriptor(), name)
 		switch {
 		case fd == nil:
-			f.report(path+printable(name), nil, known(m.Descriptor(), name))
+			f.report(path+printable(name), nil, known(m.Descriptor(), name, f.camel))
 		case seen[fd.Name()]:
-			f.report(path+string(fd.Name()), nil, "the field only once")
+			f.report(path+name, nil, "the field only once")
 		case value[0] == 'n':
 			seen[fd.Name()] = true
 		default:
 			seen[fd.Name()] = true
-			f.oneof(path, fd, seen)
-			f.field(path+string(fd.Name()), m, fd, value)
+			f.oneof(path+name, fd, seen)
+			f.field(path+name, m, fd, value)
 		}
 	}
 }
 
-// oneof reports fd if another member of its oneof was set before.
+// oneof reports fd, which is at path, if another member of its oneof was set before.
 func (f *finder) oneof(path string, fd protoreflect.FieldDescriptor, seen map[protoreflect.Name]bool) {
 	of := fd.ContainingOneof()
 	if of == nil {
@@ -83,7 +84,7 @@ func (f *finder) oneof(path string, fd protoreflect.FieldDescriptor, seen map[pr
 	}
 	mark := of.Name() + " " // no field name contains a space
 	if seen[mark] {
-		f.report(path+string(fd.Name()), nil, "only one of "+strings.Join(fieldNames(of.Fields()), ", "))
+		f.report(path, nil, "only one of "+strings.Join(fieldNames(of.Fields(), f.camel), ", "))
 	}
 	seen[mark] = true
 }

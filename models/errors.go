@@ -23,8 +23,8 @@ var (
 
 // A FieldError reports an invalid field of a value, and the allowed values.
 type FieldError struct {
-	// Field is the path of the field with the names of the .proto file: "ip_addresses[1]",
-	// "veth.peer_if_name".
+	// Field is the path of the field with the names of the .proto file, "ip_addresses[1]",
+	// "veth.peer_if_name", or as the user's JSON spells them: see SpellFields.
 	Field string
 	// Value is the value of the field; nil: the message omits it, as it must with a secret.
 	Value any

@@ -38,9 +38,13 @@ func expected(fd protoreflect.FieldDescriptor, raw []byte) string {
 	}
 }
 
-// known describes the fields of md for an error about an unknown name.
-func known(md protoreflect.MessageDescriptor, name string) string {
-	names := fieldNames(md.Fields())
+// known describes the fields of md for an error about an unknown name, in its style. If both styles
+// spell the name alike, camel is the style of the document.
+func known(md protoreflect.MessageDescriptor, name string, camel bool) string {
+	if own := style(name); own != 0 {
+		camel = own > 0
+	}
+	names := fieldNames(md.Fields(), camel)
 	if near := nearest.Word(name, names); near != "" {
 		return "a known field; did you mean " + near + "?"
 	}
@@ -64,11 +68,11 @@ func trim(names []string) []string {
 	return append(names[:mostNames:mostNames], "…")
 }
 
-// fieldNames returns the proto names of fields.
-func fieldNames(fields protoreflect.FieldDescriptors) []string {
+// fieldNames returns the names of fields: in lowerCamelCase, or those of the .proto file.
+func fieldNames(fields protoreflect.FieldDescriptors, camel bool) []string {
 	names := make([]string, fields.Len())
 	for i := range names {
-		names[i] = string(fields.Get(i).Name())
+		names[i] = nameIn(fields.Get(i), camel)
 	}
 	return names
 }

@@ -46,7 +46,7 @@ func JSON(v proto.Message) ([]byte, error) {
 // errors.
 //
 // Errors are [ErrTooLarge], [ErrNotJSON], and a [FieldError] for each of the first few
-// invalid fields. If control characters in texts are the only problem (see [Printable]),
+// invalid fields, with the fields as data spells them. If control characters in texts are the only problem (see [Printable]),
 // the message is returned too. It does not alias data.
 func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	if len(data) > MaxSize {
@@ -57,7 +57,9 @@ func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 		return nil, diagnose(data, m.message, err)
 	}
 	if mayHoldControls(data) {
-		return v, Printable(v)
+		err := Printable(v)
+		SpellFields(err, data)
+		return v, err
 	}
 	return v, nil
 }

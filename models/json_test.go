@@ -87,7 +87,7 @@ func TestUnmarshalErrors(t *testing.T) {
 			`veth.colour: expected a known field: peer_if_name, rx_checksum_offloading, tx_checksum_offloading`},
 		{"unknown field, unprintable", "{\"veth\":{\"\\u0000\":1}}",
 			`veth."\x00": expected a known field: peer_if_name, rx_checksum_offloading, tx_checksum_offloading`},
-		{"field twice", `{"host_if_name":"a","hostIfName":"b"}`, `host_if_name: expected the field only once`},
+		{"field twice", `{"host_if_name":"a","hostIfName":"b"}`, `hostIfName: expected the field only once`},
 		{"two links", `{"veth":{},"tap":{}}`, `tap: expected only one of veth, tap, vrf_dev`},
 		{"number for text", `{"name":1}`, `name is 1; expected text in quotes`},
 		{"half a character", `{"name":"\ud800"}`, "name is \"\ufffd\"; expected text in quotes"},

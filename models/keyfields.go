@@ -121,9 +121,23 @@ func (m *Model) mismatch(key, made string, v proto.Message) error {
 			absent = append(absent, err)
 		}
 	}
-	return fmt.Errorf("%w: key %q, but the value makes %q: %w", ErrKeyMismatch,
-		cut(key, longestKey), cut(made, longestKey), cmp.Or(absent.orNil(), empty.orNil(), all.orNil()))
+	return &mismatchError{cut(key, longestKey), cut(made, longestKey), cmp.Or(absent.orNil(), empty.orNil(), all.orNil())}
 }
+
+// A mismatchError is ErrKeyMismatch with the key, the key that the value makes, and the fields that
+// disagree. It builds its text on demand; see SpellFields.
+type mismatchError struct {
+	key, made string
+	fields    error
+}
+
+// Error implements error.
+func (e *mismatchError) Error() string {
+	return fmt.Sprintf("%v: key %q, but the value makes %q: %v", ErrKeyMismatch, e.key, e.made, e.fields)
+}
+
+// Unwrap returns ErrKeyMismatch and the errors of the fields.
+func (e *mismatchError) Unwrap() []error { return []error{ErrKeyMismatch, e.fields} }
 
 // hasElement reports whether text occurs in name between slashes, dashes or the
 // ends. text is not empty.

@@ -59,7 +59,7 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 const largeData = 512 << 10
 
 // Decode prepares the stored data of a key like Value; see [models.Registry.Decode]. If key and
-// value disagree, the error also has the other mistakes of the value.
+// value disagree, the error also has the other mistakes of the value. Errors name fields as data does.
 func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
 	if len(data) > largeData {
 		s.large <- struct{}{}
@@ -73,6 +73,7 @@ func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
 		return Value{}, err
 	}
 	v, invalid := s.Value(key, message)
+	models.SpellFields(invalid, data) // nobody else has these errors yet
 	switch {
 	case err == nil:
 		return v, invalid

@@ -78,7 +78,7 @@ func TestFaults(t *testing.T) {
 		{"nested", "linuxConfig:\n  interfaces:\n  - name: veth1\n    namespace:\n      type: NOWHERE", "config/linux/interfaces/v2/interface/veth1",
 			`5:7: namespace.type is "NOWHERE"; expected`},
 		{"element", "linuxConfig:\n  interfaces:\n  - name: veth1\n    ipAddresses:\n    - 10.0.0.1/24\n    - {}", "config/linux/interfaces/v2/interface/veth1",
-			`6:7: ip_addresses[1] is`},
+			`6:7: ipAddresses[1] is`},
 		{"no JSON", "linuxConfig:\n  interfaces:\n  - name: veth1\n    mtu: .inf", "config/linux/interfaces/v2/interface/veth1", `4:10: found ".inf": expected a finite number`},
 		{"what makes the key", "linuxConfig:\n  interfaces:\n  - name: {}\n    mtu: 1500", "-", `3:5: name is`},
 		{"misspelled what makes the key", "vppConfig:\n  routes:\n  - outgoing_interfce: if1\n    dst_network: 10.1.0.0/16", "-", `3:5: outgoing_interfce: expected`},
