@@ -29,7 +29,7 @@ run: build ## run the agent with a small example in a scratch network namespace;
 	@.bin/first-light run
 
 build: ## build agent, agentctl, vppsim and first-light into .bin
-	@[ -e .bin/agent ] || echo "building agent, agentctl and vppsim into .bin; the first time takes some minutes"
+	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/first-light
 
 # As root, install what is missing of Redis, iptables and gRPC for Python. The tests that need it skip without.

@@ -123,6 +123,9 @@ func (o *Orchestrator) reportRefusals(l *source, events []kvdbsync.Event, ds []d
 			continue
 		}
 		log, text := o.log.Error, "value refused; the last valid value stays in effect"
+		if last := l.entries[events[i].Key]; last == nil || last.valid == nil {
+			text = "value refused; the source has had no valid value for this key"
+		}
 		if errors.Is(d.err, scheduler.ErrUnimplemented) {
 			log, text = o.log.Warn, "no descriptor handles this key; its state is UNIMPLEMENTED"
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/inspect"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
 )
 
 // An Explanation describes the status of one value and the causes of this status.
@@ -120,6 +121,9 @@ func (x *explainer) explain(key string) Explanation {
 	if st.Err != nil {
 		e.Text += ": " + firstLine(st.Err)
 	}
+	if st.State == scheduler.Invalid && len(x.path) == 0 { // causes are about other keys
+		e.Text += "; in force: " + inForce(st)
+	}
 	for _, w := range st.Warnings() {
 		e.Text += "; " + w
 	}
@@ -145,6 +149,17 @@ func (x *explainer) explain(key string) Explanation {
 		e.Because = append(e.Because, x.explain(key))
 	}
 	return e
+}
+
+// maxInForce is the length in bytes after which a value in an explanation is cut.
+const maxInForce = 200
+
+// inForce shows the value that is applied in place of an invalid one: the last valid one, or none.
+func inForce(st *scheduler.Status) string {
+	if st.Actual == nil {
+		return "(none)"
+	}
+	return printable.Cut(valuetext.Line(st.Actual), maxInForce)
 }
 
 // unmet explains an unmet dependency.
