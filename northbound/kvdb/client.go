@@ -120,6 +120,20 @@ func (c *Client) Delete(ctx context.Context, key string) (existed bool, err erro
 	return out.Existed, err
 }
 
+// Apply makes all changes at once, or none; a nil Value deletes. The error is
+// kvdbsync.ErrTooLarge if the store cannot make as many at once.
+func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	pairs := make([]pair, len(changes))
+	for i, change := range changes {
+		pairs[i] = pair{change.Key, change.Value}
+	}
+	body, err := json.Marshal(pairs)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, "POST", c.path("apply"), nil, bytes.NewReader(body), decode(&struct{}{}))
+}
+
 // path returns the URL path of a resource of the store.
 func (c *Client) path(resource string) string {
 	return "/v1/stores/" + url.PathEscape(c.store) + "/" + resource

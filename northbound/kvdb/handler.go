@@ -2,6 +2,7 @@ package kvdb
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
 	mux.HandleFunc("GET /v1/stores/{store}/key", h.get)
 	mux.HandleFunc("PUT /v1/stores/{store}/key", h.put)
 	mux.HandleFunc("DELETE /v1/stores/{store}/key", h.delete)
+	mux.HandleFunc("POST /v1/stores/{store}/apply", h.apply)
 	return mux
 }
 
@@ -154,6 +156,48 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, http.StatusOK, deleted{existed})
+}
+
+// An applier is a store that makes several changes at once.
+type applier interface {
+	Apply(ctx context.Context, changes []kvdbsync.Pair) error
+}
+
+// apply makes the changes of the body at once, or none. The body is an array of pairs; a value of
+// null deletes its key.
+func (h handler) apply(w http.ResponseWriter, r *http.Request) {
+	s, ok := h.store(w, r)
+	if !ok {
+		return
+	}
+	into, able := s.(applier)
+	if !able {
+		fail(w, fmt.Errorf("%w: %s", kvdbsync.ErrReadOnly, r.PathValue("store")))
+		return
+	}
+	var pairs []pair
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxApply)).Decode(&pairs)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		fail(w, fmt.Errorf("changes: %w: expected at most %d bytes", errTooLarge, maxApply))
+		return
+	}
+	if err != nil {
+		fail(w, fmt.Errorf("%w: expected an array of {key, value}: %w", errBadRequest, err))
+		return
+	}
+	changes := make([]kvdbsync.Pair, len(pairs))
+	for i, p := range pairs {
+		if p.Key == "" {
+			fail(w, fmt.Errorf("%w: the key of change %d is empty: expected a key", errBadRequest, i+1))
+			return
+		}
+		changes[i] = kvdbsync.Pair{Key: h.whole(p.Key), Value: p.Value}
+	}
+	if err := into.Apply(r.Context(), changes); err != nil {
+		fail(w, err)
+		return
+	}
+	reply(w, http.StatusOK, struct{}{})
 }
 
 // fail answers an error with status and code.

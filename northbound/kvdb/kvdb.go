@@ -17,6 +17,7 @@
 //	GET    /v1/stores/{store}/key?key=K                    the value's bytes
 //	PUT    /v1/stores/{store}/key?key=K                    the value's bytes as body
 //	DELETE /v1/stores/{store}/key?key=K                    {"existed": true}
+//	POST   /v1/stores/{store}/apply                        changes at once: [{"key": "...", "value": "<base64>"}, ...]
 //
 // A short key, which does not begin with /vnf-agent/, is completed with the label of
 // the agent. Prefixes are not completed.
@@ -24,7 +25,7 @@
 // [Server].Beside serves all other paths on the same socket.
 //
 // An error is {"error": text, "code": code}: 404 not_found or no_store, 405
-// read_only, 400 bad_request, 413 too_large, 500 failed. If a listing fails halfway,
+// read_only, 400 bad_request, 413 too_large or too_large_at_once, 500 failed. If a listing fails halfway,
 // the connection is closed, so that no client takes it for complete.
 //
 // Every process that can open the socket can change the network. Only the agent's
@@ -58,6 +59,9 @@ var (
 
 // MaxValue is the maximum size of a value in bytes.
 const MaxValue = 64 << 20
+
+// maxApply is the maximum size of the body of several changes at once, in bytes.
+const maxApply = 64 << 20
 
 // DefaultSocket returns the default socket of the agent with this label: below
 // /run/keyplane for root, otherwise below $XDG_RUNTIME_DIR/keyplane. Without that

@@ -62,6 +62,39 @@ func TestClientIsTheStoreBehindTheSocket(t *testing.T) {
 	}
 }
 
+// TestApply makes several changes at once, or none.
+func TestApply(t *testing.T) {
+	ctx, db := t.Context(), newBolt(t)
+	socket := serve(t, map[string]kvdbsync.Store{"bolt": db, "files": readOnly{}})
+	c := client(t, socket, "bolt")
+	for key, text := range map[string]string{"/vnf-agent/x/a": "1", "/vnf-agent/x/b": "2"} {
+		if err := c.Put(ctx, key, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := c.Apply(ctx, []kvdbsync.Pair{{Key: "/vnf-agent/x/a", Value: []byte("3")}, {Key: "/vnf-agent/x/b"}, {Key: "/vnf-agent/x/c", Value: []byte{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs, err := c.List(ctx, "/vnf-agent/x/")
+	if err != nil || len(pairs) != 2 || string(pairs[0].Value) != "3" || pairs[1].Key != "/vnf-agent/x/c" || pairs[1].Value == nil {
+		t.Errorf("%+v, %v", pairs, err)
+	}
+	if err := c.Apply(ctx, []kvdbsync.Pair{{Key: "/vnf-agent/x/d", Value: []byte("4")}, {Key: ""}}); err == nil {
+		t.Error("a change without a key is made")
+	}
+	if _, err := c.Get(ctx, "/vnf-agent/x/d"); !errors.Is(err, kvdbsync.ErrNotFound) {
+		t.Errorf("half of the changes are made: %v", err)
+	}
+	files := client(t, socket, "files")
+	if err := files.Apply(ctx, []kvdbsync.Pair{{Key: "a"}}); !errors.Is(err, kvdbsync.ErrReadOnly) {
+		t.Errorf("a store that is read only: %v", err)
+	}
+}
+
+// readOnly is a store without changes at once.
+type readOnly struct{ kvdbsync.Store }
+
 func TestManyKeys(t *testing.T) {
 	const n = 100_000
 	db := newBolt(t)

@@ -15,7 +15,7 @@ type (
 	}
 	pair struct {
 		Key   string `json:"key"`
-		Value []byte `json:"value"` // null if only keys are requested
+		Value []byte `json:"value"` // null if only keys are requested; in a change: deletes the key
 	}
 	deleted struct {
 		Existed bool `json:"existed"`
@@ -42,6 +42,7 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{kvdbsync.ErrNotFound, http.StatusNotFound, "not_found"},
+		{kvdbsync.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large_at_once"},
 		{ErrNoStore, http.StatusNotFound, "no_store"},
 		{kvdbsync.ErrReadOnly, http.StatusMethodNotAllowed, "read_only"},
 		{errBadRequest, http.StatusBadRequest, "bad_request"},

@@ -38,8 +38,9 @@ const configFolder = "config/"
 var errNoForeseer = errors.New("this agent has no sources")
 
 // foreseen returns the meaning of a text as the content of a source, "NAME", or of one of its files,
-// "NAME:PATH". Values without effect are invalid.
-func (h *handler) foreseen(ctx context.Context, as string, text []byte) (out intention, leave func(), err error) {
+// "NAME:PATH". With keep, the values join those of the source, which may be a layer that does not
+// exist yet. Values without effect are invalid.
+func (h *handler) foreseen(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
 	if h.Foreseer == nil {
 		return out, nil, reply.NotFound(errNoForeseer)
 	}
@@ -52,12 +53,12 @@ func (h *handler) foreseen(ctx context.Context, as string, text []byte) (out int
 	case len(bytes.TrimSpace(text)) > 0: // else the source becomes empty
 		var items []structured.Item
 		items, leave, err = h.itemsOf(ctx, text)
-		content, out.invalid = h.contentOf(items)
+		content, out.invalid = h.contentOf(items, keep)
 	}
 	if err != nil {
 		return out, nil, err
 	}
-	changes, err := h.Foreseer.Foresee(ctx, orchestrator.Foreseen{Source: name, Content: content, New: name == DefaultLayer})
+	changes, err := h.Foreseer.Foresee(ctx, orchestrator.Foreseen{Source: name, Content: content, Keep: keep, New: keep || name == DefaultLayer})
 	if errors.Is(err, orchestrator.ErrNoSource) || errors.Is(err, orchestrator.ErrLayerName) {
 		err = reply.BadRequest(fmt.Errorf("as: %w", err))
 	}
@@ -85,8 +86,8 @@ func (h *handler) foreseen(ctx context.Context, as string, text []byte) (out int
 }
 
 // contentOf returns the items of a body as the content of a source. Items that belong to no key, or
-// repeat one, are invalid.
-func (h *handler) contentOf(items []structured.Item) (content []kvdbsync.Event, invalid []wire.Invalid) {
+// repeat one, are invalid. removals says that a null value is an event, too.
+func (h *handler) contentOf(items []structured.Item, removals bool) (content []kvdbsync.Event, invalid []wire.Invalid) {
 	lines := map[string]int{}
 	for _, it := range items {
 		key := h.short(it.Key)
@@ -104,7 +105,7 @@ func (h *handler) contentOf(items []structured.Item) (content []kvdbsync.Event, 
 			continue
 		}
 		lines[key] = it.Line
-		if it.Value != nil || it.Err != nil {
+		if it.Value != nil || it.Err != nil || removals {
 			content = append(content, kvdbsync.Event{Key: key, Value: it.Value, Err: it.Err, Origin: kvdbsync.Origin{Line: it.Line}})
 		}
 	}

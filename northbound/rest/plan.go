@@ -35,11 +35,18 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if as != "" && replace {
 		return reply.BadRequest(errors.New("replace: not with as, which replaces the content of a source"))
 	}
+	keep, err := q.Boolean("add")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
+	if keep && (as == "" || strings.Contains(as, ":")) {
+		return reply.BadRequest(errors.New("add: expected as=SOURCE, whose other values stay; a file is replaced as a whole"))
+	}
 	text, err := h.textOf(w, r)
 	if err != nil {
 		return err
 	}
-	intended, leave, err := h.intended(r.Context(), as, text)
+	intended, leave, err := h.intended(r.Context(), as, keep, text)
 	if err != nil {
 		return err
 	}
@@ -72,9 +79,9 @@ type intention struct {
 
 // intended returns the meaning of a text: of values that are declared, or of the content of a source;
 // see foreseen. The memory for it counts until leave is called.
-func (h *handler) intended(ctx context.Context, as string, text []byte) (out intention, leave func(), err error) {
+func (h *handler) intended(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
 	if as != "" {
-		return h.foreseen(ctx, as, text)
+		return h.foreseen(ctx, as, keep, text)
 	}
 	items, leave, err := h.itemsOf(ctx, text)
 	if err == nil {

@@ -238,7 +238,7 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/graph", endpoint.Dump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).Writes("image/svg+xml").Costly(),
 		endpoint.Get("/scheduler/stats", endpoint.Stats, "", "number and duration of operations", h.stats).Answers(wire.Stats{}),
 		endpoint.Get("/scheduler/explain", endpoint.Dump, "key=, format=json|text", "why a value is not applied", h.explain).Answers(wire.Explanation{}),
-		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
+		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=, add=1", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; add: if they joined that content; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
 		endpoint.Get("/scheduler/wait", endpoint.Dump, "", "answers when values have a state, at the latest after a minute", h.wait).By(http.MethodPost).Takes(reply.JSONMedia).Answers(wire.Waited{}),
 		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ func (h *handler) wait(w http.ResponseWriter, r *http.Request, _ endpoint.Query)
 	if err := strict.Decode(&q); err != nil {
 		return reply.BadRequest(fmt.Errorf(`expected {"State": "configured", "Keys": ["config/..."]}: %w`, err))
 	}
+	if err := h.addDocument(r.Context(), &q); err != nil {
+		return err
+	}
 	out, err := h.waiter.Wait(r.Context(), q)
 	switch {
 	case errors.Is(err, waiting.ErrRequest):
@@ -36,6 +40,25 @@ func (h *handler) wait(w http.ResponseWriter, r *http.Request, _ endpoint.Query)
 		return err
 	}
 	return reply.JSON(w, out)
+}
+
+// addDocument adds the values of the document to the values of a request.
+func (h *handler) addDocument(ctx context.Context, q *wire.Wait) error {
+	if q.Document == "" {
+		return nil
+	}
+	items, leave, err := h.itemsOf(ctx, []byte(q.Document))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for _, it := range items {
+		if it.Err != nil {
+			return reply.BadRequest(fmt.Errorf("line %d of Document: %s", it.Line, messageOnly(it.Err)))
+		}
+		q.Values = append(q.Values, wire.WaitValue{Key: it.Key, Value: it.Value})
+	}
+	return nil
 }
 
 // incomplete returns the names of the sources that have not listed their values yet.

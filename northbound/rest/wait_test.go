@@ -62,6 +62,10 @@ func TestWait(t *testing.T) {
 		if !out.Done || out.Count != 2 {
 			t.Errorf("content: %+v", out)
 		}
+		out, _ = w.waits(`{"Document": "linuxConfig: {interfaces: [{name: if1, type: DUMMY, mtu: 1300}]}", "Milliseconds": 1}`, nothing)
+		if out.Done || out.Missing[0].State != "CONFIGURED" || out.Missing[0].Details[0] != "its content is another one" {
+			t.Errorf("other content: %+v", out)
+		}
 		// What has failed does not change by itself.
 		w.broken[ifPrefix+"if3"] = true
 		out, took = w.waits(`{"Keys": ["`+ifPrefix+`if4"]}`, func() {
@@ -85,12 +89,13 @@ func TestWait(t *testing.T) {
 func TestWaitRefuses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for body, want := range map[string]string{
-			``:                                       "expected {",
-			`{}`:                                     "expected Keys, Models, Values or All",
-			`{"All": true, "State": "good"}`:         `State is \"good\"; expected one of missing, unimplemented`,
-			`{"Models": ["linux.l3.rout"]}`:          "no such model",
-			`{"All": true, "Seconds": 1}`:            "unknown field",
-			`{"All": true, "Milliseconds": 1000000}`: "expected 1 to 60000",
+			``:                               "expected {",
+			`{}`:                             "expected Keys, Models, Values, Document or All",
+			`{"All": true, "State": "good"}`: `State is \"good\"; expected one of missing, unimplemented`,
+			`{"Document": "linuxConfig: {interfaces: [{nam: if1}]}"}`:            "line 1 of Document: ",
+			`{"Models": ["linux.l3.rout"]}`:                                      "no such model",
+			`{"All": true, "Seconds": 1}`:                                        "unknown field",
+			`{"All": true, "Milliseconds": 1000000}`:                             "expected 1 to 60000",
 			`{"Values": [{"Key": "` + ifPrefix + `a", "Value": {"name": "b"}}]}`: "name is",
 		} {
 			w.says("POST", "/scheduler/wait", body, 400, want)

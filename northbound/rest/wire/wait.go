@@ -16,6 +16,8 @@ type Wait struct {
 	// Values are values whose content must be in effect, too, whatever State is: a null value
 	// means that nothing is declared under its key.
 	Values []WaitValue `json:",omitempty"`
+	// Document has more of them, in YAML or JSON, in the forms of PUT /configuration.
+	Document string `json:",omitempty"`
 	// Milliseconds bounds the wait. 1 to 60000; defaults to 30000.
 	Milliseconds int64 `json:",omitempty"`
 }

@@ -183,7 +183,7 @@ func (w *Waiter) read(q wire.Wait) (out wish, err error) {
 		}
 	}
 	if len(out.keys)+len(out.models)+len(out.values) == 0 && !out.all {
-		return out, fmt.Errorf("%w: expected Keys, Models, Values or All", ErrRequest)
+		return out, fmt.Errorf("%w: expected Keys, Models, Values, Document or All", ErrRequest)
 	}
 	return out, nil
 }
@@ -271,7 +271,9 @@ func (q *wish) judge(st *scheduler.Status, out *wire.Waited) {
 			q.miss(st, out)
 		}
 	case named && !proto.Equal(v, st.Desired): // its state is still that of another content
-		out.Missing = append(out.Missing, states.One(st))
+		missing := states.One(st)
+		missing.Details = append([]string{"its content is another one"}, missing.Details...)
+		out.Missing = append(out.Missing, missing)
 	case !q.reached(st):
 		q.miss(st, out)
 	}

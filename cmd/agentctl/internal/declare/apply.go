@@ -1,0 +1,177 @@
+package declare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// layer is the data source of values that agentctl declares.
+const layer = "agentctl"
+
+// fileHelp describes FILE.
+const fileHelp = "FILE (- for standard input) is YAML or JSON in the form of filedb: groups such as linuxConfig, or a list of {key, value}, where a null\n" +
+	"value means removal. Of a folder, all files that end with .yaml, .yml or .json are read."
+
+// A change is what apply does: the text of files, and how it is declared.
+type change struct {
+	*session.Session
+	source  string // the data source, or the name of the store
+	replace bool   // the source has no other values afterwards
+	atomic  bool
+	wait    bool
+	text    []byte
+	from    documents.Documents
+}
+
+// apply returns the command that declares the values of files.
+func apply(s *session.Session) *cobra.Command {
+	c := change{Session: s}
+	cmd := &cobra.Command{
+		Use:   "apply FILE...",
+		Short: "Declares the values of files, after printing what that changes",
+		Long: "Apply prints the changes that the values of the FILEs cause, as plan does, and then declares them in the agent as one transaction.\n" +
+			"They join the values that agentctl has declared before; --replace withdraws these. The values of stores are merged by priority:\n" +
+			"those of agentctl have the priority of gRPC clients.\n" + fileHelp + "\n\n" +
+			"If a value is invalid, nothing is changed. If an operation fails, the others take effect, or with --atomic none. With --store, the\n" +
+			"values are written into that store at once, as one transaction of the store.\n\n" +
+			"Exit codes: 0 done, 1 a value is invalid or failed; with --wait also: a value is not configured before --timeout ends. Such values\n" +
+			"are printed with their reasons.",
+		Example: "  agentctl apply network.yaml --wait --timeout 30s\n  agentctl apply network/ --replace --atomic\n  agentctl apply routes.yaml --store etcd",
+		Args:    fileArgs,
+	}
+	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until all values are configured")
+	cmd.Flags().BoolVar(&c.atomic, "atomic", false, "declare nothing if an operation fails: what was done is undone")
+	cmd.Flags().BoolVar(&c.replace, "replace", false, "withdraw all other values of the data source")
+	cmd.Flags().StringVar(&c.source, "source", layer, "declare the values with this data source")
+	declared := s.WithAgentUntil(answerTime, c.declareFiles)
+	stored := s.WithStore(c.storeFiles)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !intoStore(cmd) {
+			return declared(cmd, args)
+		}
+		for _, name := range []string{"atomic", "replace", "source"} {
+			if cmd.Flags().Changed(name) {
+				return session.Usagef("--%s is not possible with --store", name)
+			}
+		}
+		return stored(cmd, args)
+	}
+	return cmd
+}
+
+// fileArgs checks that there is a file.
+func fileArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s: FILE is missing: expected a file of values, a folder, or - for standard input", cmd.CommandPath())
+	}
+	return nil
+}
+
+// intoStore reports that the command line asks for a store. The store of the configuration file
+// is that of kvdb: a file must not decide where apply writes.
+func intoStore(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("store") || cmd.Flags().Changed("etcd-endpoints")
+}
+
+// declareFiles declares the values of files in a layer.
+func (c *change) declareFiles(ctx context.Context, args []string) error {
+	deadline := time.Now().Add(c.Timeout)
+	if err := c.read(args); err != nil {
+		return err
+	}
+	p, err := c.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.show(p); err != nil {
+		return err
+	}
+	query := url.Values{"datasrc": {c.source}}
+	if c.replace {
+		query.Set("replace", "1")
+	}
+	if c.atomic {
+		query.Set("revert", "1")
+	}
+	err = c.Request(ctx, http.MethodPut, "/configuration", query, c.text, &wire.Nothing{})
+	if err != nil {
+		return c.refused(err)
+	}
+	return c.outcome(ctx, deadline)
+}
+
+// read reads the files.
+func (c *change) read(args []string) (err error) {
+	c.from, err = documents.Read(c.In, args)
+	c.text = c.from.Text()
+	return err
+}
+
+// plan asks the agent for the changes.
+func (c *change) plan(ctx context.Context) (p wire.Plan, err error) {
+	query := url.Values{"as": {c.source}}
+	if !c.replace {
+		query.Set("add", "1")
+	}
+	err = c.Request(ctx, http.MethodPost, "/scheduler/plan", query, c.text, &p)
+	return p, err
+}
+
+// show prints the changes. The error lists invalid values.
+func (c *change) show(p wire.Plan) error {
+	if err := c.from.Invalid("nothing was changed, because values are invalid", p.Invalid); err != nil {
+		return err
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(c.Err, "agentctl: %s: %s\n", show.Line(w.Key), show.Remote(w.Text))
+	}
+	return show.Changes(c.Out, c.Env, "Plan", show.ChangesOf(p.Operations), 0)
+}
+
+// refused returns the error of a request that has failed, with each failed value.
+func (c *change) refused(err error) error {
+	failed, ok := errors.AsType[session.StatusError](err)
+	if !ok || len(failed.Failed) == 0 {
+		return err
+	}
+	effect := "declared, but these failed"
+	if c.atomic || failed.Status != http.StatusInternalServerError {
+		effect = "nothing was changed, because these failed"
+	}
+	return c.from.Invalid(effect, failed.Failed)
+}
+
+// outcome prints which values are applied. With wait, it waits for all of them.
+func (c *change) outcome(ctx context.Context, deadline time.Time) error {
+	until := deadline
+	if !c.wait {
+		until = time.Now() // the agent answers with the present states
+	}
+	out, err := wait(ctx, c.Session, wire.Wait{Document: string(c.text)}, until)
+	if err != nil {
+		return fmt.Errorf("declared, but its effect is unknown: %w", err)
+	}
+	fmt.Fprintf(c.Out, "Declared in %s: %s.\n", show.Line(c.source), values(out.Count))
+	if out.Done {
+		return nil
+	}
+	if err := printWaited(c.Out, "configured", out); err != nil {
+		return err
+	}
+	if c.wait || out.Hopeless {
+		return waitError(c.Session, "configured", out)
+	}
+	_, err = fmt.Fprintf(c.Out, "%d of %s not configured yet.\n", out.MissingCount, values(out.Count))
+	return err
+}

@@ -1,0 +1,154 @@
+package declare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// An applier is a store that makes several changes at once.
+type applier interface {
+	Apply(ctx context.Context, changes []kvdbsync.Pair) error
+}
+
+// storeFiles writes the values of files into a store, as one transaction.
+func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []string) error {
+	deadline := time.Now().Add(c.Timeout)
+	c.source = c.Store
+	if err := c.read(args); err != nil {
+		return err
+	}
+	into, able := store.(applier)
+	if !able {
+		return fmt.Errorf("the store %s makes no changes at once", c.source)
+	}
+	values, err := c.from.Values(models.BuiltIn())
+	if err != nil {
+		return err
+	}
+	changes, err := c.pairs(ctx, store, values)
+	if err != nil {
+		return err
+	}
+	answers, end, err := c.planForStore(ctx, store, changes)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := into.Apply(ctx, changes); err != nil {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	fmt.Fprintf(c.Out, "Written into the store %s: %d keys.\n", c.source, len(changes))
+	switch {
+	case !c.wait:
+		return nil
+	case !answers:
+		return errors.New("written, but no agent answers that follows this store: its effect is unknown")
+	}
+	out, err := wait(ctx, c.Session, wire.Wait{Document: string(c.text)}, deadline.Add(-time.Second))
+	if err != nil {
+		return fmt.Errorf("written, but its effect is unknown: %w", err)
+	}
+	return errors.Join(printWaited(c.Out, "configured", out), waitError(c.Session, "configured", out))
+}
+
+// pairs returns the changes of a store for values. A key may occur once.
+func (c *change) pairs(ctx context.Context, store kvdbsync.Store, values []documents.Value) (out []kvdbsync.Pair, err error) {
+	known := map[string]bool{}
+	for _, v := range values {
+		if known[v.Key] {
+			return nil, fmt.Errorf("nothing was written: the key %s is there twice: expected it once", show.Line(v.Key))
+		}
+		known[v.Key] = true
+		p := kvdbsync.Pair{}
+		if p.Key, err = c.FullKey(ctx, store, v.Key); err != nil {
+			return nil, err
+		}
+		if v.Message != nil {
+			if err := models.CheckSecrets(v.Message); err != nil {
+				return nil, fmt.Errorf("nothing was written: %s: %w", show.Line(v.Key), err)
+			}
+			if p.Value, err = models.JSON(v.Message); err != nil {
+				return nil, fmt.Errorf("%s: %w", show.Line(v.Key), err)
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// planForStore prints the changes that the agent would make or, if no agent answers that follows
+// the store, the changes of the store. answers says which. The caller calls end after its last
+// request.
+func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes []kvdbsync.Pair) (answers bool, end func(), err error) {
+	end, err = c.ReachStoreAgent(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	defer func() {
+		if err != nil {
+			end()
+		}
+	}()
+	p, err := c.plan(ctx)
+	if err == nil {
+		return true, end, c.show(p)
+	}
+	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound {
+		return false, nil, err
+	}
+	fmt.Fprintf(c.Err, "agentctl: no plan of the agent, so these are the changes of the store: %s\n", show.Remote(err.Error()))
+	all, err := differences(ctx, store, changes)
+	if err != nil {
+		return false, nil, err
+	}
+	return false, end, show.Changes(c.Out, c.Env, "Plan for the store "+c.source, all, 0)
+}
+
+// shown returns a value of a store for people, without secrets; nil: it is not a valid value.
+func shown(key string, value []byte) *wire.Message {
+	_, short, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
+	m, err := models.BuiltIn().Decode(short, value)
+	if err != nil {
+		return nil
+	}
+	return wire.MessageOf(models.Redacted(m))
+}
+
+// differences returns the changes of a store for people.
+func differences(ctx context.Context, store kvdbsync.Store, changes []kvdbsync.Pair) (out []show.Change, err error) {
+	for _, p := range changes {
+		old, err := store.Get(ctx, p.Key)
+		absent := errors.Is(err, kvdbsync.ErrNotFound)
+		if err != nil && !absent {
+			return nil, err
+		}
+		c := show.Change{Key: p.Key, Symbol: show.Updates}
+		if !absent {
+			c.Before = shown(p.Key, old)
+		}
+		if p.Value != nil {
+			c.After = shown(p.Key, p.Value)
+		}
+		switch {
+		case absent && p.Value == nil, string(old) == string(p.Value) && !absent && p.Value != nil:
+			continue
+		case absent:
+			c.Symbol = show.Creates
+		case p.Value == nil:
+			c.Symbol = show.Deletes
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
