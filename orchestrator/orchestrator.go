@@ -284,7 +284,8 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 		l.distrust = c.Listing.Succeeds(l.dataset.listing())
 	}
 	o.withholdDoubtful(l, &c)
-	fresh := !slices.ContainsFunc(o.sources, func(l *source) bool { return len(l.entries) > 0 })
+	// Deferred removals make changes from values that no source has any more.
+	fresh := len(o.deferred) == 0 && !slices.ContainsFunc(o.sources, func(l *source) bool { return len(l.entries) > 0 })
 	merged, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
 	changes := slices.Concat(merged, o.dropStale(l, c))

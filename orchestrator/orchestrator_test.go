@@ -180,6 +180,19 @@ func TestStatusOfWhatIsRefused(t *testing.T) {
 	})
 }
 
+// TestValueThatNobodyDeclaresDoesNotTakeEffect checks the change that completes the sources, if it
+// refuses the newest value of a key: a value that was declared and removed before does not come back.
+func TestValueThatNobodyDeclaresDoesNotTakeEffect(t *testing.T) {
+	bubble(t, map[string]int{"a": 1, "b": 2}, "", func(t *testing.T, r *rig) {
+		r.give("a", kvdbsync.Change{Events: []kvdbsync.Event{event("if0", "3000")}})
+		r.give("a", kvdbsync.Change{Events: []kvdbsync.Event{event("if0", "")}, Synced: true})
+		r.give("b", kvdbsync.Change{Events: []kvdbsync.Event{event("if0", "{")}, Synced: true})
+		if got := r.standing(); got != "" {
+			t.Errorf("stands %q, want nothing", got)
+		}
+	})
+}
+
 // TestOrderDoesNotMatter feeds layers with random changes, in random batches,
 // interleaved at random, and expects what the layers hold in the end to stand.
 func TestOrderDoesNotMatter(t *testing.T) {
