@@ -373,6 +373,41 @@ func TestInheritedVRF(t *testing.T) {
 	}
 }
 
+// TestBorrowerThatDidNotEnter has VPP refuse the tables of the lender, or end and come back with
+// new interfaces: Retrieve must not report that the borrower is in the VRF.
+func TestBorrowerThatDidNotEnter(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, h *handler, vpp *simulated.VPP, key string){
+		"refused": func(t *testing.T, h *handler, vpp *simulated.VPP, key string) {
+			testkit.Need(t, "a simulated VPP, which can be told to refuse", vpp.Sim != nil)
+			vpp.Sim.Fail("sw_interface_set_table", vppsim.Fault{Retval: -1})
+			if h.enterVRF(t.Context(), key) == nil {
+				t.Error("it was not refused")
+			}
+		},
+		"in an earlier VPP": func(t *testing.T, h *handler, vpp *simulated.VPP, key string) {
+			if err := h.enterVRF(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			vpp.Ask(vpp.Dial(), &vppif.SwInterfaceSetTable{SwIfIndex: h.index.(links)[other].SwIfIndex(), VrfID: 0}, &vppif.SwInterfaceSetTableReply{})
+			h.forgetEntered(other, "") // as create does
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, vpp := onVPP(t, simulated.Newest())
+			if err := h.enterVRF(t.Context(), keys.VRF{Interface: base, ID: 5, IPv4: true}.Key()); err != nil {
+				t.Fatal(err)
+			}
+			key := keys.VRF{Interface: other, From: base}.Key()
+			leave(t, h, vpp, key)
+			for f, err := range h.retrieveVRFs(t.Context(), []scheduler.Desired[*emptypb.Empty]{empty(key)}) {
+				if err != nil || f.Key == key {
+					t.Errorf("Retrieve finds %s, %v", f.Key, err)
+				}
+			}
+		})
+	}
+}
+
 func TestUnnumberedConforms(t *testing.T) {
 	u := func(borrower, lender string) scheduler.Desired[*interfaces.Interface_Unnumbered] {
 		return scheduler.Desired[*interfaces.Interface_Unnumbered]{Key: keys.Interface(borrower).Unnumbered(), Value: &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}}

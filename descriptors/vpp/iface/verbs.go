@@ -39,6 +39,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return Meta{}, err
 	}
 	h.table.Claim(v.GetName(), index)
+	h.forgetEntered(v.GetName(), "")
 	meta := Meta{Index: index, TAPHost: kinds.TAPHostOf(v)}
 	settings := h.settings(meta, v)
 	h.suspectAutoconf(index)

@@ -58,6 +58,16 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 	if v.From == "" {
 		return h.setTables(ctx, v, anew)
 	}
+	err := h.enterLenders(ctx, v)
+	if err != nil {
+		// Nothing else tells Retrieve that the borrower is not in the tables.
+		h.forgetEntered(v.Interface, key)
+	}
+	return err
+}
+
+// enterLenders binds an interface that borrows its address to the tables of the lender.
+func (h *handler) enterLenders(ctx context.Context, v keys.VRF) error {
 	meta, ok := h.index.Get(v.Interface)
 	if !ok {
 		return kinds.NotThere(v.Interface)
@@ -87,6 +97,17 @@ func (h *handler) setEntered(name, key string) {
 		h.entered = map[string]string{}
 	}
 	h.entered[name] = key
+}
+
+// forgetEntered undoes setEntered, unless the interface has entered another VRF since. An empty
+// key stands for any VRF: a new interface has entered none, but one of the same name may have,
+// in a VPP that has ended.
+func (h *handler) forgetEntered(name, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if key == "" || h.entered[name] == key {
+		delete(h.entered, name)
+	}
 }
 
 // versions returns v with its effective IP versions. A borrower uses both.
