@@ -3,6 +3,7 @@ package vpp_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,16 +94,29 @@ func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memor
 }
 
 // memories are those of an agent; nil: none.
-type memories struct{ deaths, applied, settings scheduler.Memory }
+type memories struct {
+	deaths, applied, settings scheduler.Memory
+	quiet                     bool // no log of transactions, which grows with a long test
+}
+
+// quiet are empty memories of an agent that logs no transactions.
+func quiet() memories {
+	return memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}, quiet: true}
+}
 
 func startAgentKnowing(t *testing.T, socket string, known memories) *agent {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Memory: known.applied})
+	o := scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Memory: known.applied}
+	if known.quiet {
+		o.TransactionLog, o.Log = nil, slog.New(slog.DiscardHandler)
+	}
+	s := scheduler.New(o)
 	book, err := netalloc.Register(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	plugin, err := vpp.Register(s, vpp.Options{
+		Log:        o.Log,
 		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock")}, Memory: known.deaths, Settings: known.settings, Allocations: book,
 	})
 	if err != nil {

@@ -18,10 +18,11 @@ func (s *Server) Drop() {
 	}
 }
 
-// A cut ends the connection that sends a certain message.
+// A cut ends the connection that sends a certain message, or the process.
 type cut struct {
 	after int  // messages until then; 0: there is no cut
 	done  bool // the last message takes effect
+	die   bool // the process ends
 }
 
 // DropAt closes a connection at the n-th message from now on, which is lost unless done is
@@ -29,7 +30,15 @@ type cut struct {
 func (s *Server) DropAt(n int, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cut = cut{n, done}
+	s.cut = cut{after: n, done: done}
+}
+
+// DieAt ends the process at the n-th message from now on, as DropAt closes a connection.
+// Restart starts it again.
+func (s *Server) DieAt(n int, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = cut{after: n, done: done, die: true}
 }
 
 // Hang stops VPP's main thread until resume is called: connections stay open, and no
@@ -90,6 +99,10 @@ func (c *Client) isCut(e *entry, message []byte) bool {
 	}
 	if cut.done {
 		e.serve(c, message)
+	}
+	if cut.die {
+		c.server.die(false)
+		return true
 	}
 	c.truncate(0)
 	c.close()

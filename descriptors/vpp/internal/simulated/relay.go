@@ -24,6 +24,7 @@ type relay struct {
 	counts map[string]int // messages by name
 	cutAt  int            // cut at this message from now on; 0: never
 	done   bool           // let VPP execute the message at which the connection is cut
+	kill   func()         // called at the cut; nil: only the connection ends
 }
 
 // startRelay starts a relay and returns its socket. A link to VPP's stats socket is beside
@@ -108,14 +109,26 @@ func (p *relayedConn) requests() {
 			switch cut, done := p.take(vppwire.Counted(p.name(vppwire.ID(message)), message)); {
 			case cut && done:
 				p.finish(message)
+				p.end()
 				return
 			case cut:
+				p.end()
 				return
 			}
 		}
 		if _, err := p.vpp.Write(out); err != nil {
 			return
 		}
+	}
+}
+
+// end kills VPP if the test wants that. It returns when VPP has ended.
+func (p *relayedConn) end() {
+	p.mu.Lock()
+	kill := p.kill
+	p.mu.Unlock()
+	if kill != nil {
+		kill()
 	}
 }
 

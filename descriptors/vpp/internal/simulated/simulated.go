@@ -148,7 +148,19 @@ func (v *VPP) DropAt(n int, done bool) {
 	}
 	v.line.mu.Lock()
 	defer v.line.mu.Unlock()
-	v.line.cutAt, v.line.done = n, done
+	v.line.cutAt, v.line.done, v.line.kill = n, done, nil
+}
+
+// DieAt kills VPP at the n-th message from now on: before its execution or, if done, after it.
+// 0 cancels it. Revive starts VPP again. A real VPP needs Watch first.
+func (v *VPP) DieAt(n int, done bool) {
+	if v.Sim != nil {
+		v.Sim.DieAt(n, done)
+		return
+	}
+	v.line.mu.Lock()
+	defer v.line.mu.Unlock()
+	v.line.cutAt, v.line.done, v.line.kill = n, done, v.real.Kill
 }
 
 // Counts returns the number of messages by name since the last call. It is nil for a real
