@@ -98,7 +98,7 @@ func TestTextIsPrintable(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, command := range [][]string{
-				{"values"}, {"values", "--sources"}, {"values", "retry", "if" + attack}, {"values", "retry", "i"}, {"sources"}, {"sources", "if" + attack}, {"dump", "all"},
+				{"values"}, {"values", "--watch"}, {"values", "--sources"}, {"values", "retry", "if" + attack}, {"values", "retry", "i"}, {"sources"}, {"sources", "if" + attack}, {"dump", "all"},
 				{"config", "history"}, {"config", "history", "--details"}, {"config", "history", "-f", "log"},
 				{"config", "history", "if" + attack}, {"config", "history", "if" + attack, "-f", "log"},
 				{"explain", "k" + attack}, {"explain", "if" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"},

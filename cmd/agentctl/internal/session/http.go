@@ -31,15 +31,20 @@ func (s *Session) WithAgentUntil(after time.Duration, f func(ctx context.Context
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), s.Timeout+after)
 		defer cancel()
-		at, err := s.agent(ctx)
-		if err != nil {
-			return err
-		}
-		defer at.http.CloseIdleConnections()
-		s.target = at
-		s.types = &typesOfAgent{get: func(path string, into any) error { return s.Get(ctx, path, nil, into) }}
-		return f(ctx, args)
+		return s.onAgent(ctx, args, f)
 	}
+}
+
+// onAgent runs a command that queries the agent.
+func (s *Session) onAgent(ctx context.Context, args []string, f func(ctx context.Context, args []string) error) error {
+	at, err := s.agent(ctx)
+	if err != nil {
+		return err
+	}
+	defer at.http.CloseIdleConnections()
+	s.target = at
+	s.types = &typesOfAgent{get: func(path string, into any) error { return s.Get(ctx, path, nil, into) }}
+	return f(ctx, args)
 }
 
 // ReachStoreAgent makes Get and Request reach the agent that uses the store or, if the store is

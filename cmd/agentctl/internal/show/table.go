@@ -16,8 +16,10 @@ const gap = 2
 // because names and keys differ at their ends. Other output, which programs read, is complete.
 type Table struct {
 	out  io.Writer
-	rows [][]string // the first one is the header
+	rows [][]string // those that are not printed yet; at first, the first one is the header
 	most int        // width of a line in columns of a terminal; 0: no limit
+	// The widths of the columns that were printed. Later rows are aligned with them.
+	widths []int
 }
 
 // NewTable returns a table with a header.
@@ -40,19 +42,23 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// End prints the table without trailing spaces.
+// End prints the table without trailing spaces. Rows that are added later are printed by the next
+// End, below the same header.
 func (t *Table) End() error {
-	widths := fitted(widthsOf(t.rows), t.most)
+	t.widths = widened(t.widths, t.rows)
+	widths := fitted(t.widths, t.most)
 	var b strings.Builder
 	for _, row := range t.rows {
 		b.WriteString(lineOf(row, widths))
 	}
+	t.rows = nil
 	_, err := io.WriteString(t.out, b.String())
 	return err
 }
 
-// widthsOf returns the width of each column: that of its widest cell.
-func widthsOf(rows [][]string) (out []int) {
+// widened returns the width of each column: that of its widest cell, but at least the one before.
+func widened(before []int, rows [][]string) []int {
+	out := slices.Clone(before)
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(out) {
