@@ -120,7 +120,8 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 		Example: "  agentctl status\n  agentctl values\n  agentctl explain veth1",
 	}
 	s.Flags(root.PersistentFlags())
-	root.AddCommand(kv.Command(s), config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s))
+	root.AddCommand(config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s))
+	root.AddCommand(kv.Commands(s)...)
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)
 	root.AddCommand(plan.Commands(s)...)

@@ -113,7 +113,7 @@ func (o *changeFlags) change(ctx context.Context, s *session.Session, conn *grpc
 	}
 	request := &generic.SetConfigRequest{OverwriteAll: o.replace}
 	for _, v := range values {
-		item, err := itemOf(known, v)
+		item, err := session.Item(known, v.Key, v.Message)
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func ReadAny(in io.Reader, names []string) (out Documents, err error) {
 			}
 		}
 		for _, path := range files {
-			text, err := read(in, path)
+			text, err := ReadFile(in, path)
 			if err != nil {
 				return nil, err
 			}
@@ -129,8 +129,8 @@ func (ds Documents) Invalid(effect string, invalid []wire.Invalid) error {
 	return fmt.Errorf("%s:%s", effect, &b)
 }
 
-// read returns the content of a file, or of standard input for "-".
-func read(in io.Reader, path string) ([]byte, error) {
+// ReadFile returns the content of a file, or of standard input for "-", which is in.
+func ReadFile(in io.Reader, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(in)
 	}

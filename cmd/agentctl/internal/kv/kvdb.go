@@ -1,4 +1,4 @@
-// Package kv has the command kvdb of agentctl, which edits the keys of a store.
+// Package kv has the commands of agentctl that edit the keys of a store: kvdb and import.
 package kv
 
 import (
@@ -18,8 +18,13 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
-// Command returns the command that edits the keys of a store.
-func Command(s *session.Session) *cobra.Command {
+// Commands returns the commands kvdb and import.
+func Commands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{keys(s), importFile(s)}
+}
+
+// keys returns the command that edits the keys of a store.
+func keys(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "kvdb",
 		Aliases: []string{"kv"},

@@ -48,6 +48,9 @@ func (s *Session) FullKey(ctx context.Context, store kvdbsync.Store, key string)
 	if first, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "/"); !slices.Contains(folders(), first) {
 		return AllAgents + strings.TrimPrefix(key, "/"), nil
 	}
+	if s.storeLabel != "" {
+		return withLabel(key, s.storeLabel), nil
+	}
 	// Without a socket nobody can say which agents use the store.
 	label := s.Label
 	if behind, ok := store.(*kvdb.Client); ok {
@@ -63,7 +66,16 @@ func (s *Session) FullKey(ctx context.Context, store kvdbsync.Store, key string)
 			label = own
 		}
 	}
+	s.storeLabel = label
 	return withLabel(key, label), nil
+}
+
+// GivenLabel returns the label that the user has chosen; empty: none.
+func (s *Session) GivenLabel() string {
+	if !s.labelGiven {
+		return ""
+	}
+	return s.Label
 }
 
 // withLabel returns a short key with the prefix of the agent with this label.

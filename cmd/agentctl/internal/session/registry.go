@@ -5,10 +5,12 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
@@ -39,6 +41,27 @@ func Registry(ctx context.Context, conn *grpc.ClientConn) (*models.Registry, err
 		}
 	}
 	return all, nil
+}
+
+// typeURL is the start of the type of each value on the wire.
+const typeURL = "models.ligato.io/"
+
+// Item returns the item of gRPC for a value. A nil message asks for its removal.
+func Item(r *models.Registry, key string, v proto.Message) (*generic.Item, error) {
+	m, name, ok := r.ByKey(key)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", key, models.ErrNoModel)
+	}
+	item := &generic.Item{Id: &generic.Item_ID{Model: m.Name(), Name: name}}
+	if v == nil {
+		return item, nil
+	}
+	data, err := proto.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	item.Data = &generic.Data{Union: &generic.Data_Any{Any: &anypb.Any{TypeUrl: typeURL + m.ProtoName(), Value: data}}}
+	return item, nil
 }
 
 // foreignModel makes a model from its description.

@@ -50,6 +50,13 @@ func (e NotFoundError) Error() string { return e.text }
 // Is makes errors.Is find kvdbsync.ErrNotFound.
 func (NotFoundError) Is(target error) bool { return target == kvdbsync.ErrNotFound }
 
+// A linesError has a message of several lines.
+type linesError struct{ error }
+
+// Lines returns an error with a message of several lines, all of which are printable. Messages of
+// other errors about a store are made printable on one line.
+func Lines(err error) error { return linesError{err} }
+
 // A Session is one run of agentctl. The caller sets Streams and Env.
 type Session struct {
 	Streams
@@ -58,6 +65,8 @@ type Session struct {
 
 	target *agentClient  // set while a command runs that queries the agent
 	types  *typesOfAgent // as target
+
+	storeLabel string // of short keys in the store, once a key was completed
 }
 
 // Streams are the standard streams of a run. The caller owns them.

@@ -111,9 +111,10 @@ func (s *Session) WithStore(f func(context.Context, kvdbsync.Store, []string) er
 			return RemoteError{s.explainStoreError(err)}
 		}
 		defer end()
-		if err := f(ctx, store, args); err != nil {
-			return RemoteError{s.explainStoreError(err)}
+		err = f(ctx, store, args)
+		if _, printable := errors.AsType[linesError](err); printable || err == nil {
+			return err
 		}
-		return nil
+		return RemoteError{s.explainStoreError(err)}
 	}
 }

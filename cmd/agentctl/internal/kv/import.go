@@ -1,0 +1,274 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
+)
+
+// importFlags are the flags of the command import.
+type importFlags struct {
+	grpc, force bool
+	txOps       int
+}
+
+// importFile returns the command that writes the keys of a file.
+func importFile(s *session.Session) *cobra.Command {
+	var o importFlags
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Writes the keys of a file to a store, or declares them by gRPC",
+		Long: "Import writes keys and values from FILE (- for standard input) to a store, as kvdb put does. Each line is KEY JSON; empty lines, and\n" +
+			"those that begin with #, are left out. In etcd, up to --txops keys are one transaction. Other stores take one key after the other.\n\n" +
+			"With --grpc, the values are declared to the agent by gRPC, as config update does; no store has them.\n\n" +
+			"If a value is invalid, nothing is written.",
+		Example: "  agentctl import keys.txt\n  agentctl import --grpc --txops 1000 keys.txt",
+		Args:    session.ExpectArgs("FILE"),
+		PreRunE: func(*cobra.Command, []string) error {
+			if o.txOps < 1 {
+				return session.Usagef("txops: %d: expected a number from 1", o.txOps)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&o.grpc, "grpc", false, "declare the values by gRPC instead of writing them to a store")
+	cmd.Flags().IntVar(&o.txOps, "txops", 128, "most keys of one transaction")
+	cmd.Flags().BoolVar(&o.force, "force", false, "write values to a store even if the agent would refuse them")
+	session.TimeoutFlag(cmd, 30*time.Second)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		lines, err := readLines(s, args[0])
+		if err != nil {
+			return err
+		}
+		if o.grpc {
+			return s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, _ []string) error {
+				return o.declare(ctx, s, conn, lines)
+			})(cmd, args)
+		}
+		return s.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error {
+			return o.write(ctx, s, store, lines)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// A line is a key with its value.
+type line struct {
+	place string // file and line, for errors
+	pair  kvdbsync.Pair
+}
+
+// readLines reads the lines of a file. The error lists those that have no value.
+func readLines(s *session.Session, name string) (out []line, err error) {
+	text, err := documents.ReadFile(s.In, name)
+	if err != nil {
+		return nil, err
+	}
+	number := 0
+	var wrong []string
+	for text := range strings.Lines(string(text)) {
+		number++
+		text = strings.TrimSpace(text)
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		place := fmt.Sprintf("%s:%d", name, number)
+		at := strings.IndexAny(text, " \t")
+		if at < 0 {
+			wrong = append(wrong, place+": "+show.Line(text)+" has no value: expected KEY JSON")
+			continue
+		}
+		out = append(out, line{place, kvdbsync.Pair{Key: text[:at], Value: []byte(strings.TrimSpace(text[at:]))}})
+	}
+	if err := nothingWritten(wrong); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no keys: expected lines such as config/linux/l3/v2/route/... {...}", name)
+	}
+	return out, nil
+}
+
+// nothingWritten returns the error of lines that are wrong, or nil if there are none.
+func nothingWritten(wrong []string) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	const most = 20
+	if more := len(wrong) - most; more > 0 {
+		wrong = append(wrong[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	return session.Lines(errors.New("nothing was written, because lines are invalid:\n  " + strings.Join(wrong, "\n  ")))
+}
+
+// write writes the lines to a store.
+func (o importFlags) write(ctx context.Context, s *session.Session, store kvdbsync.Store, lines []line) error {
+	pairs := make([]kvdbsync.Pair, len(lines))
+	for i, l := range lines {
+		key, err := s.FullKey(ctx, store, l.pair.Key)
+		if err != nil {
+			return err
+		}
+		pairs[i] = kvdbsync.Pair{Key: key, Value: l.pair.Value}
+	}
+	if !o.force {
+		if err := checkLines(ctx, s, lines, pairs); err != nil {
+			return err
+		}
+	}
+	done := 0
+	for _, batch := range batches(pairs, o.txOps) {
+		if err := writeBatch(ctx, store, batch, func(key string) { done++; o.progress(s, key) }); err != nil {
+			return fmt.Errorf("%d of %d keys were written: %w", done, len(pairs), err)
+		}
+	}
+	return o.finish(s, done)
+}
+
+// mostChecked is how many pairs are checked by one request: the agent bounds its size.
+const mostChecked = 256
+
+// checkLines returns an error with all lines that the agent would refuse.
+func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []kvdbsync.Pair) error {
+	var wrong []string
+	for begin := 0; begin < len(pairs); begin += mostChecked {
+		end := min(begin+mostChecked, len(pairs))
+		errs, err := checkAll(ctx, s, pairs[begin:end])
+		if err != nil {
+			return err
+		}
+		for i, err := range errs {
+			if err != nil {
+				l := lines[begin+i]
+				wrong = append(wrong, l.place+": "+show.Line(l.pair.Key)+": "+show.Remote(err.Error()))
+			}
+		}
+	}
+	return nothingWritten(wrong)
+}
+
+// batches divides pairs into transactions of at most so many keys, each with different keys: a
+// store refuses two values of a key at once.
+func batches(pairs []kvdbsync.Pair, most int) (out [][]kvdbsync.Pair) {
+	begin, seen := 0, map[string]bool{}
+	for i, p := range pairs {
+		if i-begin == most || seen[p.Key] {
+			out = append(out, pairs[begin:i])
+			begin, seen = i, map[string]bool{}
+		}
+		seen[p.Key] = true
+	}
+	return append(out, pairs[begin:])
+}
+
+// writeBatch writes pairs in one transaction if the store has any, and calls written for each key. It
+// divides a transaction that is too large for the server.
+func writeBatch(ctx context.Context, store kvdbsync.Store, batch []kvdbsync.Pair, written func(key string)) error {
+	atomic, ok := store.(interface {
+		Apply(ctx context.Context, changes []kvdbsync.Pair) error
+	})
+	if !ok {
+		for _, p := range batch {
+			if err := store.Put(ctx, p.Key, p.Value); err != nil {
+				return err
+			}
+			written(p.Key)
+		}
+		return nil
+	}
+	err := atomic.Apply(ctx, batch)
+	if half := len(batch) / 2; errors.Is(err, kvdbsync.ErrTooLarge) && half > 0 {
+		if err := writeBatch(ctx, store, batch[:half], written); err != nil {
+			return err
+		}
+		return writeBatch(ctx, store, batch[half:], written)
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range batch {
+		written(p.Key)
+	}
+	return nil
+}
+
+// declare declares the lines by gRPC.
+func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc.ClientConn, lines []line) error {
+	known, err := session.Registry(ctx, conn)
+	if err != nil {
+		return err
+	}
+	pairs, messages, err := o.decode(s, known, lines)
+	if err != nil {
+		return err
+	}
+	manager, done := generic.NewManagerServiceClient(conn), 0
+	for _, batch := range batches(pairs, o.txOps) {
+		request := &generic.SetConfigRequest{}
+		for i, p := range batch {
+			item, err := session.Item(known, p.Key, messages[done+i])
+			if err != nil {
+				return err
+			}
+			request.Updates = append(request.Updates, &generic.UpdateItem{Item: item})
+		}
+		if _, err := manager.SetConfig(ctx, request); err != nil {
+			return fmt.Errorf("%d of %d keys were declared: %w", done, len(pairs), s.ExplainGRPC(err))
+		}
+		for _, p := range batch {
+			o.progress(s, p.Key)
+		}
+		done += len(batch)
+	}
+	return o.finish(s, done)
+}
+
+// decode returns the values of the lines with their short keys. gRPC reaches one agent, so keys of
+// several agents are an error.
+func (o importFlags) decode(s *session.Session, known *models.Registry, lines []line) (pairs []kvdbsync.Pair, messages []proto.Message, err error) {
+	var wrong []string
+	label := s.GivenLabel()
+	for _, l := range lines {
+		key := l.pair.Key
+		if session.IsFullKey(key) {
+			own, short, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
+			if label != "" && own != label {
+				wrong = append(wrong, fmt.Sprintf("%s: %s belongs to the agent %s; expected only keys of %s, because gRPC reaches one agent", l.place, show.Line(key), show.Line(own), show.Line(label)))
+				continue
+			}
+			label, key = own, short
+		}
+		m, err := known.Decode(key, l.pair.Value)
+		if err != nil {
+			wrong = append(wrong, l.place+": "+show.Line(key)+": "+show.Remote(err.Error()))
+			continue
+		}
+		pairs, messages = append(pairs, kvdbsync.Pair{Key: key, Value: l.pair.Value}), append(messages, m)
+	}
+	return pairs, messages, nothingWritten(wrong)
+}
+
+// progress prints a key that is done.
+func (o importFlags) progress(s *session.Session, key string) {
+	fmt.Fprintln(s.Out, show.Line(key))
+}
+
+// finish prints the last line, which counts the keys.
+func (o importFlags) finish(s *session.Session, done int) error {
+	verb := map[bool]string{true: "declared", false: "written"}[o.grpc]
+	_, err := fmt.Fprintf(s.Out, "OK, %d %s\n", done, verb)
+	return err
+}
