@@ -267,12 +267,13 @@
 //
 //	descriptor.go, value.go, claim.go     descriptors, and the values of their keys
 //	txn.go, record.go, operation.go       transactions and their records
-//	scheduler.go, run.go, drive.go        the loop, one pass of it, and passes that overlap
+//	scheduler.go, next.go                 the loop, and the work that it waits for
+//	run.go, drive.go                      one pass of the loop, and passes that overlap
 //	line.go, refresh.go                   runs that read back
 //	observe.go, late.go                   other changes of the actual state
 //	retry.go, contested.go                repeated failures and losses
 //	connection.go                         connections that can be lost
-//	plan.go, loan.go                      plans, and the graph that they borrow
+//	plan.go, noops.go                     plans; changes without a verb in records
 //	memory.go                             values that survive a restart
 //	publish.go, status.go, index.go, watch.go, kept.go    snapshots for readers
 //	untyped.go                            descriptors without types

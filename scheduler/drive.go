@@ -10,7 +10,7 @@ import (
 )
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
-// that waits longer than patience is parked: the loop does other work, and resumes the run
+// that waits longer than parkAfter is parked: the loop does other work, and resumes the run
 // when it can go on.
 //
 //	phase          waits for                                      next
@@ -35,9 +35,9 @@ const (
 )
 
 const (
-	// patience is the time without progress after which a run is parked. It is long for a
+	// parkAfter is the time without progress after which a run is parked. It is long for a
 	// verb and short for a person.
-	patience = 100 * time.Millisecond
+	parkAfter = 100 * time.Millisecond
 	// mostParked bounds the memory of parked runs. If there are as many, new transactions,
 	// observations and retries wait, until a parked run has ended.
 	mostParked = 256
@@ -169,65 +169,24 @@ func (s *Scheduler) settle(ctx context.Context) {
 	}
 }
 
-// await waits until r can go on. It returns false after patience without progress of r, unless
+// await waits until r can go on. It returns false after parkAfter without progress of r, unless
 // impatient is false. Parked runs do not go on meanwhile, so r may wait without limit only if none
 // is parked: else it might wait for one of them.
 func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 	var limit <-chan time.Time
 	for !s.isReady(ctx, r) {
 		if impatient && limit == nil {
-			limit = s.patience.from(s.progress)
+			limit = s.patience.C(s.progress)
 		}
 		tasks := s.executor.Await(ctx, s.reader.Ready(), limit)
 		s.deliver(tasks)
-		if limit != nil && s.patience.exhausted(s.progress) {
+		if limit != nil && s.patience.Exhausted(s.progress) {
 			if !s.isReady(ctx, r) {
 				return false
 			}
 		}
 	}
 	s.progress++
-	return true
-}
-
-// A patienceTimer fires after patience without progress. It is set once per period, not once
-// per verb, since setting a timer costs as much as a fast verb.
-type patienceTimer struct {
-	timer *time.Timer
-	due   time.Time // zero: the timer is not set
-	mark  uint64    // the progress when it was set
-}
-
-// from returns the channel of the timer. The timer is set if it is not.
-func (p *patienceTimer) from(progress uint64) <-chan time.Time {
-	if p.due.IsZero() {
-		p.set(progress)
-	}
-	return p.timer.C
-}
-
-// set starts a new period. The timer may fire later than due, but never earlier, so
-// exhausted compares the clock with due and not the channel.
-func (p *patienceTimer) set(progress uint64) {
-	if p.timer == nil {
-		p.timer = time.NewTimer(patience)
-	} else {
-		p.timer.Reset(patience)
-	}
-	p.due, p.mark = time.Now().Add(patience), progress
-}
-
-// exhausted reports whether there was no progress since the timer was set. If there was
-// some when the timer has fired, it is set again.
-func (p *patienceTimer) exhausted(progress uint64) bool {
-	if time.Now().Before(p.due) {
-		return false
-	}
-	if p.mark != progress {
-		p.set(progress)
-		return false
-	}
-	p.due = time.Time{}
 	return true
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/loan"
+	"github.com/keyplane/keyplane/scheduler/internal/outline"
+	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 )
 
 // ErrUnsettled is the error of Plan if other work interrupted it too often.
@@ -42,7 +45,7 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 			rec.Seq, rec.Planned, rec.Stop = seq, f.operations(rec.Values), time.Now()
 			return rec, nil
 		}
-		if !errors.Is(err, errInterrupted) {
+		if !errors.Is(err, loan.ErrCalledIn) {
 			return nil, err
 		}
 		if pause == planPause<<(planAttempts-1) {
@@ -64,13 +67,16 @@ func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, f forecas
 	if err != nil {
 		return 0, f, err
 	}
-	defer l.giveBack()
-	s.graph.BeginPlan(l.pace)
+	defer l.GiveBack()
+	s.graph.BeginPlan(l.Pace)
 	defer s.graph.Rollback()
-	err = l.until(func() {
+	err = l.Until(func() {
 		s.intendAll(txn)
 		seq, f = s.seq, s.planned()
 	})
+	if err != nil {
+		err = fmt.Errorf("planning: %w", err)
+	}
 	return seq, f, err
 }
 
@@ -132,14 +138,14 @@ func (f *forecast) add(n *graph.Node, o Operation) {
 func (f forecast) operations(values []Change) []Operation {
 	ops := slices.Concat(f.pieces...)
 	base := func(i int) string { return cmp.Or(f.bases[i], ops[i].Key) }
-	return outline{ops: ops, base: base, noops: f.noops}.complete(values)
+	return complete(outline.Outline[Operation]{Ops: ops, Base: base, Noops: f.noops}, values)
 }
 
 // planned returns the next operations, if each of them succeeds.
 func (s *Scheduler) planned() (f forecast) {
 	g := s.graph
 	told := map[*graph.Node]shown{}
-	var recreated recreations
+	var recreated recreation.Marks
 	was := func(n *graph.Node) shown {
 		if sh, ok := told[n]; ok {
 			return sh
@@ -149,13 +155,13 @@ func (s *Scheduler) planned() (f forecast) {
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
 		o := operation(op, kind.OfOp(op), was(n))
-		recreated.begins(op, &o)
+		markBegun(&recreated, op, &o)
 		g.Done(op, op.Meta, nil)
 		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
 			o.NewState = Removed
 		}
 		told[n] = now(n, o.NewState)
-		o.NewState = recreated.ended(op, &o, o.NewState)
+		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
 		f.add(n, o)
 	}
 	for n := range g.Changed(0) {
@@ -164,7 +170,7 @@ func (s *Scheduler) planned() (f forecast) {
 			continue
 		}
 		if o, ok := noop(n, was(n), s.stateOf(n)); ok {
-			f.noops = append(f.noops, noticed{o, baseOf(n).Key()})
+			f.noops = append(f.noops, noticed{Op: o, Base: baseOf(n).Key()})
 		}
 	}
 	return f

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
+	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 )
 
 // A run is one pass of the loop, with its record. It may last while other runs begin; see
@@ -33,7 +34,7 @@ type run struct {
 	quiet     []string      // keys without an operation that may be outdated in the memory
 	failed    []*graph.Node // nodes with failed verbs
 	unclear   []*graph.Node // nodes to read back, because an observation was ignored
-	recreated recreations
+	recreated recreation.Marks
 	noops     []noticed     // not in the record yet; see insertNoops
 	nodes     []*graph.Node // of rec.Executed; nil or missing: unknown
 	begun     int           // number of operations before the first verb
@@ -325,7 +326,7 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 		s.ordered++
 		t.Order, o.Order = s.ordered, s.ordered
 	}
-	r.recreated.begins(op, &o)
+	markBegun(&r.recreated, op, &o)
 	for len(r.nodes) < len(r.rec.Executed) {
 		r.nodes = append(r.nodes, nil)
 	}
@@ -389,7 +390,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	}
 	old := s.statuses.At(n.Slot)
 	state := s.publish(r.rec.Start, n, old)
-	o.NewState, o.Meta = r.recreated.ended(t.Op, o, state), n.Meta()
+	o.NewState, o.Meta = stateAfter(&r.recreated, t.Op, o, state), n.Meta()
 	if o.NewState == Pending {
 		o.Waits, _ = details(n, o.NewState)
 	}
@@ -422,7 +423,7 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	switch {
 	case !done:
 		r.recordNoop(n, old, state)
-	case r.recreated.unfinished(n):
+	case r.recreated.Unfinished(n):
 		was := old.shown()
 		was.state = Removed
 		if o, ok := noop(n, was, state); ok {
@@ -451,5 +452,5 @@ func (r *run) addNoop(n *graph.Node, o Operation) {
 	if o.Verb == Validate && o.New == nil {
 		o.New = refusedIn(o.NewErr)
 	}
-	r.noops = append(r.noops, noticed{o, baseOf(n).Key()})
+	r.noops = append(r.noops, noticed{Op: o, Base: baseOf(n).Key()})
 }

@@ -20,7 +20,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/history"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/loan"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/patience"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
@@ -74,7 +76,7 @@ type Scheduler struct {
 	large        chan struct{} // has a token while a large value is decoded
 	begun        atomic.Bool   // Run was called
 	requests     chan func(context.Context)
-	loans        chan *loan
+	loans        chan *loan.Loan
 	stopped      chan struct{}
 
 	// Owned by Run's goroutine.
@@ -90,7 +92,7 @@ type Scheduler struct {
 	reader   *readback.Reader
 	// progress counts the waits of runs that have ended.
 	progress uint64
-	patience patienceTimer
+	patience patience.Timer
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
 	completed []*run
@@ -119,7 +121,8 @@ func New(opts Options) *Scheduler {
 		lines:        map[string]*line{},
 		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
-		loans:        make(chan *loan),
+		loans:        make(chan *loan.Loan),
+		patience:     patience.Timer{Period: parkAfter},
 		large:        make(chan struct{}, 1),
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),

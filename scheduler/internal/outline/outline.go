@@ -1,0 +1,90 @@
+// Package outline puts changes without a verb into the record of a transaction, at the places
+// where they arose.
+package outline
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Noticed is a recorded change of a value without a verb.
+type Noticed[O any] struct {
+	Op   O
+	Base string // key of the base value, or of the value itself
+}
+
+// An Outline is a record whose changes without a verb are still apart from its operations.
+type Outline[O any] struct {
+	Ops       []O
+	Base      func(i int) string // returns the key of the base value of Ops[i], or of the value itself
+	From      int                // the operations before it have another cause than the changes
+	Noops     []Noticed[O]
+	Reverting bool // the operations undo the declared values
+}
+
+// Complete returns all operations, with the changes without a verb where they arose: that of a
+// declared value among the operations of the declared values, in their order, or after the
+// last operation of its own; that of a derived value after the last operation of its base.
+// Changes with another cause come last.
+// Their order among each other stays. There are n declared values, in their order; key returns the
+// key of one. If several have one key, the last one counts.
+func (l Outline[O]) Complete(n int, key func(i int) string) []O {
+	if len(l.Noops) == 0 {
+		return l.Ops
+	}
+	declared := make(map[string]int, n)
+	for i := range n {
+		declared[key(i)] = i
+	}
+	places := l.places(declared, n)
+	slices.SortStableFunc(places, func(a, b place[O]) int { return cmp.Compare(a.before, b.before) })
+	out := make([]O, 0, len(l.Ops)+len(places))
+	at := 0
+	for _, p := range places {
+		out = append(out, l.Ops[at:p.before]...)
+		out = append(out, p.noop)
+		at = p.before
+	}
+	return append(out, l.Ops[at:]...)
+}
+
+// A place says before which operation a noop belongs.
+type place[O any] struct {
+	noop   O
+	before int
+}
+
+// places returns the place of each noop. later[i] is the first operation of a value that is
+// declared after the i-th one.
+func (l Outline[O]) places(declared map[string]int, n int) []place[O] {
+	last := make(map[string]int, len(l.Ops)) // operation by base
+	later := make([]int, n+1)                // not one for each key: a key may be declared several times
+	for i := range later {
+		later[i] = len(l.Ops)
+	}
+	for i := len(l.Ops) - 1; i >= l.From; i-- {
+		base := l.Base(i)
+		if _, known := last[base]; !known {
+			last[base] = i
+		}
+		if at, is := declared[base]; is {
+			later[at] = i
+		}
+	}
+	for i := len(later) - 2; i >= 0; i-- {
+		later[i] = min(later[i], later[i+1])
+	}
+	out := make([]place[O], len(l.Noops))
+	for i, n := range l.Noops {
+		out[i] = place[O]{n.Op, len(l.Ops)}
+		at, is := declared[n.Base]
+		after, done := last[n.Base]
+		switch {
+		case done:
+			out[i].before = after + 1
+		case is && !l.Reverting:
+			out[i].before = later[at]
+		}
+	}
+	return out
+}

@@ -1,0 +1,43 @@
+package outline_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/scheduler/internal/outline"
+)
+
+// Keys are letters, and operations are named by the key of their base and a number. The
+// changes without a verb are those with a small letter.
+func TestComplete(t *testing.T) {
+	for _, tt := range []struct {
+		about, declared, ops string
+		from                 int
+		noops, want          string
+		reverting            bool
+	}{
+		{"nothing to insert", "A B", "A1 B1", 0, "", "A1 B1", false},
+		{"between the declared values", "A B C", "A1 C1", 0, "b", "A1 b C1", false},
+		{"behind the last operation of the value", "A B", "A1 B1 A2", 0, "a", "A1 B1 A2 a", false},
+		{"with another cause", "A", "A1", 0, "z", "A1 z", false},
+		{"operations of another cause first", "A B", "B0 A1", 1, "b", "B0 A1 b", false},
+		{"in the order in which they arose", "A B", "", 0, "b a", "b a", false},
+		{"an undone transaction", "A B", "B1", 0, "a", "B1 a", true},
+		{"a key that is declared three times", "A A A B", "A1", 0, "b", "A1 b", false},
+		{"a key that is declared three times, alone", "A A A", "A1", 0, "a z", "A1 a z", false},
+	} {
+		t.Run(tt.about, func(t *testing.T) {
+			declared, ops := strings.Fields(tt.declared), strings.Fields(tt.ops)
+			o := outline.Outline[string]{
+				Ops: ops, Base: func(i int) string { return ops[i][:1] }, From: tt.from, Reverting: tt.reverting,
+			}
+			for noop := range strings.FieldsSeq(tt.noops) {
+				o.Noops = append(o.Noops, outline.Noticed[string]{Op: noop, Base: strings.ToUpper(noop)})
+			}
+			got := strings.Join(o.Complete(len(declared), func(i int) string { return declared[i] }), " ")
+			if got != tt.want {
+				t.Errorf("got %q; want %q", got, tt.want)
+			}
+		})
+	}
+}

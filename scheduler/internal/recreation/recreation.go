@@ -1,0 +1,56 @@
+// Package recreation finds the operations that together replace an Update: Delete and Create
+// of a value, and of the values that are derived from it. In records they are marked, and the
+// value is REMOVED between the two. Its status is PENDING meanwhile, like that of any value
+// that is desired and not there; but nothing is unmet, so PENDING would mislead the reader.
+package recreation
+
+import "github.com/keyplane/keyplane/scheduler/internal/graph"
+
+// Marks are the recreations of one run, or of a plan. The zero value has none.
+type Marks struct {
+	bases  map[*graph.Node]bool // being recreated, or recreated
+	halves map[*graph.Node]bool // deleted, and not created yet
+}
+
+// Begins is called when an operation begins. It reports whether the operation is a part of a
+// recreation, and whether it is the Create after a Delete of this value.
+func (m *Marks) Begins(op graph.Op) (part, second bool) {
+	n := op.Node
+	base := n
+	for base.Base() != nil && !base.Recreating() {
+		base = base.Base()
+	}
+	switch {
+	case op.Verb == graph.Delete && base.Recreating():
+		remember(&m.bases, base)
+		return true, false
+	case op.Verb == graph.Create && (m.halves[n] || m.bases[base]):
+		second = m.halves[n]
+		delete(m.halves, n)
+		return true, second
+	}
+	return false, false
+}
+
+// Ended is called when an operation has led to the state PENDING, and part says whether it is a
+// part of a recreation. It reports whether the record says REMOVED instead.
+func (m *Marks) Ended(op graph.Op, part bool) (removed bool) {
+	if op.Verb != graph.Delete || !part || len(op.Node.Unmet()) > 0 {
+		return false
+	}
+	remember(&m.halves, op.Node)
+	return true
+}
+
+// Unfinished reports whether n was deleted to be created again, which did not happen. It is
+// PENDING then, and the record must say so.
+func (m *Marks) Unfinished(n *graph.Node) bool { return m.halves[n] }
+
+// remember adds n to one of the sets. They are made when they are needed, because most
+// runs recreate nothing.
+func remember(where *map[*graph.Node]bool, n *graph.Node) {
+	if *where == nil {
+		*where = map[*graph.Node]bool{}
+	}
+	(*where)[n] = true
+}

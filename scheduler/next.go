@@ -1,0 +1,93 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler/internal/loan"
+)
+
+// borrow waits until Run's goroutine is idle, and takes the graph. That goroutine waits for work
+// meanwhile, and calls the loan in when there is some. Only one plan is made at a time, because
+// there is one graph. The borrower gives it back in any case.
+func (s *Scheduler) borrow(ctx context.Context) (*loan.Loan, error) {
+	l := loan.New(ctx)
+	select {
+	case s.loans <- l:
+		l.Begin()
+		return l, nil
+	case <-s.stopped:
+		return nil, ErrStopped
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the scheduler to begin: %w", ctx.Err())
+	}
+}
+
+// mayGoOn is ready if r is not nil. A select with it is fair to the other cases.
+func (r *run) mayGoOn() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	ready := make(chan struct{})
+	close(ready)
+	return ready
+}
+
+// newWork returns the channels of work that may begin: none while too many runs are parked.
+func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Context), observed <-chan struct{}, retries <-chan time.Time) {
+	if len(s.parked) >= mostParked {
+		return nil, nil, nil
+	}
+	return s.requests, s.observations.Ready(), due
+}
+
+// next waits for work, and lends the graph meanwhile. It returns nil when ctx ends. Work
+// that comes while the graph is lent calls the loan in first, so no other goroutine uses
+// the graph while the work runs.
+func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
+	var lent *loan.Loan
+	defer func() { lent.CallIn() }()
+	for {
+		loans, returned := s.loans, (<-chan struct{})(nil)
+		requests, observed, retries := s.newWork(due)
+		var parked *run
+		if lent != nil {
+			loans, returned = nil, lent.Returned()
+		} else {
+			parked = s.readyRun(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			lent.CallIn()
+			s.settle(ctx)
+			return nil
+		case <-parked.mayGoOn():
+			return func(ctx context.Context) { s.resume(ctx, parked) }
+		case <-s.reader.Ready():
+			lent.CallIn() // a parked run may go on
+			lent = nil
+		case <-s.executor.Finished():
+			s.deliver(s.executor.TakeFinished())
+			lent.CallIn()
+			lent = nil
+		case <-s.executor.Overdue():
+			s.deliver(s.executor.TakeOverdue(ctx))
+			lent.CallIn()
+			lent = nil
+		case do := <-requests:
+			return do
+		case <-observed:
+			return func(ctx context.Context) { s.handleObservations(ctx, s.changedObservations(s.observations.Take())) }
+		case <-s.inbox.Ready():
+			return func(ctx context.Context) { s.handleInbox(ctx, s.inbox.Take()) }
+		case <-s.executor.Late():
+			return func(ctx context.Context) { s.handleLateResults(ctx, s.executor.TakeLate()) }
+		case <-retries:
+			return s.retryDue
+		case lent = <-loans:
+		case <-returned:
+			lent = nil
+		}
+	}
+}
