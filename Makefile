@@ -32,10 +32,11 @@ build: ## build agent, agentctl, vppsim and first-light into .bin
 	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/first-light
 
-# As root, install what is missing of Redis, iptables and gRPC for Python. The tests that need it skip without.
+# As root, install what is missing of Redis, iptables, Chromium and gRPC for Python. The tests that need it skip without.
 packages:
 	@lacks=; command -v redis-server >/dev/null || lacks=redis-server; \
 		command -v iptables-restore >/dev/null || lacks="$$lacks iptables"; \
+		command -v chromium >/dev/null || lacks="$$lacks chromium"; \
 		/usr/bin/python3 -c 'import grpc, grpc_tools' 2>/dev/null || lacks="$$lacks python3-grpcio python3-grpc-tools"; \
 		[ -z "$$lacks" ] || [ "$$(id -u)" != 0 ] || { echo "installing $$lacks (apt-get)"; apt-get -qq update && \
 		DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y $$lacks >/dev/null; } || true

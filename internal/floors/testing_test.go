@@ -20,6 +20,7 @@ func testCode() []string {
 		"internal/faults",
 		"internal/faults/stores",
 		"internal/testkit",
+		"internal/testkit/browser",
 		"internal/testkit/session",
 		"kvdbsync/conformance",
 		"scheduler/conformance",

@@ -159,6 +159,12 @@ function escape(e: KeyboardEvent): void {
   document.querySelector<HTMLElement>(".rows")?.focus();
 }
 
+// focusAfterKey moves the focus when the key is released. A field that gets it earlier would
+// also get the letter, or more of them while the key is held.
+function focusAfterKey(selector: string): void {
+  addEventListener("keyup", () => setTimeout(() => document.querySelector<HTMLElement>(selector)?.focus()), { once: true });
+}
+
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || login.get() || help.get()) return;
   if (e.key === "Escape") return escape(e);
@@ -166,10 +172,10 @@ addEventListener("keydown", (e) => {
   const view = views[Number(e.key) - 1];
   if (view) {
     go(href(view.name));
-    setTimeout(() => document.querySelector<HTMLElement>(".rows, #plan-text")?.focus());
+    focusAfterKey(".rows, #plan-text");
   } else if (e.key === "/") {
     if (place.get().view !== "values") go(href("values"));
-    setTimeout(() => document.getElementById("search")?.focus());
+    focusAfterKey("#search");
   } else if (e.key === "?") help.set(true);
   else if (e.key === "t") nextTheme();
   else return;

@@ -37,7 +37,15 @@ function read(): Place {
 }
 
 export const place = new Cell<Place>(read());
-addEventListener("hashchange", () => place.set(read()));
+let shown = location.hash;
+
+// follow shows the place of the address, unless it is shown already.
+function follow(): void {
+  if (location.hash === shown) return;
+  shown = location.hash;
+  place.set(read());
+}
+addEventListener("hashchange", follow);
 
 // href returns the address of a place. Arguments that are undefined or empty are left out.
 export function href(view: string, args: Record<string, string | string[] | undefined> = {}): string {
@@ -59,12 +67,9 @@ export function here(changes: Record<string, string | string[] | undefined>): st
 
 // go shows another place. With replace the back button skips the present one.
 export function go(address: string, replace = false): void {
-  if (replace) {
-    history.replaceState(null, "", address);
-    place.set(read());
-  } else {
-    location.hash = address;
-  }
+  if (replace) history.replaceState(null, "", address);
+  else location.hash = address;
+  follow(); // at once: what follows a key, such as the focus, is about the new place
 }
 
 // useNow returns the time each second, for ages. It asks nobody.

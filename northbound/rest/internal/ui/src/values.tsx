@@ -5,7 +5,7 @@ import { counts, values } from "./live";
 import { Age, Key, State } from "./parts";
 import { Rows } from "./rows";
 import { go, here, href, place, useCell } from "./state";
-import { count, problems, states } from "./text";
+import { count, problems, split, states } from "./text";
 
 // choose shows a value beside the list. By keyboard the focus follows.
 export function choose(key: string, byKeyboard: boolean): void {
@@ -13,9 +13,10 @@ export function choose(key: string, byKeyboard: boolean): void {
   if (byKeyboard) setTimeout(() => document.getElementById("detail")?.focus());
 }
 
-// reason is the text of a row: the root of a value that waits, else its own error.
+// reason is the text of a row: the roots of a value that waits, else its own error. Keys are
+// short: a row has little room, and the detail has them in full.
 function reason(v: ListedValue): string {
-  if (v.Roots && v.Roots.length > 0) return v.Roots.map((r) => r.Text).join("; ");
+  if (v.Roots && v.Roots.length > 0) return v.Roots.map((r) => r.Key ? r.Text.replace(r.Key, () => split(r.Key!)[1]) : r.Text).join("; ");
   return [v.Error, ...(v.Details ?? [])].filter(Boolean).join("; ");
 }
 
@@ -84,8 +85,18 @@ export function Heads({ names, class: of }: { names: string[]; class: string }) 
 function Search({ value }: { value: string }) {
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => setText(value), [value]);
-  const search = (next: string) => go(here({ search: next, key: undefined }), true);
+  // The address follows the field. Only another address, such as that of the back button, changes
+  // the field: otherwise it would lose what was typed meanwhile.
+  const sent = useRef(value);
+  useEffect(() => {
+    if (value === sent.current) return;
+    sent.current = value;
+    setText(value);
+  }, [value]);
+  const search = (next: string) => {
+    sent.current = next;
+    go(here({ search: next, key: undefined }), true);
+  };
   return (
     <input id="search" type="search" placeholder="Search keys ( / )" aria-label="Search keys: all words must be in the key" value={text} spellcheck={false} autocomplete="off"
       onInput={(e) => {
