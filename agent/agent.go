@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
@@ -154,7 +155,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 // describe creates the scheduler, and registers the descriptors of all southbounds.
 func (a *assembly) describe(context.Context) (err error) {
 	options := a.conf.scheduler.options(a.known, a.loggers.Logger("kvscheduler"), a.out)
-	options.Models = a.Models
+	options.Models, options.FieldChecks = a.Models, limits.Validation
 	a.Scheduler = scheduler.New(options)
 	if a.known.deaths != nil {
 		a.conf.vpp.Memory = a.known.deaths

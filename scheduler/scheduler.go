@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
 	"github.com/keyplane/keyplane/models"
@@ -52,6 +53,9 @@ type Options struct {
 	// Models are the models that Decode and the descriptors may have. Defaults to the
 	// built-in ones.
 	Models *models.Registry
+	// FieldChecks returns the check of the fields of a model, one by one, which runs besides the
+	// Validate of its descriptor. Its errors are FieldErrors. Defaults to none.
+	FieldChecks func(*models.Model) func(proto.Message) error
 	// Memory remembers applied values across restarts. Defaults to none.
 	Memory Memory
 	// HistoryCount and HistoryBytes bound the history. HistoryBytes is an estimate of the

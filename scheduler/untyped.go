@@ -53,6 +53,9 @@ func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[
 	if m := d.Model.Model; m != nil && !g.s.opts.Models.Has(m) {
 		return nil, fmt.Errorf("descriptor %q: model %s: %w; expected one of Options.Models", d.Name, m.Name(), models.ErrNoModel)
 	}
+	if checks := g.s.opts.FieldChecks; checks != nil && d.Model.Model != nil {
+		e.Validate = withLimits(checks(d.Model.Model), e.Validate)
+	}
 	if err := g.s.add(e, cmp.Or(d.Connection, g.connection)); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
@@ -79,6 +82,21 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 		return errors.New("has RetrieveSome, but no Retrieve")
 	}
 	return nil
+}
+
+// withLimits adds the limits of single fields to a validation. If both refuse a field, the error of
+// the validation counts: it knows the other fields.
+func withLimits(check func(proto.Message) error, validate func(string, proto.Message) error) func(string, proto.Message) error {
+	return func(key string, v proto.Message) error {
+		err, outside := validate(key, v), check(v)
+		switch {
+		case outside == nil:
+			return err
+		case err == nil:
+			return outside
+		}
+		return models.Also(err, outside)
+	}
 }
 
 // erase removes the types of a Descriptor. Only its functions convert between types.

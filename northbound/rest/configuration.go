@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/jsonschema"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/export"
-	"github.com/keyplane/keyplane/northbound/rest/internal/jsonschema"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"

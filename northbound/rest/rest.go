@@ -19,7 +19,6 @@
 //	internal/statistics   numbers and durations of operations
 //	counters              counters of VPP, the kernel and the agent
 //	internal/drawing      pictures of values and their relations
-//	internal/jsonschema   the schema of a configuration document
 //	internal/auth         users, passwords and tokens
 //	internal/events       the stream of changes
 //	internal/ui           the agent's page
