@@ -1,5 +1,5 @@
-// Package access has the command access of agentctl: the least rights with which a store lets an
-// agent, or whoever edits its keys, do its work.
+// Package access has the command access of agentctl: the least rights with which an agent, or an
+// editor of its keys, can do its work in a store.
 //
 // It prints commands of the store's own client for the administrator. Nothing is executed, so that
 // agentctl never needs the administrator's password.
@@ -77,7 +77,7 @@ func store(s *session.Session, name, makes, client string, commands func(rights)
 		Example: "  agentctl access " + name + " --service-label vpp2\n  agentctl access " + name + " --for editor --user ann",
 		Args:    session.ExpectArgs(),
 	}
-	word := show.ChoiceFlag(cmd, "for", forAgent, "who the user is", forAgent, forEditor, forBoth)
+	word := show.ChoiceFlag(cmd, "for", forAgent, "the purpose of the user", forAgent, forEditor, forBoth)
 	user := cmd.Flags().String("user", "", "name of the user (default: keyplane-LABEL, or keyplane-LABEL-editor)")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if err := checkName("service-label", s.Label); err != nil {
@@ -100,14 +100,14 @@ func store(s *session.Session, name, makes, client string, commands func(rights)
 
 // checkName refuses a name that a shell, a pattern of Redis or a policy of Consul would not take
 // as it is.
-func checkName(what, name string) error {
+func checkName(setting, name string) error {
 	for _, c := range name {
 		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", c) {
-			return session.Usagef("%s: %q: expected letters, digits, dots, dashes and underscores, since stores and shells give others a meaning", what, name)
+			return session.Usagef("%s: %q: expected letters, digits, dots, dashes and underscores, since stores and shells give others a meaning", setting, name)
 		}
 	}
 	if name == "" || name[0] == '-' {
-		return session.Usagef("%s: %q: expected a name that does not begin with a dash", what, name)
+		return session.Usagef("%s: %q: expected a name that does not begin with a dash", setting, name)
 	}
 	return nil
 }
