@@ -40,9 +40,12 @@ func hostile(attack string) http.Handler {
 		Description: evil("description"), NotReadBack: []string{evil("unread")}, TxnType: evil("type"), Start: time.Now(),
 		Executed: []wire.Operation{{Operation: evil("CREATE"), Key: key, NewState: evil("FAILED"), NewErrMsg: evil("error")}},
 	}
+	content, _ := json.Marshal(map[string]string{"name": evil("if")})
 	answers := map[string]any{
-		"/scheduler/status":      []wire.BaseValueStatus{{Value: status, DerivedValues: []wire.ValueStatus{status}}},
-		"/scheduler/values":      wire.ValuePage{Total: 2, Values: []wire.ListedValue{{Key: key, State: evil("FAILED")}, {Key: key + "2", State: evil("FAILED")}}},
+		"/scheduler/status": []wire.BaseValueStatus{{Value: status, DerivedValues: []wire.ValueStatus{status}}},
+		"/scheduler/values": wire.ValuePage{Total: 2, Values: []wire.ListedValue{{Key: key, State: evil("FAILED")}, {Key: key + "2", State: evil("FAILED")}}},
+		"/scheduler/value": wire.ValueDetails{Value: wire.ListedValue{Key: key, State: evil("FAILED"), Error: evil("error"), LastOperation: evil("CREATE")},
+			Desired: &wire.Message{ProtoMsgName: "x", ProtoMsgData: content}},
 		"/scheduler/txn-history": []wire.Record{record},
 		"/scheduler/retry":       record,
 		"/scheduler/explain":     wire.Explanation{Key: key, Text: evil("text"), Because: []wire.Explanation{{Text: evil("cause")}}},
@@ -101,6 +104,7 @@ func TestTextIsPrintable(t *testing.T) {
 				{"values"}, {"values", "--watch"}, {"values", "--sources"}, {"values", "retry", "if" + attack}, {"values", "retry", "i"}, {"sources"}, {"sources", "if" + attack}, {"dump", "all"},
 				{"config", "history"}, {"config", "history", "--details"}, {"config", "history", "-f", "log"},
 				{"config", "history", "if" + attack}, {"config", "history", "if" + attack, "-f", "log"},
+				{"get", "if" + attack}, {"get", "linux.interfaces.interface"}, {"get", "if" + attack, "-o", "wide"},
 				{"explain", "k" + attack}, {"explain", "if" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"},
 			} {
 				for _, refused := range [][]string{nil, {"--http-basic-auth", "a:b"}} {

@@ -193,6 +193,33 @@ func TestWatchFormat(t *testing.T) {
 	f.stop()
 }
 
+func TestWatchOneValue(t *testing.T) {
+	a := startAgent(t)
+	f := a.follow("get", "10.9", "-w", "-o", "yaml")
+	f.expect(`^State: PENDING$`)
+	a.declare(veth9())
+	f.expect(`^---$`, `^State: CONFIGURED$`)
+	a.declare(&interfaces.Interface{Name: "another", Type: interfaces.Interface_DUMMY}) // changes nothing about it
+	a.remove(veth9())
+	f.expect(`^---$`, `^State: PENDING$`)
+	if code, errs := f.stop(); code != cli.ExitDone || errs != "" {
+		t.Errorf("ended with %d: %s", code, errs)
+	}
+}
+
+func TestWatchModel(t *testing.T) {
+	a := startAgent(t)
+	f := a.follow("get", "linux.interfaces.*", "--watch", "-o", "wide")
+	f.expect(`^MODEL .* KEY$`, `^linux.interfaces.interface +veth1 +CONFIGURED .* as declared +config/linux/interfaces/v2/interface/veth1$`)
+	a.declare(veth9())
+	f.expect(`^linux.interfaces.interface +veth9 +CONFIGURED .* as declared +config/linux/interfaces/v2/interface/veth9$`)
+	a.remove(veth9())
+	f.expect(`^linux.interfaces.interface +veth9 +REMOVED`)
+	if code, errs := f.stop(); code != cli.ExitDone || errs != "" {
+		t.Errorf("ended with %d: %s", code, errs)
+	}
+}
+
 // TestWatchAgainAfterInterruption loses the connection.
 func TestWatchAgainAfterInterruption(t *testing.T) {
 	a := startAgent(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 )
 
-// Commands returns the commands values, model, generate, sources, dump and explain.
+// Commands returns the commands of this package.
 func Commands(s *session.Session) []*cobra.Command {
-	return []*cobra.Command{values(s), model(s), generate(s), sources(s), dump(s), explain(s)}
+	return []*cobra.Command{values(s), get(s), model(s), generate(s), sources(s), dump(s), explain(s)}
 }

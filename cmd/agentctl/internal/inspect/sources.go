@@ -152,13 +152,7 @@ func sourcesByKey(ctx context.Context, s *session.Session, prefix string) (map[s
 	}
 	out := map[string]string{}
 	for _, c := range claims {
-		name := c.Source
-		if c.Error != "" {
-			name += "!"
-		}
-		if c.Wins {
-			name += "*"
-		}
+		name := marked([]wire.Declaration{c})
 		if out[c.Key] != "" {
 			name = out[c.Key] + ", " + name
 		}

@@ -43,10 +43,26 @@ func unknown(ctx context.Context, s *session.Session, given string, known sessio
 		candidates = append(candidates, candidate{v, model, name})
 	}
 	text := fmt.Sprintf("no value has the key or name %q", given)
-	if near := similar(given, candidates); len(near) > 0 {
+	near := similar(given, candidates)
+	if len(near) == 0 {
+		near = similarModels(given, known)
+	}
+	if len(near) > 0 {
 		text += ": did you mean " + show.Line(strings.Join(near, ", ")) + "?"
 	}
 	return session.NotFound(text)
+}
+
+// similarModels returns the name of the model that is most similar to given, if there is one.
+func similarModels(given string, known session.Catalogue) []string {
+	var all []string
+	for _, m := range known {
+		all = append(all, m.Name)
+	}
+	if near := nearest.Word(given, all); near != "" {
+		return []string{near}
+	}
+	return nil
 }
 
 // similar returns the names that are most similar to given, or keys if it has the form of one.

@@ -20,6 +20,7 @@ package names
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -48,6 +49,21 @@ func Value(ctx context.Context, s *session.Session, given string) (key string, e
 	default:
 		return "", ambiguous(given, found)
 	}
+}
+
+// ModelsOrValue returns the models that the user means by a name or a pattern such as linux.*, or
+// the key of a value. It is Value for commands that take both; a model comes first.
+func ModelsOrValue(ctx context.Context, s *session.Session, known session.Catalogue, given string) (models session.Catalogue, key string, err error) {
+	for _, m := range known {
+		if fits, err := path.Match(given, m.Name); err == nil && fits {
+			models = append(models, m)
+		}
+	}
+	if len(models) > 0 {
+		return models, "", nil
+	}
+	key, err = Value(ctx, s, given)
+	return nil, key, err
 }
 
 // inKeys returns given as keys contain it: the name of a model before it becomes the prefix of
