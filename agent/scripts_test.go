@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"archive/zip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestScripts(t *testing.T) {
 		env.Values[consulKey{}] = &consulServer{t: env.T().(testing.TB)}
 		return nil
 	}
-	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand})
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand, "unzip": unzip})
 }
 
 // showTransactions has the agents of a script write whole transactions, unless the script has
@@ -52,6 +53,22 @@ func showTransactions(env *testscript.Env) error {
 func build(t testing.TB) string {
 	t.Helper()
 	return session.Build(t, "../cmd/agent", "../cmd/agentctl", "../cmd/vppsim")
+}
+
+// unzip is the command unzip PATTERN FOLDER: it extracts the only archive that fits into a new folder.
+func unzip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unzip PATTERN FOLDER")
+	}
+	found, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%s: %q; expected one archive", args[0], found)
+	}
+	archive, err := zip.OpenReader(found[0])
+	ts.Check(err)
+	defer archive.Close()
+	ts.Check(os.CopyFS(ts.MkAbs(args[1]), archive))
 }
 
 type serverKey struct{}

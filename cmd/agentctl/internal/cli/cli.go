@@ -32,6 +32,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/kv"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/logs"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/plan"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/report"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/service"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/status"
@@ -121,6 +122,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	}
 	s.Flags(root.PersistentFlags())
 	root.AddCommand(config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s))
+	root.AddCommand(report.Command(s))
 	root.AddCommand(kv.Commands(s)...)
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)
