@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"net/http"
 
+	"golang.org/x/crypto/bcrypt"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/health"
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -76,6 +79,31 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	return w
+}
+
+// protected serves the world once more, for the user ann with the password pass. It returns the
+// address.
+func (w *world) protected() string {
+	w.t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte("pass"), bcrypt.MinCost)
+	w.must(err)
+	config := rest.Config{
+		Endpoint: "127.0.0.1:0", EnableTokenAuth: true, SignKey: strings.Repeat("k", auth.MinSignKey), HashCost: bcrypt.MinCost,
+		Users: []auth.User{{Name: "ann", Password: string(hash), Permissions: []string{"dump"}}},
+	}
+	w.must(config.Complete())
+	ready := make(chan net.Addr, 1)
+	server := rest.Server{Config: config, Options: rest.Options{Scheduler: w.sched, Label: "edge-7", Sources: w.sources}, Ready: ready}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	return "http://" + (<-ready).String()
 }
 
 // verb changes the system, or fails.
