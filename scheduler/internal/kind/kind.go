@@ -137,7 +137,7 @@ func (d *Descriptor) ResolvedKey(v *graph.Value) string {
 	return key
 }
 
-// Has reports whether key is a key of d.
+// Has reports whether key, which begins with the prefix of d, is a key of d.
 func (d *Descriptor) Has(key string) bool {
 	if d.Singleton {
 		return key == d.Prefix
@@ -161,7 +161,7 @@ func (d *Descriptor) FoundKey(f Found) (string, error) {
 			return "", err
 		}
 	}
-	if !d.Has(key) {
+	if !strings.HasPrefix(key, d.Prefix) || !d.Has(key) {
 		return "", fmt.Errorf("key %q does not belong to descriptor %s", key, d.Name)
 	}
 	return key, nil
