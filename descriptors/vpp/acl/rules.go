@@ -3,6 +3,8 @@ package acl
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.fd.io/govpp/binapi/acl_types"
@@ -53,19 +55,19 @@ func validate(_ string, v *acl.ACL) error {
 	}
 	macip := isMACIP(v)
 	for i, r := range v.GetRules() {
-		field := fmt.Sprintf("rules[%d].", i)
+		at := path{rule: i}
 		if acl.ACL_Rule_Action_name[int32(r.GetAction())] == "" {
-			f.Add(field+"action", int32(r.GetAction()), "DENY, PERMIT or REFLECT")
+			f.Add(at.field("action"), int32(r.GetAction()), "DENY, PERMIT or REFLECT")
 		}
 		switch {
 		case (r.GetIpRule() == nil) == (r.GetMacipRule() == nil):
-			f.Add(field+"ip_rule", nil, "either ip_rule or macip_rule")
+			f.Add(at.field("ip_rule"), nil, "either ip_rule or macip_rule")
 		case macip != (r.GetMacipRule() != nil):
-			f.Add(field+"ip_rule", nil, "rules of one kind: a list has either IP rules or MACIP rules, like rules[0]")
+			f.Add(at.field("ip_rule"), nil, "rules of one kind: a list has either IP rules or MACIP rules, like rules[0]")
 		case macip:
-			f.macipRule(field, r)
+			f.macipRule(at, r)
 		default:
-			f.ipRule(field, r)
+			f.ipRule(at, r)
 		}
 	}
 	f.interfaces(v.GetInterfaces(), macip)
@@ -94,8 +96,8 @@ func ipRules(v *acl.ACL) []acl_types.ACLRule {
 		return nil
 	}
 	out := make([]acl_types.ACLRule, 0, len(v.GetRules()))
-	for _, r := range v.GetRules() {
-		out = append(out, f.ipRule("", r))
+	for i, r := range v.GetRules() {
+		out = append(out, f.ipRule(path{rule: i}, r))
 	}
 	return out
 }
@@ -107,8 +109,8 @@ func macipRules(v *acl.ACL) []acl_types.MacipACLRule {
 		return nil
 	}
 	out := make([]acl_types.MacipACLRule, 0, len(v.GetRules()))
-	for _, r := range v.GetRules() {
-		out = append(out, f.macipRule("", r))
+	for i, r := range v.GetRules() {
+		out = append(out, f.macipRule(path{rule: i}, r))
 	}
 	return out
 }
@@ -116,28 +118,55 @@ func macipRules(v *acl.ACL) []acl_types.MacipACLRule {
 // faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
-// ipRule converts an IP rule (VPP acl_types.api, acl_rule). field begins the names of its
-// fields in errors.
-func (f *faults) ipRule(field string, r *acl.ACL_Rule) acl_types.ACLRule {
-	field += "ip_rule."
+// A path is the place of a part of a rule, such as "rules[3].ip_rule.tcp". Its text is made only
+// for errors: lists are converted several times, and each field of 10,000 rules would need a text
+// each time.
+type path struct {
+	rule  int
+	parts [3]string // as far as they are not empty
+}
+
+// in returns the path of a part.
+func (p path) in(part string) path {
+	p.parts[slices.Index(p.parts[:], "")] = part
+	return p
+}
+
+// String returns the path as text.
+func (p path) String() string {
+	out := "rules[" + strconv.Itoa(p.rule) + "]"
+	for _, part := range p.parts {
+		if part != "" {
+			out += "." + part
+		}
+	}
+	return out
+}
+
+// field returns the path of a field.
+func (p path) field(name string) string { return p.String() + "." + name }
+
+// ipRule converts an IP rule (VPP acl_types.api, acl_rule).
+func (f *faults) ipRule(at path, r *acl.ACL_Rule) acl_types.ACLRule {
+	at = at.in("ip_rule")
 	rule := r.GetIpRule()
 	out := acl_types.ACLRule{IsPermit: acl_types.ACLAction(r.GetAction())}
-	out.SrcPrefix, out.DstPrefix = f.networks(field+"ip.", rule)
-	f.protocol(field, rule, &out)
+	out.SrcPrefix, out.DstPrefix = f.networks(at.in("ip"), rule)
+	f.protocol(at, rule, &out)
 	return out
 }
 
 // networks returns the networks of a rule. A missing one is "any" of the IP version of the
 // other one. Without both, the version is that of the ICMP, and otherwise 4.
-func (f *faults) networks(field string, rule *acl.ACL_Rule_IpRule) (src, dst ip_types.Prefix) {
-	source, hasSource := f.network(field+"source_network", rule.GetIp().GetSourceNetwork())
-	destination, hasDestination := f.network(field+"destination_network", rule.GetIp().GetDestinationNetwork())
+func (f *faults) networks(at path, rule *acl.ACL_Rule_IpRule) (src, dst ip_types.Prefix) {
+	source, hasSource := f.network(at, "source_network", rule.GetIp().GetSourceNetwork())
+	destination, hasDestination := f.network(at, "destination_network", rule.GetIp().GetDestinationNetwork())
 	anyAddress := netip.IPv4Unspecified()
 	if hasSource && source.Addr().Is6() || hasDestination && destination.Addr().Is6() || !hasSource && !hasDestination && rule.GetIcmp().GetIcmpv6() {
 		anyAddress = netip.IPv6Unspecified()
 	}
 	if hasSource && hasDestination && source.Addr().Is6() != destination.Addr().Is6() {
-		f.Add(field+"destination_network", rule.GetIp().GetDestinationNetwork(), "a network of the IP version of source_network, %s", source)
+		f.Add(at.field("destination_network"), rule.GetIp().GetDestinationNetwork(), "a network of the IP version of source_network, %s", source)
 	}
 	if !hasSource {
 		source = netip.PrefixFrom(anyAddress, 0)
@@ -149,26 +178,26 @@ func (f *faults) networks(field string, rule *acl.ACL_Rule_IpRule) (src, dst ip_
 }
 
 // network reads a network; empty text is none.
-func (f *faults) network(field, text string) (p netip.Prefix, given bool) {
+func (f *faults) network(at path, field, text string) (p netip.Prefix, given bool) {
 	if text == "" {
 		return p, false
 	}
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil:
-		f.Add(field, text, `a network, such as "10.0.0.0/8" or "fd00::/8"`)
+		f.Add(at.field(field), text, `a network, such as "10.0.0.0/8" or "fd00::/8"`)
 		return p, false
 	case p != p.Masked():
-		f.Add(field, text, "a network without bits of a host: %s", p.Masked())
+		f.Add(at.field(field), text, "a network without bits of a host: %s", p.Masked())
 	}
 	return p.Masked(), true
 }
 
 // protocol sets the protocol of a rule, and what it matches of the protocol's header. VPP has
 // the ICMP type in the fields of the source port, and the code in those of the destination.
-func (f *faults) protocol(field string, rule *acl.ACL_Rule_IpRule, out *acl_types.ACLRule) {
+func (f *faults) protocol(at path, rule *acl.ACL_Rule_IpRule, out *acl_types.ACLRule) {
 	number := rule.GetIp().GetProtocol()
-	f.atMost(field+"ip.protocol", number, maxByte)
+	f.atMost(at.in("ip"), "protocol", number, maxByte)
 	implied := uint32(0)
 	count := 0
 	whole := portRange{0, maxPort}
@@ -179,29 +208,29 @@ func (f *faults) protocol(field string, rule *acl.ACL_Rule_IpRule, out *acl_type
 		if icmp.GetIcmpv6() {
 			implied = protoICMPv6
 		}
-		source = f.icmpRange(field+"icmp.icmp_type_range.", icmp.GetIcmpTypeRange())
-		destination = f.icmpRange(field+"icmp.icmp_code_range.", icmp.GetIcmpCodeRange())
+		source = f.icmpRange(at.in("icmp").in("icmp_type_range"), icmp.GetIcmpTypeRange())
+		destination = f.icmpRange(at.in("icmp").in("icmp_code_range"), icmp.GetIcmpCodeRange())
 	}
 	if tcp := rule.GetTcp(); tcp != nil {
 		count++
 		implied = protoTCP
-		source = f.ports(field+"tcp.source_port_range.", tcp.GetSourcePortRange())
-		destination = f.ports(field+"tcp.destination_port_range.", tcp.GetDestinationPortRange())
-		f.atMost(field+"tcp.tcp_flags_mask", tcp.GetTcpFlagsMask(), maxByte)
-		f.atMost(field+"tcp.tcp_flags_value", tcp.GetTcpFlagsValue(), maxByte)
+		source = f.ports(at.in("tcp").in("source_port_range"), tcp.GetSourcePortRange())
+		destination = f.ports(at.in("tcp").in("destination_port_range"), tcp.GetDestinationPortRange())
+		f.atMost(at.in("tcp"), "tcp_flags_mask", tcp.GetTcpFlagsMask(), maxByte)
+		f.atMost(at.in("tcp"), "tcp_flags_value", tcp.GetTcpFlagsValue(), maxByte)
 		out.TCPFlagsMask, out.TCPFlagsValue = uint8(tcp.GetTcpFlagsMask()), uint8(tcp.GetTcpFlagsValue())
 	}
 	if udp := rule.GetUdp(); udp != nil {
 		count++
 		implied = protoUDP
-		source = f.ports(field+"udp.source_port_range.", udp.GetSourcePortRange())
-		destination = f.ports(field+"udp.destination_port_range.", udp.GetDestinationPortRange())
+		source = f.ports(at.in("udp").in("source_port_range"), udp.GetSourcePortRange())
+		destination = f.ports(at.in("udp").in("destination_port_range"), udp.GetDestinationPortRange())
 	}
 	switch {
 	case count > 1:
-		f.Add(strings.TrimSuffix(field, "."), nil, "at most one of icmp, tcp and udp")
+		f.Add(at.String(), nil, "at most one of icmp, tcp and udp")
 	case count == 1 && number != 0 && number != implied:
-		f.Add(field+"ip.protocol", number, "0 or %d, the protocol of the rest of the rule", implied)
+		f.Add(at.in("ip").field("protocol"), number, "0 or %d, the protocol of the rest of the rule", implied)
 	case count == 0:
 		implied = number
 	}
@@ -214,50 +243,50 @@ func (f *faults) protocol(field string, rule *acl.ACL_Rule_IpRule, out *acl_type
 type portRange struct{ first, last uint16 }
 
 // icmpRange reads a range of ICMP types or codes. No range is all of them.
-func (f *faults) icmpRange(field string, r *acl.ACL_Rule_IpRule_Icmp_Range) portRange {
+func (f *faults) icmpRange(at path, r *acl.ACL_Rule_IpRule_Icmp_Range) portRange {
 	if r == nil {
 		return portRange{0, maxByte}
 	}
-	f.atMost(field+"first", r.GetFirst(), maxByte)
-	f.atMost(field+"last", r.GetLast(), maxByte)
+	f.atMost(at, "first", r.GetFirst(), maxByte)
+	f.atMost(at, "last", r.GetLast(), maxByte)
 	if r.GetFirst() > r.GetLast() {
-		f.Add(field+"last", r.GetLast(), "at least first, %d", r.GetFirst())
+		f.Add(at.field("last"), r.GetLast(), "at least first, %d", r.GetFirst())
 	}
 	return portRange{uint16(r.GetFirst()), uint16(r.GetLast())}
 }
 
 // ports reads a range of ports. No range is port 0, as in vpp-agent 3.5: more would let packets
 // pass that an existing list drops.
-func (f *faults) ports(field string, r *acl.ACL_Rule_IpRule_PortRange) portRange {
-	f.atMost(field+"lower_port", r.GetLowerPort(), maxPort)
-	f.atMost(field+"upper_port", r.GetUpperPort(), maxPort)
+func (f *faults) ports(at path, r *acl.ACL_Rule_IpRule_PortRange) portRange {
+	f.atMost(at, "lower_port", r.GetLowerPort(), maxPort)
+	f.atMost(at, "upper_port", r.GetUpperPort(), maxPort)
 	if r.GetLowerPort() > r.GetUpperPort() {
-		f.Add(field+"upper_port", r.GetUpperPort(), "at least lower_port, %d", r.GetLowerPort())
+		f.Add(at.field("upper_port"), r.GetUpperPort(), "at least lower_port, %d", r.GetLowerPort())
 	}
 	return portRange{uint16(r.GetLowerPort()), uint16(r.GetUpperPort())}
 }
 
 // macipRule converts a MACIP rule (VPP acl_types.api, macip_acl_rule). Empty addresses match
 // all packets.
-func (f *faults) macipRule(field string, r *acl.ACL_Rule) acl_types.MacipACLRule {
+func (f *faults) macipRule(at path, r *acl.ACL_Rule) acl_types.MacipACLRule {
 	if r.GetAction() == acl.ACL_Rule_REFLECT {
-		f.Add(field+"action", r.GetAction().String(), "DENY or PERMIT: MACIP rules keep no state")
+		f.Add(at.field("action"), r.GetAction().String(), "DENY or PERMIT: MACIP rules keep no state")
 	}
-	field += "macip_rule."
+	at = at.in("macip_rule")
 	rule := r.GetMacipRule()
 	out := acl_types.MacipACLRule{IsPermit: acl_types.ACLAction(r.GetAction())}
 	source := netip.IPv4Unspecified()
 	if text := rule.GetSourceAddress(); text != "" {
 		parsed, err := netip.ParseAddr(text)
 		if err != nil || parsed.Zone() != "" {
-			f.Add(field+"source_address", text, `an address, such as "10.0.0.1" or "fd00::1"`)
+			f.Add(at.field("source_address"), text, `an address, such as "10.0.0.1" or "fd00::1"`)
 		} else {
 			source = parsed
 		}
 	}
 	network, err := source.Prefix(int(min(rule.GetSourceAddressPrefix(), maxByte)))
 	if err != nil {
-		f.Add(field+"source_address_prefix", rule.GetSourceAddressPrefix(), "at most %d", source.BitLen())
+		f.Add(at.field("source_address_prefix"), rule.GetSourceAddressPrefix(), "at most %d", source.BitLen())
 	} else {
 		out.SrcPrefix = vppwire.Prefix(network)
 	}
@@ -267,7 +296,7 @@ func (f *faults) macipRule(field string, r *acl.ACL_Rule) acl_types.MacipACLRule
 		}
 		parsed, err := vppwire.MAC(text)
 		if err != nil {
-			f.Add(field+name, text, `a MAC address, such as "02:00:00:00:00:01"`)
+			f.Add(at.field(name), text, `a MAC address, such as "02:00:00:00:00:01"`)
 		}
 		return parsed
 	}
@@ -276,8 +305,8 @@ func (f *faults) macipRule(field string, r *acl.ACL_Rule) acl_types.MacipACLRule
 }
 
 // atMost checks the upper bound of a number.
-func (f *faults) atMost(field string, n, most uint32) {
+func (f *faults) atMost(at path, field string, n, most uint32) {
 	if n > most {
-		f.Add(field, n, "at most %d", most)
+		f.Add(at.field(field), n, "at most %d", most)
 	}
 }
