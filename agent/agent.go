@@ -29,6 +29,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -51,6 +52,7 @@ type assembly struct {
 	below, above []Task   // see runTasks
 	closers      []func() // called in reverse order
 	applied      announcer
+	trials       *trial.Trials
 	// Shared by the HTTP server, the metrics and the stores that receive the agent's health.
 	health *health.Health
 }
@@ -185,23 +187,26 @@ func (a *assembly) merge(context.Context) error {
 	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))
 	a.health = newHealth(a.Scheduler, a.VPP, a.options.Name)
 	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }
+	a.trials = trial.New(a.known.trialOptions(options.Layers.Volatile, options.Log))
+	options.First = a.trials.Due()
 	a.Orchestrator = orchestrator.New(a.Scheduler, options)
+	a.trials.Serve(a.Orchestrator)
 	a.health.Sources = a.Orchestrator
 	a.Client = client.NewLocal(a.Scheduler, a.Orchestrator, client.Options{})
-	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run})
+	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run}, Task{"trials", a.trials.Run})
 	return nil
 }
 
 // offer creates the northbounds, and the publishers that write status into the stores.
 func (a *assembly) offer(context.Context) error {
-	clients := &layers{Orchestrator: a.Orchestrator}
+	clients := &layers{Orchestrator: a.Orchestrator, trials: a.trials}
 	figures, err := a.observe()
 	if err != nil {
 		return err
 	}
 	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
-		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Foreseer: a.Orchestrator, Contents: a.Orchestrator, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
+		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Foreseer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
 		MaxBody: a.conf.http.MaxBodyBytes, Memory: budget.New(requestMemory), Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}

@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/statestore"
 )
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
-// the applied values, values that crashed VPP, and settings that VPP does not report. A part that cannot be opened is nil.
+// the applied values, values that crashed VPP, settings that VPP does not report, and trials. A part that cannot be opened is nil.
 type state struct {
-	intent, applied, deaths, settings *statestore.Store
+	intent, applied, deaths, settings, trials *statestore.Store
 	// Has the folder as an attribute.
 	log *slog.Logger
 }
@@ -35,6 +36,7 @@ func (s *state) parts() []statePart {
 		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)"},
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more"},
 		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP"},
+		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay"},
 	}
 }
 
@@ -52,7 +54,7 @@ func openState(dir string, log *slog.Logger) state {
 		}
 		*part.into = store
 	}
-	for _, store := range []*statestore.Store{s.applied, s.deaths, s.settings} {
+	for _, store := range []*statestore.Store{s.applied, s.deaths, s.settings, s.trials} {
 		// The entries of a stale store are correct, but some may be missing. Declared
 		// values are added again when the actual state is read.
 		if store != nil && store.Stale() != nil {
@@ -74,6 +76,19 @@ func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, 
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
+}
+
+// trialOptions returns the options of trials. Without a state folder neither layers nor trials
+// survive a restart. With one, both do, or trials are refused.
+func (s *state) trialOptions(volatile func(layer string) bool, log *slog.Logger) trial.Options {
+	o := trial.Options{Volatile: volatile, Log: log}
+	switch {
+	case s.trials != nil:
+		o.Memory = s.trials
+	case s.intent != nil:
+		o.Unable = errors.New("the part trials of the state cannot be opened; see the agent's log")
+	}
+	return o
 }
 
 // tasks returns a task for each part that could be opened.

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/publish"
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -59,6 +60,7 @@ func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest
 // layers is the orchestrator for clients, which counts their changes.
 type layers struct {
 	*orchestrator.Orchestrator
+	trials *trial.Trials // no change passes by them
 
 	mu sync.Mutex // guards stats
 	// By operation: Resync, Update or Delete. Durations are in seconds.
@@ -68,7 +70,7 @@ type layers struct {
 // Declare implements rest.Declarer, and counts the change.
 func (l *layers) Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error) {
 	begin := time.Now()
-	record, err := l.Orchestrator.Declare(ctx, q)
+	record, err := l.trials.Declare(ctx, q)
 	l.count(operationOf(q), time.Since(begin).Seconds())
 	return record, err
 }

@@ -141,6 +141,9 @@ type Options struct {
 	GracePercent, GraceKeys int
 	// Memory keeps the content of sources across restarts. Defaults to none.
 	Memory Memory
+	// First are changes of layers that are made before anything is applied, such as the end of a
+	// trial that was due before the start. Layers that the Memory does not keep are left out.
+	First []Request
 	// Complete is called once: after the first transaction of phase known or pruned, when
 	// everything that the sources declare has been applied or has failed. Without a source it
 	// is called when the patience has ended. Run's goroutine
@@ -165,6 +168,8 @@ type Orchestrator struct {
 
 	phase    phase
 	complete func() // nil: was called
+	first    []Request
+	told     bool // first has changed a layer
 	patience time.Duration
 	deferred map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
 	unsaved  []unsavedEvent              // changes that Memory has not learned yet
@@ -186,7 +191,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
 		deferred: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
-	o.complete = opts.Complete
+	o.complete, o.first = opts.Complete, opts.First
 	if o.complete == nil {
 		o.complete = func() {}
 	}
@@ -202,6 +207,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 func (o *Orchestrator) Run(ctx context.Context) error {
 	defer o.stop()
 	o.loadMemory()
+	o.makeFirst()
 	patience, begun := time.NewTimer(o.patience), time.Now()
 	defer patience.Stop()
 	doubts := newAlarm()

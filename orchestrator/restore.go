@@ -73,6 +73,41 @@ func (o *Orchestrator) loadLayers(past map[string]map[string]*savedKey) {
 	}
 }
 
+// makeFirst makes the changes of Options.First. Nothing has been applied yet, so removals need
+// not wait for the other sources: a removed value is one that this run never had.
+func (o *Orchestrator) makeFirst() {
+	for _, q := range o.first {
+		if err := o.checkLayer(q.Layer); err != nil || o.layers.Volatile(q.Layer) {
+			continue // this agent does not keep the layer any more
+		}
+		l := o.layer(q.Layer)
+		if l == nil {
+			o.log.Error("a layer cannot be changed before the start; there are too many", "source", q.Layer)
+			continue
+		}
+		r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
+		events := r.changes(l)
+		for i, d := range o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] }) {
+			events[i].Decoded = d
+		}
+		if err := o.record(o.lessons(l, events)); err != nil {
+			o.log.Error("a change before the start cannot be saved", "source", l.Name, "err", err)
+		}
+		for i := range events {
+			old, d := l.entries[events[i].Key], events[i].Decoded.(decoded)
+			if d.value == nil && d.err == nil {
+				l.set(events[i].Key, old, nil)
+			} else {
+				l.set(events[i].Key, old, d.entryAfter(old))
+			}
+		}
+		o.told = true
+		l.publish()
+		o.dropEmpty(l)
+	}
+	o.first = nil
+}
+
 // saveUnsaved saves the changes that Memory has not learned yet. It is called before they
 // are applied: the saved content must never be older than the applied one.
 func (o *Orchestrator) saveUnsaved() {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/trials"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -64,7 +66,11 @@ func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q end
 	if len(invalid) > 0 {
 		return unreadable(invalid)
 	}
-	return h.declare(w, r, q, orchestrator.Request{Values: values, Replace: replace})
+	most, err := trials.Time(q)
+	if err != nil {
+		return err
+	}
+	return h.declare(w, r, q, orchestrator.Request{Values: values, Replace: replace}, most)
 }
 
 // declarable returns the message of an item of a body, or nil for one that asks for
@@ -114,11 +120,12 @@ func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q 
 			return unreadable(invalid)
 		}
 	}
-	return h.declare(w, r, q, request)
+	return h.declare(w, r, q, request, 0)
 }
 
-// declare sends a request to the orchestrator and answers {}, or what failed.
-func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Query, request orchestrator.Request) error {
+// declare sends a request to the orchestrator and answers {}, or what failed. If most is not 0,
+// the change is a trial that lasts so long.
+func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Query, request orchestrator.Request, most time.Duration) error {
 	if h.Declarer == nil {
 		return reply.NotFound(errNoDeclarer)
 	}
@@ -130,7 +137,11 @@ func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Que
 	if request.Revert, err = q.Flag("revert"); err != nil {
 		return reply.BadRequest(err)
 	}
-	_, err = h.Declarer.Declare(r.Context(), request)
+	if most != 0 {
+		err = h.trials().Try(r.Context(), request, most)
+	} else {
+		_, err = h.Declarer.Declare(r.Context(), request)
+	}
 	failed, partly := errors.AsType[*scheduler.TxnError](err)
 	switch {
 	case errors.Is(err, orchestrator.ErrLayerName), errors.Is(err, orchestrator.ErrTooManyLayers):
@@ -138,7 +149,7 @@ func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Que
 	case partly:
 		return reply.Detailed(http.StatusInternalServerError, err, failures(failed))
 	case err != nil:
-		return err
+		return trials.WithStatus(err)
 	}
 	return reply.JSON(w, wire.Nothing{})
 }

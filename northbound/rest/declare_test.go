@@ -8,6 +8,7 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -17,7 +18,10 @@ func declaring(t *testing.T, f func(w *world)) {
 	inWorld(t, func(w *world) {
 		orch := orchestrator.New(w.sched, orchestrator.Options{})
 		o := w.options()
-		o.Declarer, o.Sources, o.Foreseer, o.Contents = orch, orch, orch, orch
+		keeper := trial.New(trial.Options{})
+		keeper.Serve(orch)
+		o.Trials = keeper
+		o.Declarer, o.Sources, o.Foreseer, o.Contents = keeper, orch, orch, orch
 		w.handler = Handler(o)
 		ctx, cancel := context.WithCancel(w.t.Context())
 		ended := make(chan error, 1)
@@ -128,6 +132,34 @@ func TestConfigurationHidesSecrets(t *testing.T) {
 		w.says("POST", "/scheduler/plan", hidden, 200, "expected the secret itself")
 		cancel()
 		w.must(<-ended)
+	})
+}
+
+// TestTrials tries changes, and ends them by hand. Package orchestrator/trial tests their time.
+func TestTrials(t *testing.T) {
+	declaring(t, func(w *world) {
+		const one, two = "linuxConfig: {interfaces: [{name: if1, type: DUMMY}]}", "linuxConfig: {interfaces: [{name: if1, type: DUMMY, mtu: 1400}]}"
+		w.says("GET", "/configuration/trials", "", 200, "[]\n")
+		w.says("PUT", "/configuration", one, 200, "{}\n")
+		w.says("PUT", "/configuration?trial=60s", two, 200, "{}\n")
+		w.says("GET", "/configuration/trials", "", 200, `"Source": "grpc"`)
+		w.says("GET", "/configuration", "", 200, "mtu: 1400")
+		w.says("PUT", "/configuration", one, 409, "the data source has a trial")
+		w.says("PUT", "/configuration?trial=60s", one, 409, "the data source has a trial")
+		w.says("POST", "/configuration/cancel?datasrc=other", "", 409, "the data source has no running trial: other")
+		w.says("POST", "/configuration/cancel", "", 200, ifPrefix+"if1")
+		if text := w.text("/configuration"); strings.Contains(text, "mtu") {
+			t.Errorf("after the end: %s", text)
+		}
+		w.says("POST", "/configuration/confirm", "", 409, "the data source has no running trial: grpc")
+		w.says("PUT", "/configuration?trial=60s&datasrc=lab", two, 200, "{}\n")
+		w.says("POST", "/configuration/confirm?datasrc=lab", "", 200, `"Source": "lab"`)
+		for _, most := range []string{"soon", "10ms", "48h"} {
+			w.says("PUT", "/configuration?trial="+most, one, 400, "expected a duration from 1s to 24h0m0s")
+		}
+		w.handler = Handler(Options{Scheduler: w.sched})
+		w.says("GET", "/configuration/trials", "", 404, "no values on trial")
+		w.says("POST", "/configuration/confirm", "", 404, "no values on trial")
 	})
 }
 

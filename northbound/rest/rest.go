@@ -23,6 +23,7 @@
 //	internal/events       the stream of changes
 //	internal/ui           the agent's page
 //	internal/waiting      requests that are answered when values have a state
+//	internal/trials       changes that are taken back unless they are confirmed
 //	internal/export       declared values as a document
 //	internal/pages        values and transactions in parts, for the agent's page
 //
@@ -64,6 +65,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/events"
 	"github.com/keyplane/keyplane/northbound/rest/internal/pages"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/trials"
 	"github.com/keyplane/keyplane/northbound/rest/internal/ui"
 	"github.com/keyplane/keyplane/northbound/rest/internal/waiting"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -86,6 +88,9 @@ type Options struct {
 	// Declarer takes the values that clients declare. Defaults to none: the methods answer
 	// 404.
 	Declarer Declarer
+	// Trials keeps changes that are taken back unless they are confirmed. Defaults to none: they
+	// answer 404.
+	Trials Trials
 	// Foreseer plans the content of a source. Defaults to none: such plans answer 404.
 	Foreseer Foreseer
 	// Contents tells what each source declares. Defaults to none: only the values that take
@@ -201,7 +206,7 @@ func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Que
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint.Endpoint {
-	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), h.pages().Endpoints(), h.configurationPaths(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
+	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), h.pages().Endpoints(), h.configurationPaths(), h.trials().Endpoints(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
@@ -248,11 +253,19 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 // pages returns the lists of values and transactions in parts.
 func (h *handler) pages() pages.Pages { return pages.Pages{Scheduler: h.sched, Short: h.short} }
 
+// Trials keeps changes on trial. *trial.Trials implements it.
+type Trials = trials.Keeper
+
+// trials returns the paths of changes on trial.
+func (h *handler) trials() trials.Trials {
+	return trials.Trials{Keeper: h.Trials, Default: DefaultLayer}
+}
+
 // configurationPaths returns the paths of the declared values as one document.
 func (h *handler) configurationPaths() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
 		endpoint.Get("/configuration", endpoint.Read, "model= (many), key= (many), source=, format=yaml|json, secrets=1", "declared values as one YAML document, which can be declared again; source: what this source declares", h.configuration).Writes(yamlMedia).Costly(),
-		endpoint.Get("/configuration", endpoint.Write, "replace=1, revert=1, datasrc=", "declare the values of a document; replace: and no others of this data source", h.putConfiguration).By(http.MethodPut).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
+		endpoint.Get("/configuration", endpoint.Write, "replace=1, revert=1, datasrc=, trial=", "declare the values of a document; replace: and no others of this data source; trial: for a time such as 60s, unless they are confirmed", h.putConfiguration).By(http.MethodPut).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration", endpoint.Write, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).By(http.MethodDelete).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration/validate", endpoint.Validate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/info/configuration/jsonschema", endpoint.Info, "fieldnames=both|onlyproto|onlyjson", "JSON schema of a configuration document", h.jsonSchema).Answers(map[string]any{}),

@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -31,11 +32,13 @@ func declaring(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Defer(func() { ts.Check(db.Close()) })
 	source := kvdbsync.NewSource(kvdbsync.Options{Name: "bolt", Connector: db, Root: root, Prefix: "config/", Log: quiet})
 	orch := orchestrator.New(s, orchestrator.Options{Sources: []orchestrator.Source{{Name: "bolt", Priority: 30, Feed: source}}, Log: quiet})
-	options := rest.Options{Scheduler: s, Sources: orch, Declarer: orch, Foreseer: orch, Contents: orch, Label: "vpp1", Log: quiet}
+	trials := trial.New(trial.Options{Log: quiet})
+	trials.Serve(orch)
+	options := rest.Options{Scheduler: s, Sources: orch, Declarer: trials, Trials: trials, Foreseer: orch, Contents: orch, Label: "vpp1", Log: quiet}
 	ready := make(chan net.Addr, 1)
 	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: options, Ready: ready}
 	ts.Check(web.Config.Complete())
-	tasks := []func(context.Context) error{s.Run, source.Run, orch.Run, web.Run}
+	tasks := []func(context.Context) error{s.Run, source.Run, orch.Run, trials.Run, web.Run}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, len(tasks))
 	for _, run := range tasks {

@@ -30,6 +30,7 @@ type change struct {
 	replace bool   // the source has no other values afterwards
 	atomic  bool
 	wait    bool
+	trial   time.Duration // the agent takes the change back after this time; 0: it does not
 	text    []byte
 	from    documents.Documents
 }
@@ -103,6 +104,9 @@ func (c *change) declareFiles(ctx context.Context, args []string) error {
 	}
 	if c.atomic {
 		query.Set("revert", "1")
+	}
+	if c.trial > 0 {
+		query.Set("trial", c.trial.String())
 	}
 	err = c.Request(ctx, http.MethodPut, "/configuration", query, c.text, &wire.Nothing{})
 	if err != nil {

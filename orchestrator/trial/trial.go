@@ -1,0 +1,253 @@
+// Package trial declares values for a limited time: unless somebody confirms them, they are taken
+// back.
+//
+//	trials, err := trial.New(trial.Options{Layers: orch, Memory: store})
+//	orch := orchestrator.New(sched, orchestrator.Options{First: trials.Due(), ...})
+//	_, err = trials.Try(ctx, request, time.Minute)
+//	err = trials.Confirm("agentctl")
+//
+// A trial changes its layer as the same request without a trial would: by priority, and with
+// removals. So confirming it changes nothing; it only drops what would take the trial back, which
+// are the earlier values of the keys. A layer of its own above all others would show another
+// network during the trial than after it. While a layer has a trial, it takes no other change.
+//
+//	state      | begins when                     | after a restart
+//	beginning  | the earlier values are saved    | is taken back at once
+//	running    | all values have been applied    | goes on, or is taken back if its time is over
+//	ending     | its time is over, or Cancel     | is taken back at once
+//	overdue    | it could not be taken back      | is taken back at once
+//
+// A trial is all or nothing: if an operation fails, everything is undone, and there is no trial.
+// The earlier values are saved before anything is applied, so neither a kill of the agent nor the
+// death of the client can make a trial permanent. What is due at a start is taken back before
+// anything is applied. The time is that of the clock; if the clock was set back meanwhile, a
+// trial gets at most its whole time again.
+//
+// mu guards the table of trials. Run ends them; other methods may be called from any goroutine.
+// Tests run a real orchestrator in virtual time, with kills in each state.
+package trial
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Bounds of the time of a trial.
+const (
+	Shortest = time.Second
+	Longest  = 24 * time.Hour
+)
+
+// again is the pause after a trial could not be taken back.
+const again = time.Second
+
+var (
+	// ErrTime is the error of a trial with a time that is too short or too long.
+	ErrTime = fmt.Errorf("the time of a trial is %v to %v", Shortest, Longest)
+	// ErrOnTrial is the error of a change of a layer that has a trial.
+	ErrOnTrial = errors.New("the data source has a trial: confirm or cancel it first")
+	// ErrBusy is the error of a trial in a layer that is being changed.
+	ErrBusy = errors.New("the data source is being changed: try again")
+	// ErrNoTrial is the error of Confirm and Cancel for a layer without a running trial.
+	ErrNoTrial = errors.New("the data source has no running trial")
+	// ErrNotSaved is the error of a trial that a restart would not know.
+	ErrNotSaved = errors.New("the trial is refused because it cannot be saved for the next start")
+)
+
+// Layers are the layers of an orchestrator. *orchestrator.Orchestrator implements it.
+type Layers interface {
+	Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error)
+	Content(ctx context.Context, source string) ([]orchestrator.Held, error)
+}
+
+// Options configure Trials.
+type Options struct {
+	// Memory keeps trials across restarts. Its keys are the names of layers. Defaults to none:
+	// trials end with the process, as layers without a memory do.
+	Memory orchestrator.Memory
+	// Unable is the reason why trials would be lost although layers are kept; nil: they are not.
+	// Then all trials are refused.
+	Unable error
+	// Volatile reports that a layer ends with the process. Defaults to keeping each.
+	Volatile func(layer string) bool
+	Log      *slog.Logger // Defaults to slog.Default
+}
+
+// A Trial is a change that is taken back at its end.
+type Trial struct {
+	Layer    string
+	Begun    time.Time
+	Deadline time.Time // zero: its values are still being applied
+	Keys     []string  // that it has changed, sorted
+}
+
+// Trials are the trials of an agent.
+type Trials struct {
+	Options
+	layers Layers // set by Serve
+
+	changed wake.Signal // the next end may be another one
+
+	mu    sync.Mutex
+	open  map[string]*running // by layer
+	busy  map[string]int      // changes in progress without a trial, by layer
+	first []*running          // those that were due at the start; read by Due and Run only
+}
+
+// A phase is the state of a trial; the package documentation has a table.
+type phase uint8
+
+const (
+	beginning phase = iota
+	applied         // running
+	ending
+	overdue
+)
+
+// running is a trial.
+type running struct {
+	saved
+	phase phase
+	end   time.Time // with the monotonic clock; zero: it does not run
+}
+
+// saved is what the Memory keeps of a trial.
+type saved struct {
+	Layer    string        `json:"layer"`
+	Begun    time.Time     `json:"begun"`
+	Time     time.Duration `json:"time"`     // in ns
+	Deadline time.Time     `json:"deadline"` // zero: not all values have been applied
+	Undo     []earlier     `json:"undo"`     // sorted by key
+}
+
+// earlier is the content of a key before the trial.
+type earlier struct {
+	Key    string            `json:"key"`
+	Value  json.RawMessage   `json:"value,omitempty"` // absent: there was none
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// New returns the trials of the Memory. Serve makes them usable.
+func New(o Options) *Trials {
+	o.Log = cmp.Or(o.Log, slog.Default())
+	if o.Volatile == nil {
+		o.Volatile = func(string) bool { return false }
+	}
+	t := &Trials{Options: o, changed: wake.New(), open: map[string]*running{}, busy: map[string]int{}}
+	if o.Memory != nil {
+		t.load()
+	}
+	return t
+}
+
+// load reads the trials of an earlier run.
+func (t *Trials) load() {
+	now := time.Now()
+	for layer, text := range t.Memory.Load() {
+		r := &running{}
+		if err := json.Unmarshal(text, &r.saved); err != nil || r.Layer != layer {
+			t.Log.Error("a saved trial cannot be read; its values stay", "source", layer, "err", err)
+			t.forget(layer)
+			continue
+		}
+		left := min(r.Deadline.Sub(now), r.Time)
+		if r.Deadline.IsZero() || left <= 0 {
+			r.phase = ending
+			t.first = append(t.first, r)
+			continue
+		}
+		r.phase, r.end = applied, now.Add(left)
+		t.open[layer] = r
+		t.Log.Info("a trial from before the restart goes on", "source", layer, "keys", len(r.Undo), "left", left)
+	}
+	slices.SortFunc(t.first, func(a, b *running) int { return strings.Compare(a.Layer, b.Layer) })
+}
+
+// Due returns the requests that take back the trials that were due at the start, for
+// orchestrator.Options.First.
+func (t *Trials) Due() (out []orchestrator.Request) {
+	for _, r := range t.first {
+		out = append(out, r.undo())
+	}
+	return out
+}
+
+// Serve sets the layers. It is called once, before the other methods.
+func (t *Trials) Serve(layers Layers) { t.layers = layers }
+
+// undo returns the request that takes a trial back.
+func (s *saved) undo() orchestrator.Request {
+	q := orchestrator.Request{Layer: s.Layer}
+	for _, e := range s.Undo {
+		d := orchestrator.Declared{Key: e.Key, Labels: e.Labels}
+		if len(e.Value) > 0 {
+			d.JSON = e.Value
+		}
+		q.Values = append(q.Values, d)
+	}
+	return q
+}
+
+// save writes a trial. It is called with mu held.
+func (t *Trials) save(r *running) error {
+	if t.Memory == nil || t.Volatile(r.Layer) {
+		return nil
+	}
+	text, err := json.Marshal(r.saved)
+	if err == nil {
+		err = t.Memory.Record(maps.All(map[string][]byte{r.Layer: text}))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSaved, err)
+	}
+	return nil
+}
+
+// forget deletes a trial from the Memory. If that fails, the next start takes the trial back, too.
+func (t *Trials) forget(layer string) {
+	if t.Memory == nil {
+		return
+	}
+	if err := t.Memory.Record(maps.All(map[string][]byte{layer: nil})); err != nil {
+		t.Log.Error("an ended trial cannot be deleted; the next start takes it back once more", "source", layer, "err", err)
+	}
+}
+
+// earlierOf returns what the keys of a request have now.
+func (t *Trials) earlierOf(ctx context.Context, q *orchestrator.Request) ([]earlier, error) {
+	held, err := t.layers.Content(ctx, q.Layer)
+	if err != nil && !errors.Is(err, orchestrator.ErrNoSource) { // a layer without values does not exist
+		return nil, err
+	}
+	all := map[string]earlier{}
+	for _, d := range q.Values {
+		all[d.Key] = earlier{Key: d.Key}
+	}
+	for _, h := range held {
+		if _, named := all[h.Key]; !named && !q.Replace {
+			continue
+		}
+		e := earlier{Key: h.Key, Labels: h.Labels}
+		if h.Message != nil {
+			if e.Value, err = models.JSON(h.Message); err != nil {
+				return nil, fmt.Errorf("%s: %w", h.Key, err)
+			}
+		}
+		all[h.Key] = e
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b earlier) int { return strings.Compare(a.Key, b.Key) }), nil
+}

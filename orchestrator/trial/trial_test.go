@@ -1,0 +1,386 @@
+package trial_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/trial"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const prefix = "config/linux/interfaces/v2/interface/"
+
+// A notebook is a Memory that survives the lives of a test. It can be full.
+type notebook struct {
+	mu   sync.Mutex
+	all  map[string][]byte
+	full bool
+}
+
+var errFull = errors.New("no space left")
+
+func (n *notebook) Load() iter.Seq2[string, []byte] {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.All(maps.Clone(n.all))
+}
+
+func (n *notebook) Save(changes iter.Seq2[string, []byte]) error { return n.Record(changes) }
+
+func (n *notebook) Record(changes iter.Seq2[string, []byte]) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.full {
+		return errFull
+	}
+	for key, value := range changes {
+		if value == nil {
+			delete(n.all, key)
+		} else {
+			n.all[key] = value
+		}
+	}
+	return nil
+}
+
+func (n *notebook) Stale() error { return nil }
+func (n *notebook) Renew() error { return nil }
+
+// A host is what survives a restart of the agent: its memories and the network.
+type host struct {
+	intent, trials *notebook
+	stands         map[string]string // interface name -> MTU
+	fails          map[string]bool   // interfaces whose Create fails
+	mu             sync.Mutex        // guards stands and fails
+}
+
+func newHost() *host {
+	empty := func() *notebook { return &notebook{all: map[string][]byte{}} }
+	return &host{intent: empty(), trials: empty(), stands: map[string]string{}, fails: map[string]bool{}}
+}
+
+// agent is one life of an agent on a host.
+type agent struct {
+	*testing.T
+	*host
+	*trial.Trials
+	orch *orchestrator.Orchestrator
+}
+
+// live runs f in an agent. What f leaves open is cut off, as by a kill.
+func (h *host) live(t *testing.T, f func(a *agent)) {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithCancel(t.Context())
+	sched := scheduler.New(scheduler.Options{Log: quiet})
+	if _, err := scheduler.Register(sched, h.descriptor()); err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{T: t, host: h, Trials: trial.New(trial.Options{Memory: h.trials, Log: quiet})}
+	a.orch = orchestrator.New(sched, orchestrator.Options{Memory: h.intent, First: a.Due(), Log: quiet})
+	a.Serve(a.orch)
+	var running errgroup.Group
+	for _, run := range []func(context.Context) error{sched.Run, a.orch.Run, a.Trials.Run} {
+		running.Go(func() error { return run(ctx) })
+	}
+	a.after(time.Second) // the patience of the orchestrator
+	f(a)
+	cancel()
+	if err := running.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// after waits in the time of the bubble.
+func (a *agent) after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (h *host) set(name, mtu string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fails[name] {
+		return scheduler.Terminal(errors.New("the kernel lacks it"))
+	}
+	if mtu == "" {
+		delete(h.stands, name)
+	} else {
+		h.stands[name] = mtu
+	}
+	return nil
+}
+
+func (h *host) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
+	type none = struct{}
+	type found = scheduler.Found[*interfaces.Interface, none]
+	return scheduler.Descriptor[*interfaces.Interface, none]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) {
+			return none{}, h.set(v.Name, fmt.Sprint(v.Mtu))
+		},
+		Update: func(_ context.Context, _ string, _, v *interfaces.Interface, _ none) (none, error) {
+			return none{}, h.set(v.Name, fmt.Sprint(v.Mtu))
+		},
+		Delete: func(_ context.Context, _ string, v *interfaces.Interface, _ none) error { return h.set(v.Name, "") },
+		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
+			return func(yield func(found, error) bool) {
+				h.mu.Lock()
+				all := maps.Clone(h.stands)
+				h.mu.Unlock()
+				for name, mtu := range all {
+					v := &interfaces.Interface{Name: name}
+					if _, err := fmt.Sscan(mtu, &v.Mtu); !yield(found{Value: v}, err) {
+						return
+					}
+				}
+			}
+		},
+	}
+}
+
+// request reads "if1=1500 if2=": a value, or a removal.
+func request(text string) (q orchestrator.Request) {
+	q.Layer = "agentctl"
+	for f := range strings.FieldsSeq(text) {
+		name, mtu, _ := strings.Cut(f, "=")
+		d := orchestrator.Declared{Key: prefix + name}
+		if mtu != "" {
+			d.JSON = fmt.Appendf(nil, `{"name":%q,"mtu":%s}`, name, mtu)
+		}
+		q.Values = append(q.Values, d)
+	}
+	return q
+}
+
+func (a *agent) declare(text string) {
+	a.Helper()
+	if _, err := a.Declare(a.Context(), request(text)); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *agent) try(text string, most time.Duration) {
+	a.Helper()
+	if _, err := a.Try(a.Context(), request(text), most); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// expect checks the network.
+func (a *agent) expect(when, want string) {
+	a.Helper()
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(a.stands)) {
+		out = append(out, name+"="+a.stands[name])
+	}
+	if got := strings.Join(out, " "); got != want {
+		a.Errorf("%s: the network is %q; expected %q", when, got, want)
+	}
+}
+
+// bubble runs f in virtual time, with a host.
+func bubble(t *testing.T, f func(t *testing.T, h *host)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, newHost()) })
+}
+
+// TestTrial begins trials, and ends them in each way.
+func TestTrial(t *testing.T) {
+	bubble(t, func(t *testing.T, h *host) {
+		h.live(t, func(a *agent) {
+			a.declare("if1=1000 if2=2000 if5=5000")
+			a.try("if1=1001 if2= if3=3000", time.Minute)
+			a.expect("during the trial", "if1=1001 if3=3000 if5=5000")
+			a.after(59 * time.Second)
+			a.expect("shortly before the end", "if1=1001 if3=3000 if5=5000")
+			if list := a.List(); len(list) != 1 || len(list[0].Keys) != 3 || !list[0].Deadline.Equal(list[0].Begun.Add(time.Minute)) {
+				t.Errorf("the list is %+v", list)
+			}
+			// The layer takes no other change.
+			if _, err := a.Declare(t.Context(), request("if9=9")); !errors.Is(err, trial.ErrOnTrial) {
+				t.Errorf("a change during a trial: %v", err)
+			}
+			if _, err := a.Try(t.Context(), request("if9=9"), time.Minute); !errors.Is(err, trial.ErrOnTrial) {
+				t.Errorf("a second trial: %v", err)
+			}
+			a.after(2 * time.Second)
+			a.expect("after the end", "if1=1000 if2=2000 if5=5000")
+			if _, err := a.Confirm("agentctl"); !errors.Is(err, trial.ErrNoTrial) {
+				t.Errorf("confirmed too late: %v", err)
+			}
+
+			a.try("if1=1001", time.Minute)
+			if _, err := a.Confirm("agentctl"); err != nil {
+				t.Error(err)
+			}
+			a.after(time.Hour)
+			a.expect("confirmed", "if1=1001 if2=2000 if5=5000")
+
+			a.try("if1= if4=4000", time.Minute)
+			if _, err := a.Cancel(t.Context(), "agentctl"); err != nil {
+				t.Error(err)
+			}
+			a.expect("cancelled", "if1=1001 if2=2000 if5=5000")
+
+			q := request("if2=2001")
+			q.Replace = true
+			if _, err := a.Try(t.Context(), q, time.Minute); err != nil {
+				t.Error(err)
+			}
+			a.expect("replaced", "if2=2001")
+			a.after(61 * time.Second)
+			a.expect("no longer replaced", "if1=1001 if2=2000 if5=5000")
+			if len(h.trials.all) > 0 {
+				t.Errorf("trials are still saved: %v", h.trials.all)
+			}
+		})
+	})
+}
+
+// TestRefused has trials that do not begin: nothing of them stays.
+func TestRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, h *host) {
+		h.live(t, func(a *agent) {
+			a.declare("if1=1000")
+			h.fails["bad"] = true
+			if _, err := a.Try(t.Context(), request("if1=1001 bad=1"), time.Minute); err == nil {
+				t.Error("a trial with a value that fails begins")
+			}
+			a.expect("after a failure", "if1=1000")
+			for _, most := range []time.Duration{0, time.Millisecond, 25 * time.Hour} {
+				if _, err := a.Try(t.Context(), request("if1=1001"), most); !errors.Is(err, trial.ErrTime) {
+					t.Errorf("a trial of %v: %v", most, err)
+				}
+			}
+			h.trials.full = true
+			if _, err := a.Try(t.Context(), request("if1=1001"), time.Minute); !errors.Is(err, trial.ErrNotSaved) {
+				t.Errorf("a trial that cannot be saved: %v", err)
+			}
+			h.trials.full = false
+			a.expect("after all", "if1=1000")
+			a.declare("if1=1002") // no trial keeps the layer
+			a.expect("declared", "if1=1002")
+		})
+	})
+}
+
+// TestRestart kills the agent during a trial.
+func TestRestart(t *testing.T) {
+	t.Run("before the deadline", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.live(t, func(a *agent) { a.declare("if1=1000"); a.try("if1=1001 if2=2000", time.Minute) })
+			<-time.After(30 * time.Second)
+			h.live(t, func(a *agent) {
+				a.expect("during the trial", "if1=1001 if2=2000")
+				a.after(27 * time.Second)
+				a.expect("shortly before the end", "if1=1001 if2=2000")
+				a.after(3 * time.Second)
+				a.expect("after the end", "if1=1000")
+			})
+		})
+	})
+	t.Run("before the deadline, and confirmed", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.live(t, func(a *agent) { a.try("if1=1001", time.Minute) })
+			h.live(t, func(a *agent) {
+				if _, err := a.Confirm("agentctl"); err != nil {
+					t.Error(err)
+				}
+			})
+			<-time.After(time.Hour)
+			h.live(t, func(a *agent) { a.expect("confirmed", "if1=1001") })
+		})
+	})
+	t.Run("past the deadline", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.live(t, func(a *agent) { a.declare("if1=1000"); a.try("if1=1001 if2=2000", time.Minute) })
+			<-time.After(time.Hour)
+			h.live(t, func(a *agent) {
+				a.expect("after the start", "if1=1000")
+				if list := a.List(); len(list) > 0 {
+					t.Errorf("the list is %+v", list)
+				}
+				a.declare("if1=1002") // the layer is free
+			})
+			h.live(t, func(a *agent) { a.expect("after another start", "if1=1002") })
+		})
+	})
+	t.Run("past the deadline, and nothing was declared before", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.live(t, func(a *agent) { a.try("if1=1001", time.Minute) })
+			<-time.After(time.Hour)
+			h.live(t, func(a *agent) { a.expect("after the start", "") })
+		})
+	})
+	t.Run("the clock was set back", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.live(t, func(a *agent) { a.try("if1=1001", time.Minute) })
+			text := string(h.trials.all["agentctl"])
+			year := fmt.Sprint(time.Now().Year())
+			h.trials.all["agentctl"] = []byte(strings.ReplaceAll(text, `"`+year+`-`, `"2099-`))
+			h.live(t, func(a *agent) {
+				a.expect("after the start", "if1=1001")
+				a.after(time.Minute)
+				a.expect("after the whole time", "")
+			})
+		})
+	})
+	t.Run("while it begins", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.live(t, func(a *agent) { a.declare("if1=1000"); a.try("if1=1001", time.Minute) })
+			// As if the kill had come before the end of the first transaction was saved.
+			text := string(h.trials.all["agentctl"])
+			at, end := strings.Index(text, `"deadline":"`), strings.Index(text, `","undo"`)
+			h.trials.all["agentctl"] = []byte(text[:at] + `"deadline":"0001-01-01T00:00:00Z` + text[end:])
+			h.live(t, func(a *agent) { a.expect("after the start", "if1=1000") })
+		})
+	})
+	t.Run("a damaged record", func(t *testing.T) {
+		bubble(t, func(t *testing.T, h *host) {
+			h.trials.all["agentctl"] = []byte("{")
+			h.live(t, func(a *agent) { a.try("if1=1001", time.Minute) })
+		})
+	})
+}
+
+// TestMemoryIsFullAtTheEnd cannot take a trial back at first: the layer cannot be saved.
+func TestMemoryIsFullAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, h *host) {
+		h.live(t, func(a *agent) {
+			a.try("if1=1001", time.Minute)
+			set := func(full bool) {
+				h.intent.mu.Lock()
+				defer h.intent.mu.Unlock()
+				h.intent.full = full
+			}
+			set(true)
+			a.after(2 * time.Minute)
+			a.expect("while nothing can be saved", "if1=1001")
+			if _, err := a.Confirm("agentctl"); !errors.Is(err, trial.ErrNoTrial) {
+				t.Errorf("confirmed after its end: %v", err)
+			}
+			set(false)
+			a.after(2 * time.Second)
+			a.expect("afterwards", "")
+		})
+	})
+}

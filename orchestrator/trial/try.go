@@ -1,0 +1,254 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Declare changes a layer that has no trial. All changes of clients go through it.
+func (t *Trials) Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error) {
+	t.mu.Lock()
+	if r := t.open[q.Layer]; r != nil {
+		t.mu.Unlock()
+		return nil, onTrial(r)
+	}
+	t.busy[q.Layer]++
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.busy[q.Layer]--; t.busy[q.Layer] == 0 {
+			delete(t.busy, q.Layer)
+		}
+	}()
+	return t.layers.Declare(ctx, q)
+}
+
+// onTrial is ErrOnTrial with the name of the layer and the end of its trial.
+func onTrial(r *running) error {
+	until := "until its values are applied"
+	if !r.end.IsZero() {
+		until = "until " + r.Deadline.Format(time.TimeOnly)
+	}
+	return fmt.Errorf("%w: %s, %s", ErrOnTrial, r.Layer, until)
+}
+
+// Content implements Layers.
+func (t *Trials) Content(ctx context.Context, source string) ([]orchestrator.Held, error) {
+	return t.layers.Content(ctx, source)
+}
+
+// Try makes a change of a layer for a time, which begins when all of it has been applied. It is all
+// or nothing. The errors are those of Declare, and those of this package.
+func (t *Trials) Try(ctx context.Context, q orchestrator.Request, most time.Duration) (Trial, error) {
+	if most < Shortest || most > Longest {
+		return Trial{}, fmt.Errorf("%w: %v", ErrTime, most)
+	}
+	r := &running{saved: saved{Layer: q.Layer, Begun: time.Now(), Time: most}}
+	if err := t.begin(r); err != nil {
+		return Trial{}, err
+	}
+	if err := t.prepare(ctx, r, &q); err != nil {
+		t.drop(r)
+		return Trial{}, err
+	}
+	q.Revert = true
+	// A client that leaves must not leave it open whether the trial runs.
+	if _, err := t.layers.Declare(context.WithoutCancel(ctx), q); err != nil {
+		t.drop(r)
+		return Trial{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.end = time.Now().Add(most)
+	r.Deadline, r.phase = r.end.Round(0), applied
+	if err := t.save(r); err != nil {
+		r.phase, r.end = overdue, time.Now() // Run takes it back
+		t.changed.Set()
+		return Trial{}, err
+	}
+	t.changed.Set()
+	t.Log.Info("trial begins", "source", r.Layer, "keys", len(r.Undo), "time", most)
+	return r.public(), nil
+}
+
+// begin enters a trial, so that its layer takes no other change.
+func (t *Trials) begin(r *running) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.Unable != nil:
+		return fmt.Errorf("%w: %w", ErrNotSaved, t.Unable)
+	case t.open[r.Layer] != nil:
+		return onTrial(t.open[r.Layer])
+	case t.busy[r.Layer] > 0:
+		return fmt.Errorf("%w: %s", ErrBusy, r.Layer)
+	}
+	t.open[r.Layer] = r
+	return nil
+}
+
+// prepare saves what takes the trial back, before anything is applied.
+func (t *Trials) prepare(ctx context.Context, r *running, q *orchestrator.Request) (err error) {
+	undo, err := t.earlierOf(ctx, q)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Undo = undo
+	return t.save(r)
+}
+
+// drop removes a trial of which nothing is left, or which is confirmed.
+func (t *Trials) drop(r *running) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[r.Layer] == r {
+		t.forget(r.Layer)
+		delete(t.open, r.Layer)
+	}
+}
+
+// public returns the trial as callers see it.
+func (r *running) public() Trial {
+	out := Trial{Layer: r.Layer, Begun: r.Begun, Deadline: r.Deadline}
+	for _, e := range r.Undo {
+		out.Keys = append(out.Keys, e.Key)
+	}
+	return out
+}
+
+// List returns the trials, sorted by layer.
+func (t *Trials) List() (out []Trial) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.open {
+		out = append(out, r.public())
+	}
+	slices.SortFunc(out, func(a, b Trial) int { return strings.Compare(a.Layer, b.Layer) })
+	return out
+}
+
+// Confirm makes the change of a trial permanent. It fails if the trial cannot be deleted from the
+// Memory, because the next start would take it back.
+func (t *Trials) Confirm(layer string) (Trial, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.open[layer]
+	if r == nil || r.phase != applied || !time.Now().Before(r.end) {
+		return Trial{}, fmt.Errorf("%w: %s", ErrNoTrial, layer)
+	}
+	if t.Memory != nil {
+		if err := t.Memory.Record(func(yield func(string, []byte) bool) { yield(layer, nil) }); err != nil {
+			return Trial{}, fmt.Errorf("not confirmed, because the trial cannot be deleted: %w", err)
+		}
+	}
+	delete(t.open, layer)
+	t.changed.Set()
+	t.Log.Info("trial is confirmed", "source", layer, "keys", len(r.Undo))
+	return r.public(), nil
+}
+
+// Cancel takes a trial back at once.
+func (t *Trials) Cancel(ctx context.Context, layer string) (Trial, error) {
+	t.mu.Lock()
+	r := t.open[layer]
+	if r == nil || r.phase != applied {
+		t.mu.Unlock()
+		return Trial{}, fmt.Errorf("%w: %s", ErrNoTrial, layer)
+	}
+	r.phase = ending
+	t.mu.Unlock()
+	return r.public(), t.takeBack(ctx, r, "it was cancelled")
+}
+
+// takeBack restores the earlier values of a trial in the phase ending. Values that fail are
+// retried by the scheduler, as always. If the change cannot even be declared, Run tries again.
+func (t *Trials) takeBack(ctx context.Context, r *running, why string) error {
+	_, err := t.layers.Declare(context.WithoutCancel(ctx), r.undo())
+	_, failed := errors.AsType[*scheduler.TxnError](err)
+	if err != nil && !failed {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r.phase, r.end = overdue, time.Now().Add(again)
+		t.changed.Set()
+		return fmt.Errorf("the trial cannot be taken back yet: %w", err)
+	}
+	t.drop(r)
+	t.Log.Warn("trial is taken back", "source", r.Layer, "keys", len(r.Undo), "because", why, "err", err)
+	return err
+}
+
+// Run takes trials back when their time is over, until ctx ends.
+func (t *Trials) Run(ctx context.Context) error {
+	if err := t.finishFirst(ctx); err != nil {
+		return nil //nolint:nilerr // ctx or the orchestrator has ended; the next start takes them back
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.changed.C():
+		case <-timer.C:
+			for _, r := range t.over() {
+				if err := t.takeBack(ctx, r, "it was not confirmed in time"); err != nil {
+					t.Log.Error("trial", "source", r.Layer, "err", err)
+				}
+			}
+		}
+		timer.Reset(t.next())
+	}
+}
+
+// finishFirst deletes the trials that the orchestrator has taken back before anything else. It
+// answers only after that.
+func (t *Trials) finishFirst(ctx context.Context) error {
+	for _, r := range t.first {
+		if _, err := t.layers.Content(ctx, r.Layer); err != nil && !errors.Is(err, orchestrator.ErrNoSource) {
+			return err
+		}
+		t.mu.Lock()
+		if t.open[r.Layer] == nil { // a new trial has replaced the record
+			t.forget(r.Layer)
+		}
+		t.mu.Unlock()
+		t.Log.Warn("trial is taken back", "source", r.Layer, "keys", len(r.Undo), "because", "it was not confirmed before the restart")
+	}
+	return nil
+}
+
+// over returns the trials with no time left, now in the phase ending.
+func (t *Trials) over() (out []*running) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.open {
+		if (r.phase == applied || r.phase == overdue) && !time.Now().Before(r.end) {
+			r.phase = ending
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// next returns the time until the next trial ends.
+func (t *Trials) next() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	left := Longest
+	for _, r := range t.open {
+		if r.phase == applied || r.phase == overdue {
+			left = min(left, time.Until(r.end))
+		}
+	}
+	return left
+}
