@@ -69,7 +69,7 @@ func declarations(ctx context.Context, s *session.Session, key string, f *show.F
 // sourcesTable prints one source per line. Counters that are zero are left empty, so that
 // the others stand out.
 func sourcesTable(out io.Writer, sources []wire.Source) error {
-	t := show.NewTable(out, "SOURCE", "PRIORITY", "STATE", "SINCE", "KEYS", "REFUSED", "REMEMBERED", "DOUBTED", "PROBLEMS", "ERROR")
+	t := show.NewTable(out, "SOURCE", "PRIO", "STATE", "SINCE", "KEYS", "REFUSED", "SAVED", "DOUBTED", "PROBLEMS", "ERROR")
 	for _, s := range sources {
 		since := ""
 		if !s.Since.IsZero() {
