@@ -87,6 +87,9 @@ func (p Pages) addRoots(values []wire.ListedValue) {
 			keys = append(keys, v.Key)
 		}
 	}
+	if len(keys) == 0 { // explaining nothing would still index all values
+		return
+	}
 	roots := explain.Roots(p.Scheduler, keys, maxRoots)
 	for i := range values {
 		for _, e := range roots[values[i].Key] {
