@@ -34,7 +34,7 @@ func try(s *session.Session) *cobra.Command {
 			"--replace withdraw values of agentctl for the time; values that a store declares are not withdrawn. During a trial, the data source\n" +
 			"takes no other change.\n" + fileHelp + "\n\n" +
 			"--list prints the trials of the agent, --cancel takes the trial back at once.",
-		Example: "  agentctl try network.yaml --confirm 60s && agentctl confirm\n  agentctl try --list\n  agentctl try --cancel",
+		Example: "  agentctl try network.yaml --confirm 60s\n  agentctl try --list\n  agentctl try --cancel",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !list && !cancel {
 				return fileArgs(cmd, args)
@@ -75,7 +75,7 @@ func confirm(s *session.Session) *cobra.Command {
 		Use:     "confirm",
 		Short:   "Makes the values of try permanent",
 		Long:    "Confirm makes the change of the running trial permanent: agentctl has declared its values. Without a running trial, the exit code is 1.",
-		Example: "  agentctl try network.yaml --confirm 60s && agentctl confirm",
+		Example: "  agentctl confirm",
 		Args:    session.ExpectArgs(),
 	}
 	cmd.Flags().StringVar(&source, "source", layer, "confirm the trial of this data source")

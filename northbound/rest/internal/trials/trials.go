@@ -33,7 +33,7 @@ type Trials struct {
 }
 
 // errNone is the answer of an agent that cannot declare values for a time.
-var errNone = reply.NotFound(errors.New("this agent declares no values on trial"))
+var errNone = errors.New("this agent declares no values on trial")
 
 // Endpoints returns the paths in the order of the index.
 func (t Trials) Endpoints() []endpoint.Endpoint {
@@ -63,7 +63,7 @@ func Time(q endpoint.Query) (time.Duration, error) {
 // Try begins a trial. It returns only the errors of the change itself unchanged.
 func (t Trials) Try(ctx context.Context, q orchestrator.Request, most time.Duration) error {
 	if t.Keeper == nil {
-		return errNone
+		return reply.NotFound(errNone)
 	}
 	_, err := t.Keeper.Try(ctx, q, most)
 	return WithStatus(err)
@@ -82,7 +82,7 @@ func WithStatus(err error) error {
 // list answers all trials.
 func (t Trials) list(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
 	if t.Keeper == nil {
-		return errNone
+		return reply.NotFound(errNone)
 	}
 	return reply.Array(w, reply.Mapped(t.Keeper.List(), shown))
 }
@@ -100,7 +100,7 @@ func (t Trials) cancel(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 // end ends the trial of a data source.
 func (t Trials) end(w http.ResponseWriter, q endpoint.Query, by func(layer string) (trial.Trial, error)) error {
 	if t.Keeper == nil {
-		return errNone
+		return reply.NotFound(errNone)
 	}
 	layer, err := q.One("datasrc")
 	if err != nil {
