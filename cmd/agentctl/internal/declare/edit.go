@@ -1,0 +1,233 @@
+package declare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// editTime is how long an editor may stay open.
+const editTime = 24 * time.Hour
+
+// An editing is one value that a user edits.
+type editing struct {
+	change
+	key    string
+	before string // the value in its source, as YAML
+	store  bool   // the source is a store of the agent; otherwise it is a layer
+}
+
+// edit returns the command that opens a value in an editor.
+func edit(s *session.Session) *cobra.Command {
+	e := editing{change: change{Session: s}}
+	cmd := &cobra.Command{
+		Use:   "edit KEY|NAME",
+		Short: "Edits a declared value in an editor",
+		Long: "Edit opens the value in $VISUAL or $EDITOR (default vi) as YAML, and stores the result where the value comes from: in the store or the\n" +
+			"data source that takes effect, or in --source. An invalid value is not stored: the editor opens again, with the errors as comments at\n" +
+			"the top. A text that is invalid and unchanged, or empty, ends the command. If the value has changed in its source while the editor was\n" +
+			"open, it is not overwritten. Stores are reached through the agent's socket; values of filedb are edited in their files.",
+		Example: "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source etcd",
+		Args:    session.ExpectArgs("KEY|NAME"),
+	}
+	cmd.Flags().StringVar(&e.source, "source", "", "edit the value of this store or data source (default: the one that takes effect)")
+	cmd.RunE = s.WithAgentUntil(editTime, func(ctx context.Context, args []string) error {
+		if err := e.find(ctx, args[0]); err != nil {
+			return err
+		}
+		return e.run(ctx)
+	})
+	return cmd
+}
+
+// find finds the value, its source and its text.
+func (e *editing) find(ctx context.Context, given string) (err error) {
+	if e.key, err = names.Value(ctx, e.Session, given); err != nil {
+		return err
+	}
+	if e.source == "" {
+		var held []wire.Declaration
+		if err := e.Get(ctx, "/sources", url.Values{"key": {e.key}}, &held); err != nil {
+			return err
+		}
+		at := slices.IndexFunc(held, func(d wire.Declaration) bool { return d.Wins })
+		if at < 0 {
+			return fmt.Errorf("no source has a valid value of %s", show.Line(e.key))
+		}
+		e.source = held[at].Source
+	}
+	if e.source == "filedb" {
+		return fmt.Errorf("%s is in a file of filedb: expected an edit of that file (agentctl plan FILE --as filedb:FILE shows its effect)", show.Line(e.key))
+	}
+	c := kvdb.NewClient(e.Socket, "")
+	defer c.Close()
+	stores, err := c.Stores(ctx)
+	e.store = err == nil && slices.Contains(stores, e.source)
+	e.before, err = e.now(ctx)
+	return err
+}
+
+// now returns the value in its source, as YAML. Who may not see secrets gets it without them,
+// and cannot store it.
+func (e *editing) now(ctx context.Context) (string, error) {
+	query := url.Values{"key": {e.key}, "source": {e.source}, "format": {"json"}, "secrets": {"1"}}
+	var out wire.Export
+	err := e.Get(ctx, "/configuration", query, &out)
+	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status == http.StatusForbidden {
+		query.Del("secrets")
+		err = e.Get(ctx, "/configuration", query, &out)
+	}
+	return out.Text, err
+}
+
+// run opens the editor until the value is valid or the user gives up.
+func (e *editing) run(ctx context.Context) error {
+	text, last := e.before, ""
+	for {
+		edited, err := e.open(ctx, text)
+		if err != nil {
+			return err
+		}
+		switch content := withoutComments(edited); {
+		case content == withoutComments(e.before) || strings.TrimSpace(content) == "":
+			_, err := io.WriteString(e.Out, "Nothing was changed.\n")
+			return err
+		case content == last:
+			return errors.New("nothing was changed, because the value is still invalid")
+		default:
+			last = content
+		}
+		value, wrong := e.check(ctx, last)
+		if wrong == nil {
+			return e.keep(ctx, value)
+		}
+		fmt.Fprintf(e.Err, "agentctl: %s\n", show.Remote(wrong.Error()))
+		text = asComments(wrong.Error()) + last
+	}
+}
+
+// open lets the user edit a text. Only the user can read the file.
+func (e *editing) open(ctx context.Context, text string) (string, error) {
+	f, err := os.CreateTemp("", "agentctl-*.yaml") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.WriteString(text); err != nil {
+		return "", errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	editor := "vi"
+	for _, name := range []string{"EDITOR", "VISUAL"} {
+		if given, _ := e.Env(name); given != "" {
+			editor = given
+		}
+	}
+	// The variable may have arguments, so a shell splits it, as git does.
+	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, editor, f.Name()) //nolint:gosec // the user chooses the editor
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Out, e.Err
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("nothing was changed: the editor %s: %w", editor, err)
+	}
+	edited, err := os.ReadFile(f.Name())
+	return string(edited), err
+}
+
+// check validates a text, which must be one value under the same key, and prints its effect.
+func (e *editing) check(ctx context.Context, text string) (value []byte, err error) {
+	e.text, e.from = []byte(text), nil
+	p, err := e.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.from.Invalid("invalid", p.Invalid); err != nil {
+		return nil, err
+	}
+	all, err := documents.Read(bytes.NewReader(e.text), []string{"-"})
+	if err != nil {
+		return nil, err
+	}
+	values, err := all.Values(models.BuiltIn())
+	switch {
+	case err != nil && !e.store:
+		return nil, e.show(p) // only the agent has the model
+	case err != nil:
+		return nil, err
+	case len(values) != 1 || values[0].Key != e.key || values[0].Message == nil:
+		return nil, fmt.Errorf("the text has other values than %s: expected this one value", e.key)
+	}
+	if value, err = models.JSON(values[0].Message); err != nil {
+		return nil, err
+	}
+	return value, e.show(p)
+}
+
+// keep stores the value, unless it has changed in its source since it was read. Two writers
+// within the milliseconds of these two requests are not told apart: not every source can compare
+// and write in one step.
+func (e *editing) keep(ctx context.Context, value []byte) error {
+	now, err := e.now(ctx)
+	if err != nil {
+		return err
+	}
+	if now != e.before {
+		return fmt.Errorf("nothing was changed, because %s has changed in %s meanwhile; your text was:\n%s", e.key, e.source, e.text)
+	}
+	if e.store {
+		c := kvdb.NewClient(e.Socket, e.source)
+		defer c.Close()
+		var full string
+		if full, err = e.FullKey(ctx, c, e.key); err == nil {
+			err = c.Apply(ctx, []kvdbsync.Pair{{Key: full, Value: value}})
+		}
+	} else {
+		err = e.Request(ctx, http.MethodPut, "/configuration", url.Values{"datasrc": {e.source}}, e.text, &wire.Nothing{})
+	}
+	if err != nil {
+		return e.refused(err)
+	}
+	_, err = fmt.Fprintf(e.Out, "Stored in %s.\n", show.Line(e.source))
+	return err
+}
+
+// withoutComments returns a text without the lines that begin with #.
+func withoutComments(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// asComments returns a text as comments of YAML.
+func asComments(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("# " + show.Line(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	return out.String()
+}
