@@ -36,6 +36,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/service"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/status"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/top"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/vpp"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -126,6 +127,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	root.AddCommand(kv.Commands(s)...)
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)
+	root.AddCommand(top.Command(s))
 	root.AddCommand(plan.Commands(s)...)
 	root.AddCommand(declare.Commands(s)...)
 	addHelp(root, s)

@@ -24,11 +24,17 @@ type Table struct {
 
 // NewTable returns a table with a header.
 func NewTable(out io.Writer, columns ...string) *Table {
-	t := &Table{out: out}
+	most := 0
 	if IsTerminal(out) {
-		columns, _ := Size(out)
-		t.most = max(columns, usualWidth) // in less, no cell would be legible
+		width, _ := Size(out)
+		most = max(width, usualWidth) // in less, no cell would be legible
 	}
+	return NewTableOf(most, out, columns...)
+}
+
+// NewTableOf returns a table with a header and with lines of at most this width; 0: no limit.
+func NewTableOf(most int, out io.Writer, columns ...string) *Table {
+	t := &Table{out: out, most: most}
 	t.Row(columns...)
 	return t
 }
