@@ -163,17 +163,24 @@ func (u user) run(command string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(out.String(), "\r\n", "\n"), "\n")
 }
 
-// lasting returns the text without the parts that differ from run to run: times, addresses that the kernel
-// draws, and the widths of columns.
+// A variable is a part of the output that differs from run to run.
+type variable struct {
+	pattern *regexp.Regexp
+	with    string
+}
+
+// variables are times, addresses that the kernel draws, and the widths of columns.
+var variables = []variable{
+	{regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(ns|µs|ms|s|m|h)[0-9ms.]*\b`), "TIME"},
+	{regexp.MustCompile(`\bfe80::[0-9a-f:]+`), "LINKLOCAL"},
+	{regexp.MustCompile(`\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b`), "MAC"},
+	{regexp.MustCompile(` +`), " "},
+}
+
+// lasting returns the text without its variable parts.
 func lasting(text string) string {
-	for _, r := range []struct{ pattern, with string }{
-		{`\b[0-9]+(\.[0-9]+)?(ns|µs|ms|s|m|h)[0-9ms.]*\b`, "TIME"},
-		{`\bfe80::[0-9a-f:]+`, "LINKLOCAL"},
-		{`\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b`, "MAC"},
-		{`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+Z?`, "DATE"},
-		{` +`, " "},
-	} {
-		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
+	for _, v := range variables {
+		text = v.pattern.ReplaceAllString(text, v.with)
 	}
 	return strings.ReplaceAll(text, " \n", "\n")
 }
