@@ -74,23 +74,33 @@ func dumpAll(ctx context.Context, s *session.Session, patterns []string, view st
 	if err := s.Get(ctx, "/scheduler/dump", nil, &index); err != nil {
 		return nil, err
 	}
-	// Never nil, so that json prints [] and not null.
-	out, done := []dumpRow{}, map[string]bool{}
+	var models []wire.Model
+	chosen := map[string]bool{}
 	for _, pattern := range patterns {
 		implemented, err := implementedBy(index, known, pattern)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range implemented {
-			if done[m.Name] {
-				continue
+			if !chosen[m.Name] {
+				models = append(models, m)
 			}
-			done[m.Name] = true
-			out, err = dumpOne(ctx, s, out, m, view)
-			if err != nil {
-				return nil, err
-			}
+			chosen[m.Name] = true
 		}
+	}
+	// A pipe gets no lines about it: a dump usually takes less than a second.
+	progress := show.NewProgress(io.Discard, "", 0)
+	if show.IsTerminal(s.Err) {
+		progress = show.NewProgress(s.Err, "reading models", len(models))
+	}
+	defer progress.End()
+	// Never nil, so that json prints [] and not null.
+	out := []dumpRow{}
+	for _, m := range models {
+		if out, err = dumpOne(ctx, s, out, m, view); err != nil {
+			return nil, err
+		}
+		progress.Step()
 	}
 	return out, nil
 }

@@ -1,0 +1,44 @@
+package show_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+)
+
+// work makes all steps of a progress.
+func work(out io.Writer, steps int) error {
+	p := show.NewProgress(out, "reading", steps)
+	for range steps {
+		p.Step()
+	}
+	p.End()
+	return nil
+}
+
+func TestProgressOnTerminal(t *testing.T) {
+	got := onTerminal(t, 80, 24, func(out io.Writer) error { return work(out, 2) })
+	want := "\rreading [###############...............] 1 of 2\x1b[K\rreading [##############################] 2 of 2\x1b[K\r\x1b[K"
+	if got != want {
+		t.Errorf("printed %q; expected %q", got, want)
+	}
+	if got := onTerminal(t, 20, 24, func(out io.Writer) error { return work(out, 1) }); show.Width(strings.Split(got, "\x1b")[0]) > 20 {
+		t.Errorf("the bar does not fit: %q", got)
+	}
+}
+
+func TestProgressInPipe(t *testing.T) {
+	for steps, want := range map[int]string{
+		0:   "",
+		2:   "reading: 1 of 2\nreading: 2 of 2\n",
+		100: "reading: 10 of 100\nreading: 20 of 100\nreading: 30 of 100\nreading: 40 of 100\nreading: 50 of 100\nreading: 60 of 100\nreading: 70 of 100\nreading: 80 of 100\nreading: 90 of 100\nreading: 100 of 100\n",
+	} {
+		var out bytes.Buffer
+		if err := work(&out, steps); err != nil || out.String() != want {
+			t.Errorf("%d steps: printed %q; expected %q", steps, &out, want)
+		}
+	}
+}
