@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -48,8 +49,9 @@ func apply(s *session.Session) *cobra.Command {
 			"values are written into that store at once, as one transaction of the store.\n\n" +
 			"Exit codes: 0 done, 1 a value is invalid or failed; with --wait also: a value is not configured before --timeout ends. Such values\n" +
 			"are printed with their reasons.",
-		Example: "  agentctl apply network.yaml --wait --timeout 30s\n  agentctl apply network/ --replace --atomic\n  agentctl apply routes.yaml --store etcd",
-		Args:    fileArgs,
+		Example:           "  agentctl apply network.yaml --wait --timeout 30s\n  agentctl apply network/ --replace --atomic\n  agentctl apply routes.yaml --store etcd",
+		ValidArgsFunction: names.CompleteFile,
+		Args:              fileArgs,
 	}
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until all values are configured")
 	cmd.Flags().BoolVar(&c.atomic, "atomic", false, "declare nothing if an operation fails: what was done is undone")

@@ -47,8 +47,9 @@ func edit(s *session.Session) *cobra.Command {
 			"data source that takes effect, or in --source. An invalid value is not stored: the editor opens again, with the errors as comments at\n" +
 			"the top. A text that is invalid and unchanged, or empty, ends the command. If the value has changed in its source while the editor was\n" +
 			"open, it is not overwritten. Stores are reached through the agent's socket; values of filedb are edited in their files.",
-		Example: "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source etcd",
-		Args:    session.ExpectArgs("KEY|NAME"),
+		Example:           "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source etcd",
+		ValidArgsFunction: names.CompleteValue(s),
+		Args:              session.ExpectArgs("KEY|NAME"),
 	}
 	cmd.Flags().StringVar(&e.source, "source", "", "edit the value of this store or data source (default: the one that takes effect)")
 	cmd.RunE = s.WithAgentUntil(editTime, func(ctx context.Context, args []string) error {

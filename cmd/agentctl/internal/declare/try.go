@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -34,7 +35,8 @@ func try(s *session.Session) *cobra.Command {
 			"--replace withdraw values of agentctl for the time; values that a store declares are not withdrawn. During a trial, the data source\n" +
 			"takes no other change.\n" + fileHelp + "\n\n" +
 			"--list prints the trials of the agent, --cancel takes the trial back at once.",
-		Example: "  agentctl try network.yaml --confirm 60s\n  agentctl try --list\n  agentctl try --cancel",
+		Example:           "  agentctl try network.yaml --confirm 60s\n  agentctl try --list\n  agentctl try --cancel",
+		ValidArgsFunction: names.CompleteFile,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !list && !cancel {
 				return fileArgs(cmd, args)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -35,8 +36,9 @@ func importFile(s *session.Session) *cobra.Command {
 			"those that begin with #, are left out. In etcd, up to --txops keys are one transaction. Other stores take one key after the other.\n\n" +
 			"With --grpc, the values are declared to the agent by gRPC, as config update does; no store has them.\n\n" +
 			"If a value is invalid, nothing is written.",
-		Example: "  agentctl import keys.txt\n  agentctl import --grpc --txops 1000 keys.txt",
-		Args:    session.ExpectArgs("FILE"),
+		Example:           "  agentctl import keys.txt\n  agentctl import --grpc --txops 1000 keys.txt",
+		ValidArgsFunction: names.CompleteFile,
+		Args:              session.ExpectArgs("FILE"),
 		PreRunE: func(*cobra.Command, []string) error {
 			if o.txOps < 1 {
 				return session.Usagef("txops: %d: expected a number from 1", o.txOps)
