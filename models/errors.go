@@ -144,6 +144,9 @@ func Fields(err error) (out []string) {
 	return out
 }
 
+// FieldErrors returns the FieldErrors in err, in order.
+func FieldErrors(err error) []*FieldError { return fieldsOf(err) }
+
 // fieldsOf returns the FieldErrors in err, in order.
 func fieldsOf(err error) (out []*FieldError) {
 	switch e := err.(type) { //nolint:errorlint // the loop unwraps joins itself

@@ -1,4 +1,4 @@
-// Package jsonschema describes a configuration document as a JSON schema (draft 7), for
+// Package jsonschema describes a configuration document as a JSON schema (draft 2020-12), for
 // editors that complete and check it: groups such as vppConfig, with a field for each
 // model.
 //
@@ -9,7 +9,9 @@
 // schema allows. Enumerations are names or numbers, and 64-bit numbers may be texts, as
 // protobuf's JSON says.
 //
-// The schema knows shapes only. The agent's validation knows more.
+// Fields have their comments, and the limits of package limits as ranges, patterns and lengths.
+// Rules about several fields are missing: the agent's validation knows more. A document may also
+// have the list data of keys and values, whose values are not checked.
 package jsonschema
 
 import (
@@ -19,6 +21,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/describe"
+	"github.com/keyplane/keyplane/models/limits"
 )
 
 // Names chooses the names of fields.
@@ -46,14 +50,33 @@ func Of(known *models.Registry, names Names) map[string]any {
 			if repeated {
 				value = object{"type": "array", "items": value}
 			}
+			value["description"] = describe.Message(m)
 			b.add(fields, field, value)
 		}
 		b.add(groups, group, object{"type": "object", "properties": fields, "additionalProperties": false})
 	}
-	return object{
-		"$schema": "http://json-schema.org/draft-07/schema#", "title": "configuration",
-		"type": "object", "properties": groups, "additionalProperties": false, "definitions": b.definitions,
+	groups["data"] = object{
+		"type": "array", "description": "Values by their keys.",
+		"items": object{
+			"type": "object", "required": []any{"key"}, "additionalProperties": false,
+			"properties": object{"key": object{"type": "string"}, "value": object{}},
+		},
 	}
+	return object{
+		"$schema": draft, "title": "configuration",
+		"type": "object", "properties": groups, "additionalProperties": false, "$defs": b.definitions,
+	}
+}
+
+// draft is the version of JSON Schema.
+const draft = "https://json-schema.org/draft/2020-12/schema"
+
+// OfModel returns the schema of a value of one model.
+func OfModel(m *models.Model, names Names) map[string]any {
+	b := builder{names, object{}}
+	out := b.message(m.New().ProtoReflect().Descriptor())
+	out["$schema"], out["title"], out["$defs"] = draft, m.Name(), b.definitions
+	return out
 }
 
 // A builder collects the definitions of messages.
@@ -107,11 +130,24 @@ func (b builder) message(m protoreflect.MessageDescriptor) object {
 			}
 		}
 	}
-	return object{"$ref": "#/definitions/" + name}
+	return object{"$ref": "#/$defs/" + name}
 }
 
 // field returns the schema of a field.
 func (b builder) field(fd protoreflect.FieldDescriptor) object {
+	out := b.values(fd)
+	l, text := limits.Of(fd), describe.Comment(fd)
+	if l.Unit != "" {
+		text = strings.TrimSpace(text + " Unit: " + l.Unit + ".")
+	}
+	if text != "" {
+		out["description"] = text
+	}
+	return out
+}
+
+// values returns the schema of the values of a field.
+func (b builder) values(fd protoreflect.FieldDescriptor) object {
 	switch {
 	case fd.IsMap():
 		return object{"type": "object", "additionalProperties": b.single(fd.MapValue())}
@@ -128,22 +164,51 @@ func (b builder) single(fd protoreflect.FieldDescriptor) object {
 		return b.message(fd.Message())
 	case protoreflect.EnumKind:
 		var names []any
-		for i := range fd.Enum().Values().Len() {
-			names = append(names, string(fd.Enum().Values().Get(i).Name()))
+		for _, name := range limits.Names(fd) {
+			names = append(names, name)
 		}
 		return object{"anyOf": []any{object{"type": "string", "enum": names}, object{"type": "integer"}}}
 	case protoreflect.BoolKind:
 		return object{"type": "boolean"}
 	case protoreflect.StringKind, protoreflect.BytesKind:
-		return object{"type": "string"}
+		return text(fd)
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
 		return object{"type": []any{"number", "string"}}
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		return object{"type": "integer", "minimum": 0, "maximum": uint32(1<<32 - 1)}
+		return number(fd)
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
 		return object{"type": "integer"}
 	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		return object{"type": []any{"integer", "string"}}
 	}
 	return object{} // a kind of a later protobuf
+}
+
+// text returns the schema of a text. Lengths are omitted for other than ASCII: JSON Schema counts
+// characters, and limits count bytes, so a text within the limits is never refused.
+func text(fd protoreflect.FieldDescriptor) object {
+	l, out := limits.Of(fd), object{"type": "string"}
+	if pattern := l.Pattern(); pattern != "" {
+		out["pattern"] = pattern
+	}
+	if l.MaxBytes > 0 {
+		out["maxLength"] = l.MaxBytes
+	}
+	return out
+}
+
+// number returns the schema of a number. Zero is always allowed, as it means the default.
+func number(fd protoreflect.FieldDescriptor) object {
+	l, out := limits.Of(fd), object{"type": "integer", "minimum": 0, "maximum": uint32(1<<32 - 1)}
+	if l.Bounded() {
+		out["maximum"] = l.Max
+	}
+	if l.Min > 0 {
+		delete(out, "minimum")
+		out["anyOf"] = []any{object{"minimum": l.Min}, object{"const": 0}}
+	}
+	if l.Step > 0 {
+		out["multipleOf"] = l.Step
+	}
+	return out
 }

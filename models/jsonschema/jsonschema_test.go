@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/sample"
 )
 
 // compile returns the schema as a library reads it.
@@ -59,6 +61,59 @@ func TestSchema(t *testing.T) {
 			if err := compile(t, names).Validate(asJSON(doc)); (err == nil) != want {
 				t.Errorf("%s with names %d: %v, want valid %t", tt.doc, names, err, want)
 			}
+		}
+	}
+}
+
+// TestSamplesAreValid has the schema accept every sample, and refuse it with another field, and with
+// a number beyond its limits.
+func TestSamplesAreValid(t *testing.T) {
+	schema := compile(t, BothNames)
+	for _, m := range models.BuiltIn().All() {
+		group, field := m.ConfigField()
+		if field == "" {
+			continue
+		}
+		all, err := sample.All(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range all {
+			text, err := m.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := func(value string) any {
+				if !m.Singleton() {
+					value = "[" + value + "]"
+				}
+				doc, err := jsonschema.UnmarshalJSON(strings.NewReader(fmt.Sprintf(`{%q: {%q: %s}}`, group, field, value)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return doc
+			}
+			if err := schema.Validate(whole(string(text))); err != nil {
+				t.Errorf("%s: %v", m.Name(), err)
+			}
+			if schema.Validate(whole(strings.Replace(string(text), "{", `{"no_field": 1,`, 1))) == nil {
+				t.Errorf("%s: another field is accepted", m.Name())
+			}
+		}
+	}
+	for _, doc := range []string{
+		`{"vppConfig": {"VRRPEntry_list": [{"vr_id": 256}]}}`,
+		`{"vppConfig": {"VRRPEntry_list": [{"interval": 9}]}}`,
+		`{"vppConfig": {"acls": [{"name": "` + strings.Repeat("x", 64) + `"}]}}`,
+		`{"linuxConfig": {"routes": [{"gw_addr": "gateway"}]}}`,
+		`{"data": [{"value": 1}]}`,
+	} {
+		in, err := jsonschema.UnmarshalJSON(strings.NewReader(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if schema.Validate(in) == nil {
+			t.Errorf("%s is accepted", doc)
 		}
 	}
 }

@@ -156,8 +156,13 @@ func locate(budget *document.Budget, n *yaml.Node, err error) *yaml.Node {
 	if len(paths) == 0 {
 		return n
 	}
+	return locatePath(budget, n, paths[0])
+}
+
+// locatePath returns the node of a field by its path.
+func locatePath(budget *document.Budget, n *yaml.Node, path string) *yaml.Node {
 	at := n
-	for _, step := range strings.FieldsFunc(paths[0], func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
 		next := child(budget, document.Resolve(n), step)
 		if next == nil {
 			break

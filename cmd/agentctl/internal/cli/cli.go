@@ -37,6 +37,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/status"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/top"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/validate"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/vpp"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -130,6 +131,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	root.AddCommand(top.Command(s))
 	root.AddCommand(plan.Commands(s)...)
 	root.AddCommand(declare.Commands(s)...)
+	root.AddCommand(validate.Commands(s)...)
 	addHelp(root, s)
 	return root, valid
 }

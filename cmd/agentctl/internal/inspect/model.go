@@ -61,7 +61,7 @@ func modelInspect(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "inspect MODEL...",
 		Aliases:           []string{"i"},
-		Short:             "Prints the keys, the message and the field of models",
+		Short:             "Prints the keys and the fields of models, with types, limits, defaults and examples",
 		Example:           "  agentctl model inspect linux.l3.route",
 		ValidArgsFunction: names.CompleteModel(s, ""),
 		Args:              session.Patterns("agentctl model inspect: MODEL is missing: expected names, patterns such as linux.*, or all"),
@@ -80,7 +80,11 @@ func modelInspect(s *session.Session) *cobra.Command {
 			}
 			shown = append(shown, found...)
 		}
-		return f.Write(s.Out, shown, func(out io.Writer) error { return show.As("json").Write(out, shown, nil) })
+		described, err := describeModels(shown)
+		if err != nil {
+			return err
+		}
+		return f.Write(s.Out, described, func(out io.Writer) error { return fieldTables(out, described) })
 	})
 	return cmd
 }

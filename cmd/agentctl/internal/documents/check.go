@@ -1,0 +1,226 @@
+package documents
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// A Finding is a mistake in a file, or a warning.
+type Finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`   // from 1
+	Column  int    `json:"column"` // from 1
+	Key     string `json:"key,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Text    string `json:"text"`
+	Warning bool   `json:"warning,omitempty"`
+}
+
+// String returns the finding as compilers print it.
+func (f Finding) String() string {
+	kind := ""
+	if f.Warning {
+		kind = "warning: "
+	}
+	key := ""
+	if f.Key != "" {
+		key = show.Line(f.Key) + ": "
+	}
+	return fmt.Sprintf("%s:%d:%d: %s%s%s", f.File, f.Line, f.Column, kind, key, show.Remote(f.Text))
+}
+
+// Check checks the documents against the models of r, without an agent: syntax, names and types of
+// fields, their limits, and keys. Values that refer to others which no document has get a warning:
+// an agent may have them from elsewhere. Findings are in the order of the documents.
+func (ds Documents) Check(r *models.Registry) []Finding {
+	c := checker{form: structured.For(r), models: r, keys: map[string]Finding{}}
+	order := map[string]int{}
+	for i, d := range ds {
+		c.file, order[d.name] = d.name, i
+		c.text(d)
+	}
+	c.missing()
+	slices.SortStableFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return c.found
+}
+
+// A checker collects the findings of all documents.
+type checker struct {
+	form   structured.Form
+	models *models.Registry
+	file   string
+	found  []Finding
+	keys   map[string]Finding // first place of each key
+	uses   []use
+}
+
+// A use is a value that refers to others.
+type use struct {
+	value proto.Message
+	place func(field string) Finding
+}
+
+// text checks one text.
+func (c *checker) text(d file) {
+	format := document.YAML // which JSON on standard input is too
+	if filepath.Ext(d.name) == ".json" {
+		format = document.JSONText
+	}
+	docs, err := document.Read(d.text, format)
+	if err != nil {
+		c.add(Finding{Line: 1, Column: 1}, err)
+		return
+	}
+	if len(docs) == 0 {
+		c.add(Finding{Line: 1, Column: 1}, errors.New("no values: expected keys and values, in YAML or JSON"))
+	}
+	budget := document.NewBudget(context.Background())
+	for _, doc := range docs {
+		c.document(budget, doc)
+	}
+}
+
+// document checks one document: a list of {key, value}, or groups such as linuxConfig.
+func (c *checker) document(budget *document.Budget, doc *yaml.Node) {
+	at := Finding{Line: doc.Line, Column: doc.Column}
+	if document.Resolve(doc).Kind == yaml.SequenceNode {
+		items, err := c.form.Pairs(budget, doc)
+		c.items(doc, items)
+		c.add(at, err)
+		return
+	}
+	fields, err := budget.Fields(doc)
+	c.add(at, err)
+	for _, f := range fields {
+		if f.Name == "data" {
+			items, err := c.form.Pairs(budget, f.Value)
+			c.items(doc, items)
+			c.add(at, err)
+			continue
+		}
+		items, errs := c.form.Group(budget, f, "data")
+		c.items(doc, items)
+		for _, err := range errs {
+			c.add(at, err)
+		}
+	}
+}
+
+// add adds an error, at its own place if it has one.
+func (c *checker) add(at Finding, err error) {
+	if err == nil {
+		return
+	}
+	at.File, at.Text = c.file, err.Error()
+	if e, ok := errors.AsType[*document.Error](err); ok {
+		at.Line, at.Column, at.Text = e.Line, max(e.Column, 1), e.Msg
+	}
+	c.found = append(c.found, at)
+}
+
+// items checks the values of a document.
+func (c *checker) items(doc *yaml.Node, items []structured.Item) {
+	for _, it := range items {
+		key := withoutAgent(it.Key)
+		at := Finding{File: c.file, Line: it.Line, Column: it.Column, Key: key}
+		for _, w := range it.Warnings {
+			c.add(Finding{Line: it.Line, Column: it.Column, Key: key, Warning: true}, w)
+		}
+		if first, twice := c.keys[key]; twice && key != "" {
+			c.add(at, fmt.Errorf("the key is already at %s:%d: expected it once", first.File, first.Line))
+		} else {
+			c.keys[key] = at
+		}
+		place := func(field string) Finding {
+			out := at
+			out.Field = field
+			out.Line, out.Column = structured.Place(doc, it, field)
+			return out
+		}
+		if it.Err != nil {
+			c.invalid(at, place, it.Err)
+			c.others(at, place, it)
+			continue
+		}
+		if it.Value == nil {
+			continue // a removal
+		}
+		v, err := c.models.Decode(key, it.Value)
+		if v != nil {
+			if m, ok := c.models.ForMessage(v); ok && models.BuiltIn().Has(m) {
+				err = errors.Join(err, limits.Check(v))
+			}
+			c.uses = append(c.uses, use{v, place})
+		}
+		c.invalid(at, place, err)
+	}
+}
+
+// invalid adds each field in err at its own place, or err as a whole.
+func (c *checker) invalid(at Finding, place func(string) Finding, err error) {
+	fields := models.FieldErrors(err)
+	if len(fields) == 0 {
+		c.add(at, err)
+	}
+	for _, e := range fields {
+		f := place(e.Field)
+		f.Text = e.Error()
+		c.found = append(c.found, f)
+	}
+}
+
+// others checks the limits of the fields of an invalid value that have a valid type. Fields that
+// the error names are omitted.
+func (c *checker) others(at Finding, place func(string) Finding, it structured.Item) {
+	var fields map[string]json.RawMessage
+	if it.Model == nil || !models.BuiltIn().Has(it.Model) || json.Unmarshal(it.Value, &fields) != nil {
+		return
+	}
+	known, omitted := it.Model.New().ProtoReflect().Descriptor().Fields(), map[string]bool{}
+	for _, path := range models.Fields(it.Err) {
+		name := firstOf(path)
+		omitted[name] = true
+		delete(fields, name)
+		if fd := known.ByTextName(name); fd != nil {
+			delete(fields, fd.JSONName())
+		}
+	}
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return
+	}
+	v, err := it.Model.Unmarshal(rest)
+	if err != nil {
+		return
+	}
+	for _, e := range models.FieldErrors(limits.Check(v)) {
+		if !omitted[firstOf(e.Field)] && e.Expected != "" { // the wrong field may be a required one, misspelled
+			c.invalid(at, place, e)
+		}
+	}
+}
+
+// firstOf returns the first element of the path of a field.
+func firstOf(path string) string {
+	if end := strings.IndexAny(path, ".["); end >= 0 {
+		return path[:end]
+	}
+	return path
+}

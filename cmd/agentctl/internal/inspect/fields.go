@@ -1,0 +1,135 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
+	facts "github.com/keyplane/keyplane/models/describe"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// A describedModel is a model of the agent with its fields. Models that agentctl was built without
+// have none.
+type describedModel struct {
+	wire.Model
+	Comment string        `json:",omitempty"`
+	Fields  []facts.Field `json:",omitempty"`
+}
+
+// describeModels adds the fields of models.
+func describeModels(all []wire.Model) ([]describedModel, error) {
+	out := make([]describedModel, len(all))
+	for i, m := range all {
+		out[i].Model = m
+		own, ok := models.BuiltIn().ByName(m.Name)
+		if !ok {
+			continue
+		}
+		fields, err := facts.Fields(own)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Comment, out[i].Fields = facts.Message(own), fields
+	}
+	return out, nil
+}
+
+// Widths of the columns of fields, without the spaces between them. The table has 80 columns.
+const (
+	nameWidth    = 26
+	typeWidth    = 9
+	allowedWidth = 19
+	defaultWidth = 7
+	exampleWidth = 15
+)
+
+// fieldTables prints each model, with one row for each field. Fields of a message are indented
+// below it. Long cells continue in the next line.
+func fieldTables(out io.Writer, all []describedModel) error {
+	var b strings.Builder
+	for i, m := range all {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		implemented := map[bool]string{true: "yes", false: "no"}[m.Implemented]
+		for _, row := range [][2]string{
+			{"model", m.Name}, {"keys", m.KeyPrefix + m.NameTemplate}, {"message", m.ProtoName}, {"in files", m.ConfigField},
+			{"implemented", implemented}, {"", m.Comment},
+		} {
+			if row[1] != "" {
+				writeRow(&b, []int{12, 67}, []string{row[0], show.Line(row[1])})
+			}
+		}
+		if len(m.Fields) > 0 {
+			b.WriteString("\n")
+			writeFields(&b, m.Fields)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeFields prints the table of fields. A star marks required fields.
+func writeFields(b *strings.Builder, fields []facts.Field) {
+	widths := []int{nameWidth, typeWidth, allowedWidth, defaultWidth, exampleWidth}
+	writeRow(b, widths, []string{"FIELD (*: required)", "TYPE", "ALLOWED", "DEFAULT", "EXAMPLE"})
+	for _, f := range fields {
+		name := strings.Repeat("  ", strings.Count(f.Name, ".")) + f.Name[strings.LastIndexByte(f.Name, '.')+1:]
+		if f.Required {
+			name += "*"
+		}
+		allowed := strings.ReplaceAll(f.Allowed, "|", " | ")
+		if f.Unit != "" {
+			allowed = strings.TrimSpace(allowed + " " + f.Unit)
+		}
+		if f.Deprecated {
+			allowed = strings.TrimSpace("(deprecated) " + allowed)
+		}
+		writeRow(b, widths, []string{name, f.Type, allowed, f.Default, show.Line(f.Example)})
+	}
+}
+
+// writeRow prints cells below each other as far as they are longer than their columns.
+func writeRow(b *strings.Builder, widths []int, cells []string) {
+	lines := make([][]string, len(cells))
+	rows := 1
+	for i, cell := range cells {
+		lines[i] = wrap(cell, widths[i])
+		rows = max(rows, len(lines[i]))
+	}
+	for r := range rows {
+		var line strings.Builder
+		for i := range cells {
+			text := ""
+			if r < len(lines[i]) {
+				text = lines[i][r]
+			}
+			fmt.Fprintf(&line, "%-*s ", widths[i], text)
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// wrap breaks a text at spaces, or within words that are wider than the column.
+func wrap(text string, width int) (out []string) {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	line := indent
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == indent:
+			line += word
+		case len(line)+1+len(word) <= width:
+			line += " " + word
+		default:
+			out = append(out, line)
+			line = word
+		}
+		for len(line) > width {
+			out, line = append(out, line[:width]), line[width:]
+		}
+	}
+	return append(out, line)
+}

@@ -1,0 +1,53 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// TestFieldsFitATerminal describes every model. No line is wider than 80 columns, and no text is
+// lost where cells continue in the next line.
+func TestFieldsFitATerminal(t *testing.T) {
+	for _, m := range models.BuiltIn().All() {
+		described, err := describeModels([]wire.Model{{Name: m.Name(), KeyPrefix: m.Prefix(), NameTemplate: m.NameTemplate()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := fieldTables(&out, described); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("%s: %d columns: %s", m.Name(), n, line)
+			}
+		}
+	}
+	if got := wrap("  a bc defghij", 5); strings.Join(got, "|") != "  a|bc|defgh|ij" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFieldsOfVRRP is the table of one model.
+func TestFieldsOfVRRP(t *testing.T) {
+	described, err := describeModels([]wire.Model{{Name: "vpp.vrrp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	writeFields(&out, described[0].Fields[:4])
+	want := `FIELD (*: required)        TYPE      ALLOWED             DEFAULT EXAMPLE
+interface*                 string                            tap1
+vr_id*                     uint32    1..255                      7
+priority*                  uint32    1..255                      100
+interval*                  uint32    10..65535                   1000
+                                     milliseconds
+`
+	if got := out.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}

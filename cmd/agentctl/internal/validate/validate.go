@@ -1,0 +1,123 @@
+// Package validate has the commands of agentctl that work without an agent: they check files of values,
+// and write the schema with which editors check them.
+package validate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/jsonschema"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// Commands returns the commands validate and schema.
+func Commands(s *session.Session) []*cobra.Command {
+	return []*cobra.Command{validate(s), schema(s)}
+}
+
+// validate returns the command that checks files.
+func validate(s *session.Session) *cobra.Command {
+	var offline bool
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Checks files of values",
+		Long: "Validate prints all mistakes in the FILEs (- for standard input) with line and column: syntax, unknown and repeated fields, wrong types,\n" +
+			"values outside of their limits, repeated keys. Of a folder, all files that end with .yaml, .yml or .json are read. A reference to a value\n" +
+			"that no file declares is a warning: an agent may have it from elsewhere.\n\n" +
+			"Files without mistakes are also sent to the agent, which checks them without declaring them. If no agent answers, validate says so.",
+		Example:           "  agentctl validate network.yaml\n  agentctl validate --offline network/",
+		ValidArgsFunction: names.CompleteFile,
+		Args:              cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().BoolVar(&offline, "offline", false, "do not ask the agent")
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all, err := documents.ReadAny(s.In, args)
+		if err != nil {
+			return err
+		}
+		found := all.Check(models.BuiltIn())
+		invalid := 0
+		for _, one := range found {
+			if !one.Warning {
+				invalid++
+			}
+		}
+		if found == nil {
+			found = []documents.Finding{}
+		}
+		if err := f.Write(s.Out, found, func(out io.Writer) error { return lines(out, found) }); err != nil {
+			return err
+		}
+		if invalid > 0 {
+			return fmt.Errorf("%d mistakes", invalid)
+		}
+		if offline {
+			return nil
+		}
+		return s.WithAgent(func(ctx context.Context, _ []string) error { return ask(ctx, s, all) })(cmd, args)
+	}
+	return cmd
+}
+
+// lines prints one finding per line.
+func lines(out io.Writer, found []documents.Finding) error {
+	for _, one := range found {
+		if _, err := fmt.Fprintln(out, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask has the agent check the documents. An agent that does not answer is no mistake of them.
+func ask(ctx context.Context, s *session.Session, all documents.Documents) error {
+	var p wire.Plan
+	if err := s.Request(ctx, http.MethodPost, "/scheduler/plan", nil, all.Text(), &p); err != nil {
+		fmt.Fprintln(s.Err, "agentctl: checked without the agent:", show.Line(err.Error()))
+		return nil
+	}
+	return all.Invalid("the agent refuses values", p.Invalid)
+}
+
+// modeline is the first line of a file for yaml-language-server.
+const modeline = "# yaml-language-server: $schema="
+
+// schema returns the command that writes a JSON schema.
+func schema(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schema [MODEL]",
+		Short: "Prints the JSON schema of files of values",
+		Long: "Schema prints a JSON schema (draft 2020-12) of the files that filedb reads and apply accepts, or of the values of MODEL. Editors complete and\n" +
+			"check such files with it. It has the descriptions, ranges and formats of the fields; validate and the agent check more.\n\n" +
+			"The first line of a YAML file names its schema:\n\n  " + modeline + "keyplane.schema.json",
+		Example: "  agentctl schema > keyplane.schema.json\n  agentctl schema linux.l3.route",
+		Args:    session.ExpectArgs("[MODEL]"),
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		out := jsonschema.Of(models.BuiltIn(), jsonschema.BothNames)
+		if len(args) > 0 {
+			m, ok := models.BuiltIn().ByName(args[0])
+			if !ok {
+				return session.Usagef("model %q: not a built-in model; expected one that agentctl model list prints", args[0])
+			}
+			out = jsonschema.OfModel(m, jsonschema.BothNames)
+		}
+		text, err := show.JSON(out)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(s.Out, text)
+		return err
+	}
+	return cmd
+}
