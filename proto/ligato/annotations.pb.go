@@ -97,7 +97,8 @@ func (LigatoOptions_Type) EnumDescriptor() ([]byte, []int) {
 	return file_ligato_annotations_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// What a field holds, beyond its protobuf type. The agent's own checks do not depend on it.
+// The values of a field, beyond its protobuf type. The agent checks them, unless it knows better
+// limits of its own.
 type LigatoOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind of address in a string field.

@@ -163,7 +163,7 @@ type Interface struct {
 	// MAC address. Default: the kernel chooses.
 	PhysAddress string `protobuf:"bytes,7,opt,name=phys_address,json=physAddress,proto3" json:"phys_address,omitempty"`
 	// Largest packet in bytes. 0: the default of the interface's kind is left in place. The
-	// kernel decides which other values its kind accepts; the option below is not enforced.
+	// kernel decides which other values its kind accepts, from 68; the agent ignores the range below.
 	Mtu uint32 `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	// What only some kinds of interface have. LOOPBACK, EXISTING and DUMMY have nothing here.
 	//

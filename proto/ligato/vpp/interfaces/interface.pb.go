@@ -786,7 +786,7 @@ type Interface struct {
 	// IPv6 autoconfiguration.
 	Ip6Nd *Interface_IP6ND `protobuf:"bytes,14,opt,name=ip6_nd,json=ip6Nd,proto3" json:"ip6_nd,omitempty"`
 	// Largest packet in bytes. 0: the agent's default, or else VPP's. VPP decides which other
-	// values it accepts; the option below is not enforced.
+	// values it accepts; the agent ignores the range below.
 	Mtu uint32 `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	// Use the addresses of another interface.
 	Unnumbered *Interface_Unnumbered `protobuf:"bytes,9,opt,name=unnumbered,proto3" json:"unnumbered,omitempty"`
