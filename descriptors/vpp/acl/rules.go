@@ -134,13 +134,8 @@ func (p path) in(part string) path {
 
 // String returns the path as text.
 func (p path) String() string {
-	out := "rules[" + strconv.Itoa(p.rule) + "]"
-	for _, part := range p.parts {
-		if part != "" {
-			out += "." + part
-		}
-	}
-	return out
+	parts := append([]string{"rules[" + strconv.Itoa(p.rule) + "]"}, p.parts[:]...)
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 }
 
 // field returns the path of a field.
