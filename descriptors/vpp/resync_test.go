@@ -50,6 +50,24 @@ func tablesOfNAT() []string {
 	}
 }
 
+// TestTablesOfNATWaitForVRFs checks that VPP never makes a table by itself: it would have another
+// name than the declared one, and VPP cannot rename it.
+func TestTablesOfNATWaitForVRFs(t *testing.T) {
+	vpp := simulated.Start(t, "")
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	global := []string{"config/vpp/nat/v2/nat44-global", `{}`}
+	a.want(true, append(global, tablesOfNAT()...)...)
+	for _, st := range a.sched.Statuses("config/vpp/nat/v2/nat44-vrf") {
+		if st.State != scheduler.Pending || !slices.Contains(st.Details, "vrf-table-exists") {
+			t.Errorf("%s is %v %q without VRF 5", st.Key, st.State, st.Details)
+		}
+	}
+	if asked := vpp.Counts(); asked["nat44_ed_add_del_vrf_table"] > 0 {
+		t.Errorf("VPP was asked for a table of NAT without VRF 5")
+	}
+}
+
 // waiting are values that stand while parts of them wait, and others that wait.
 func waiting() []string {
 	const ifs = "config/vpp/v2/interfaces/"

@@ -66,7 +66,8 @@ func TestNoteByGRPC(t *testing.T) {
 	program := filepath.Join(session.Build(t, "../../cmd/agentctl"), "agentctl")
 	for _, tt := range []struct{ args, want string }{
 		{"model list acme.*", "acme.notes.note  config  keyplane.examples.notes.Note  config/acme/notes/v1/note/"},
-		{"model inspect acme.notes.note", `"ConfigField": "acmeConfig.notes"`},
+		{"model inspect acme.notes.note", "in files     acmeConfig.notes"},
+		{"model inspect acme.notes.note -o json", `"ConfigField": "acmeConfig.notes"`},
 		{"values acme.notes.note", "acme.notes.note  hello  CONFIGURED"},
 		{"values", "acme.notes.note  hello  CONFIGURED"},
 		{"dump acme.notes.note", `{"name":"hello","text":"over gRPC"}`},

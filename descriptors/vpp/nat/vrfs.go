@@ -34,8 +34,12 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*nat.Nat44VrfTable, struc
 		Equivalent: func(_ string, old, new *nat.Nat44VrfTable) bool {
 			return old.GetSrcVrfId() == new.GetSrcVrfId() && slices.Equal(destinations(old), destinations(new))
 		},
-		Dependencies: func(string, *nat.Nat44VrfTable) []scheduler.Dependency {
-			return []scheduler.Dependency{enabledFor(true)}
+		Dependencies: func(_ string, v *nat.Nat44VrfTable) []scheduler.Dependency {
+			deps := append(vrfExists("vrf-table-exists", v.GetSrcVrfId()), enabledFor(true))
+			for _, to := range lists.Firsts(v.GetDestVrfIds()) {
+				deps = append(deps, vrfExists(fmt.Sprintf("vrf-table-%d-exists", to), to)...)
+			}
+			return deps
 		},
 		Claims: func(_ string, v *nat.Nat44VrfTable) (out []scheduler.Claim) {
 			for i, to := range lists.Firsts(v.GetDestVrfIds()) {
@@ -62,7 +66,8 @@ func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, str
 		Model: models.For[*nat.Nat44VrfRoute](),
 
 		Dependencies: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "nat44-vrf-table-exists", Key: keys.NATVRF(v.GetSrcVrfId())}}
+			table := scheduler.Dependency{Label: "nat44-vrf-table-exists", Key: keys.NATVRF(v.GetSrcVrfId())}
+			return append(vrfExists("vrf-table-exists", v.GetDestVrfId()), table)
 		},
 		Claims: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Claim {
 			return []scheduler.Claim{routeClaim("dest_vrf_id", vrfRoute{v.GetSrcVrfId(), v.GetDestVrfId()})}
