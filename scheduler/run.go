@@ -106,8 +106,8 @@ func (s *Scheduler) retryRetriable() {
 	}
 }
 
-// describe copies to the record what txn asks for. The record shares the changes of the
-// caller, who must not modify them after Commit.
+// describe copies the request of txn to the record. The record shares the changes of the
+// caller, which must not modify them after Commit.
 func (r *Record) describe(txn Txn) {
 	r.Description, r.Values = txn.Description, txn.Changes
 	r.Refresh, r.Replace = txn.Refresh, txn.Replace
@@ -184,7 +184,7 @@ func (s *Scheduler) finish(ctx context.Context, r *run) {
 	s.drive(ctx, r)
 }
 
-// complete ends r: it publishes what has changed, adds it to the history, and tells the
+// complete ends r: it publishes the changes, adds it to the history, and tells the
 // caller of Commit. The memory is saved later, because nobody waits for it.
 func (s *Scheduler) complete(r *run) {
 	s.counters.Phase(counters.Execute, r.executing)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 func TestLineAndText(t *testing.T) {
@@ -66,9 +67,7 @@ func TestWord(t *testing.T) {
 // FuzzWord has a shell read the word back.
 func FuzzWord(f *testing.F) {
 	bash, err := exec.LookPath("bash")
-	if err != nil {
-		f.Skip("no bash")
-	}
+	testkit.Need(f, "bash", err == nil)
 	for _, seed := range []string{"", "a b", "$(reboot)`x`", "it's \\", "\x1b\n\r\u202e\u2028\xff", "!!", "*?[a]{b,c}", "-n", "#x", "=a", "1777777"} {
 		f.Add(seed)
 	}

@@ -125,7 +125,7 @@ type running struct {
 	end   time.Time // with the monotonic clock; zero: it does not run
 }
 
-// saved is what the Memory keeps of a trial.
+// saved is the part of a trial that the Memory keeps.
 type saved struct {
 	Layer    string        `json:"layer"`
 	Begun    time.Time     `json:"begun"`
@@ -227,7 +227,7 @@ func (t *Trials) forget(layer string) {
 	}
 }
 
-// earlierOf returns what the keys of a request have now.
+// earlierOf returns the present content of the keys of a request.
 func (t *Trials) earlierOf(ctx context.Context, q *orchestrator.Request) ([]earlier, error) {
 	held, err := t.layers.Content(ctx, q.Layer)
 	if err != nil && !errors.Is(err, orchestrator.ErrNoSource) { // a layer without values does not exist

@@ -34,7 +34,7 @@ func (c *Choice) list() string {
 // String implements pflag.Value.
 func (c *Choice) String() string { return c.Value }
 
-// Type is the placeholder of the value in the help.
+// Type is the word for the value in the help.
 func (c *Choice) Type() string { return "WORD" }
 
 // Set implements pflag.Value.

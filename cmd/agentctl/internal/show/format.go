@@ -48,7 +48,7 @@ func (f *Format) Word() string { return f.text }
 // String implements pflag.Value.
 func (f *Format) String() string { return f.text }
 
-// Type is the placeholder of the value in the help.
+// Type is the word for the value in the help.
 func (f *Format) Type() string { return "FORMAT" }
 
 // Set implements pflag.Value.

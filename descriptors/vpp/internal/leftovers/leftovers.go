@@ -12,7 +12,7 @@
 //	registry.Reclaim(ctx, api)                          // end the state of all free indexes
 //
 // The agent sweeps an index before it uses a new interface on it. Reclaim gives each free
-// index a placeholder interface for a moment.
+// index a filler interface for a moment.
 //
 // Unconfirmed has the creations whose outcome is unknown, because the connection broke.
 //
@@ -43,7 +43,7 @@ type Registry struct {
 	ending sync.Mutex
 
 	// reclaiming is held by Reclaim, Sweep and Clear: state of one index is ended only
-	// after every free index has a placeholder.
+	// after every free index has a filler.
 	reclaiming sync.Mutex
 
 	mu      sync.Mutex // guards byIndex

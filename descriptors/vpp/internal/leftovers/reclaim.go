@@ -13,15 +13,15 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 )
 
-// maxPlaceholders is the maximum number of interfaces that Reclaim creates at once.
-const maxPlaceholders = 4096
+// maxFillers is the maximum number of interfaces that Reclaim creates at once.
+const maxFillers = 4096
 
 // Reclaim ends the noted state of indexes without an interface. VPP ends nothing on such an
-// index, so each index gets a placeholder interface, which is deleted afterwards.
+// index, so each index gets a filler interface, which is deleted afterwards.
 //
 // The state must not stay for the next interface with the index. VPP 25.10 crashes when a
 // neighbour or TEIB entry is added or deleted and an index without an interface has an entry
-// of the same address. For the same reason, all free indexes get their placeholders before
+// of the same address. For the same reason, all free indexes get their fillers before
 // any state is ended.
 func (r *Registry) Reclaim(ctx context.Context, a conn.API) error {
 	r.reclaiming.Lock()
@@ -57,15 +57,15 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 	if len(free) == 0 {
 		return nil
 	}
-	var placeholders []interface_types.InterfaceIndex
-	defer func() { err = errors.Join(err, deletePlaceholders(ctx, a, placeholders)) }()
+	var fillers []interface_types.InterfaceIndex
+	defer func() { err = errors.Join(err, deleteFillers(ctx, a, fillers)) }()
 	// VPP gives out free indexes before it makes new ones.
-	for missing := len(free); missing > 0 && len(placeholders) < maxPlaceholders; {
+	for missing := len(free); missing > 0 && len(fillers) < maxFillers; {
 		reply := &vppif.CreateLoopbackReply{}
 		if err := a.Call(ctx, &vppif.CreateLoopback{}, reply); err != nil {
 			return err
 		}
-		placeholders = append(placeholders, reply.SwIfIndex)
+		fillers = append(fillers, reply.SwIfIndex)
 		if _, wanted := free[uint32(reply.SwIfIndex)]; wanted {
 			missing--
 		}
@@ -74,7 +74,7 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 		}
 	}
 	var errs []error
-	for _, index := range placeholders {
+	for _, index := range fillers {
 		if err := r.EndOthers(ctx, uint32(index), r.of(uint32(index)), ""); err != nil {
 			errs = append(errs, fmt.Errorf("state of a deleted interface on sw_if_index %d was not ended: %w", index, err))
 		}
@@ -82,11 +82,11 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 	return errors.Join(errs...)
 }
 
-// deletePlaceholders deletes them in reverse order. VPP reuses the index that was freed
+// deleteFillers deletes them in reverse order. VPP reuses the index that was freed
 // last, so it gives out the indexes in the same order as before.
-func deletePlaceholders(ctx context.Context, a conn.API, placeholders []interface_types.InterfaceIndex) error {
+func deleteFillers(ctx context.Context, a conn.API, fillers []interface_types.InterfaceIndex) error {
 	var errs []error
-	for _, index := range slices.Backward(placeholders) {
+	for _, index := range slices.Backward(fillers) {
 		errs = append(errs, a.Call(ctx, &vppif.DeleteLoopback{SwIfIndex: index}, &vppif.DeleteLoopbackReply{}))
 	}
 	return errors.Join(errs...)
