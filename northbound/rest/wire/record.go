@@ -10,9 +10,11 @@ type Record struct {
 	Start, Stop    time.Time
 	// Numbers begin at 0 with each start of the agent, so they identify nothing across
 	// restarts.
-	SeqNum      uint64
-	TxnType     string // SBNotification, NBTransaction or RetryFailedOps
-	ResyncType  string `json:",omitempty"` // FullResync, UpstreamResync or DownstreamResync
+	SeqNum     uint64
+	TxnType    string // SBNotification, NBTransaction or RetryFailedOps
+	ResyncType string `json:",omitempty"` // FullResync, UpstreamResync or DownstreamResync
+	// Revert means all or nothing: if an operation has failed, the transaction was undone.
+	Revert      bool   `json:",omitempty"`
 	Description string `json:",omitempty"`
 	// Of a retry: the transaction in which the values failed, and the number of the attempt,
 	// from 1.

@@ -64,27 +64,29 @@ func valuesAfter(all []wire.Record, to uint64) (map[string]json.RawMessage, erro
 		return nil, fmt.Errorf("the history has no transaction #%d", to)
 	}
 	then, now := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	complete := all[0].SeqNum == 0 // then has all keys, so others had no value
 	for _, r := range all {
-		if r.TxnType != "NBTransaction" {
+		values, replaces := declaredBy(r)
+		if r.SeqNum > to {
+			if replaces {
+				removeOthers(now, then, values)
+				removeOthers(now, now, values)
+			}
+			maps.Copy(now, values)
 			continue
 		}
-		into := then
-		if r.SeqNum > to {
-			into = now
+		if replaces {
+			complete = true
+			clear(then)
 		}
-		for _, v := range r.Values {
-			into[v.Key] = nil
-			if v.Value != nil {
-				into[v.Key] = v.Value.ProtoMsgData
-			}
-		}
+		maps.Copy(then, values)
 	}
 	out := map[string]json.RawMessage{}
 	var wrong []error
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		value, known := then[key]
 		switch {
-		case !known && all[0].SeqNum > 0:
+		case !known && !complete:
 			wrong = append(wrong, fmt.Errorf("%s: the history no longer has its earlier value", show.Line(key)))
 		case strings.Contains(string(value), `"(secret)"`):
 			wrong = append(wrong, fmt.Errorf("%s: the history hides its secrets", show.Line(key)))
@@ -96,6 +98,32 @@ func valuesAfter(all []wire.Record, to uint64) (map[string]json.RawMessage, erro
 		return nil, fmt.Errorf("nothing was changed, because values cannot be rolled back:\n%w", errors.Join(wrong...))
 	}
 	return out, nil
+}
+
+// declaredBy returns the values that a transaction declared; nil: removed. A resync of the declared
+// values replaces all others. A transaction that was undone declared nothing.
+func declaredBy(r wire.Record) (values map[string]json.RawMessage, replaces bool) {
+	failed := slices.ContainsFunc(r.Executed, func(op wire.Operation) bool { return op.NewErrMsg != "" })
+	if r.TxnType != "NBTransaction" || r.Revert && failed {
+		return nil, false
+	}
+	values = map[string]json.RawMessage{}
+	for _, v := range r.Values {
+		values[v.Key] = nil
+		if v.Value != nil {
+			values[v.Key] = v.Value.ProtoMsgData
+		}
+	}
+	return values, r.ResyncType == "FullResync" || r.ResyncType == "UpstreamResync"
+}
+
+// removeOthers removes in now the keys of before that a replacement does not name.
+func removeOthers(now, before, named map[string]json.RawMessage) {
+	for key := range before {
+		if _, stays := named[key]; !stays {
+			now[key] = nil
+		}
+	}
 }
 
 // rollBack prints the changes, asks, and declares the values.

@@ -33,6 +33,24 @@ func TestValuesAfter(t *testing.T) {
 			t.Errorf("after #%d: %s, %v; expected %s", to, text, err, want)
 		}
 	}
+	// A resync that replaces removes what it does not name.
+	replaced := record(8, "b", "{}")
+	replaced.ResyncType = "FullResync"
+	got, err := valuesAfter([]wire.Record{record(0, "a", `{"x":1}`), replaced}, 0)
+	if err != nil || string(got["a"]) != `{"x":1}` || len(got) != 2 {
+		t.Errorf("before a resync: %s, %v; expected a, and b removed", got, err)
+	}
+	got, err = valuesAfter([]wire.Record{record(7, "a", `{"x":1}`), replaced, record(9, "c", "{}")}, 8)
+	if value, ok := got["c"]; err != nil || len(got) != 1 || !ok || value != nil {
+		t.Errorf("after a resync: %s, %v; expected that c is removed", got, err)
+	}
+	// A transaction that was undone declared nothing.
+	undone := record(1, "a", `{"x":2}`)
+	undone.Revert, undone.Executed = true, []wire.Operation{{Key: "a", NewErrMsg: "broken"}}
+	got, err = valuesAfter([]wire.Record{record(0, "a", `{"x":1}`), undone, record(2, "a", "")}, 1)
+	if err != nil || string(got["a"]) != `{"x":1}` {
+		t.Errorf("after a transaction that was undone: %s, %v", got, err)
+	}
 	// The history has lost its beginning, or hides a secret.
 	if _, err := valuesAfter([]wire.Record{record(7, "a", "{}"), record(8, "b", "{}")}, 7); err == nil || !strings.Contains(err.Error(), "b: the history no longer has its earlier value") {
 		t.Errorf("lost: %v", err)

@@ -17,7 +17,7 @@ import (
 func Of(r *scheduler.Record) reply.Record {
 	head := wire.Record{
 		WithSimulation: r.Simulated || r.Planned != nil, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
-		TxnType: TypeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
+		TxnType: TypeName(r.Type), ResyncType: r.Resync(), Revert: r.Revert, Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
 	}
 	return reply.Record{
