@@ -188,8 +188,12 @@ func (d *Decoder) Decode(message []byte, m api.Message) error {
 
 // decode checks the message against its shape before GoVPP reads it: GoVPP trusts lengths.
 func (d *Decoder) decode(message []byte, m api.Message, body codec.Unmarshaler) error {
+	header := HeaderLen(m)
+	if len(message) < header {
+		return fmt.Errorf("decoding %s of %d bytes: its header has %d", m.GetMessageName(), len(message), header)
+	}
 	// The capacity ends with the message: a larger message may have left bytes behind it.
-	holds := message[min(HeaderLen(m), len(message)):len(message):len(message)]
+	holds := message[header:len(message):len(message)]
 	s, err := d.shapeOf(m)
 	if err == nil {
 		_, err = s.check(holds)

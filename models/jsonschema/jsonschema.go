@@ -10,6 +10,7 @@
 // protobuf's JSON says.
 //
 // Fields have their comments, and the limits of package limits as ranges, patterns and lengths.
+// Required fields are those that these limits and the key of a value need.
 // Rules about several fields are missing: the agent's validation knows more. A document may also
 // have the list data of keys and values, whose values are not checked.
 package jsonschema
@@ -47,6 +48,7 @@ func Of(known *models.Registry, names Names) map[string]any {
 		for _, field := range known.ConfigFields(group) {
 			m, repeated, _ := known.ByConfigField(group, field)
 			value := b.message(m.New().ProtoReflect().Descriptor())
+			b.named(m)
 			if repeated {
 				value = object{"type": "array", "items": value}
 			}
@@ -75,6 +77,7 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 func OfModel(m *models.Model, names Names) map[string]any {
 	b := builder{names, object{}}
 	out := b.message(m.New().ProtoReflect().Descriptor())
+	b.named(m)
 	out["$schema"], out["title"], out["$defs"] = draft, m.Name(), b.definitions
 	return out
 }
@@ -118,7 +121,8 @@ func (b builder) message(m protoreflect.MessageDescriptor) object {
 	name := string(m.FullName())
 	if _, known := b.definitions[name]; !known {
 		properties := object{}
-		b.definitions[name] = object{"type": "object", "properties": properties, "additionalProperties": false} // before its fields: they may refer to it
+		definition := object{"type": "object", "properties": properties, "additionalProperties": false}
+		b.definitions[name] = definition // before its fields: they may refer to it
 		for i := range m.Fields().Len() {
 			fd := m.Fields().Get(i)
 			value := b.field(fd)
@@ -128,9 +132,44 @@ func (b builder) message(m protoreflect.MessageDescriptor) object {
 			if b.names != JSONNames {
 				properties[fd.TextName()] = value
 			}
+			if limits.Of(fd).Required && fd.ContainingOneof() == nil {
+				b.require(definition, fd)
+			}
 		}
 	}
 	return object{"$ref": "#/$defs/" + name}
+}
+
+// require adds that a definition needs a field. A field with two notations is needed in either.
+func (b builder) require(definition object, fd protoreflect.FieldDescriptor) {
+	name := fd.TextName()
+	if b.names == JSONNames {
+		name = fd.JSONName()
+	}
+	if b.names != BothNames || name == fd.JSONName() {
+		required, _ := definition["required"].([]any)
+		definition["required"] = append(required, name)
+		return
+	}
+	all, _ := definition["allOf"].([]any)
+	either := []any{object{"required": []any{name}}, object{"required": []any{fd.JSONName()}}}
+	definition["allOf"] = append(all, object{"anyOf": either})
+}
+
+// named adds that a value needs the only field of its name, which the limits of models of other
+// programs lack. A name of several fields may omit some.
+func (b builder) named(m *models.Model) {
+	names := m.KeyFields()
+	if len(names) != 1 {
+		return
+	}
+	fd := m.New().ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(names[0]))
+	if fd == nil || fd.Kind() != protoreflect.StringKind || limits.Of(fd).Required {
+		return
+	}
+	if definition, ok := b.definitions[m.ProtoName()].(object); ok {
+		b.require(definition, fd)
+	}
 }
 
 // field returns the schema of a field.

@@ -49,6 +49,11 @@ func TestSchema(t *testing.T) {
 		{`{}`, true, true, true},
 		{`vppConfig: {interfaces: [{name: a, type: MEMFI}]}`, false, false, false},
 		{`vppConfig: {interfaces: [{name: a, mtu: -1}]}`, false, false, false},
+		{`vppConfig: {interfaces: [{name: a}]}`, false, false, false},               // no type
+		{`vppConfig: {interfaces: [{type: 2}]}`, false, false, false},               // no name
+		{`linuxConfig: {routes: [{outgoing_interface: a}]}`, false, false, false},   // no network
+		{`linuxConfig: {routes: [{dst_network: 10.0.0.0/8}]}`, false, false, false}, // no interface
+		{`linuxConfig: {routes: [{outgoingInterface: a, dst_network: 10.0.0.0/8}]}`, true, false, false},
 		{`vppConfig: {interfaces: {name: a}}`, false, false, false},
 		{`vppConfig: {interface: []}`, false, false, false},
 		{`otherConfig: {}`, false, false, false},
@@ -102,10 +107,10 @@ func TestSamplesAreValid(t *testing.T) {
 		}
 	}
 	for _, doc := range []string{
-		`{"vppConfig": {"VRRPEntry_list": [{"vr_id": 256}]}}`,
-		`{"vppConfig": {"VRRPEntry_list": [{"interval": 9}]}}`,
+		`{"vppConfig": {"VRRPEntry_list": [{"interface": "a", "vr_id": 256, "priority": 1, "interval": 10}]}}`,
+		`{"vppConfig": {"VRRPEntry_list": [{"interface": "a", "vr_id": 1, "priority": 1, "interval": 9}]}}`,
 		`{"vppConfig": {"acls": [{"name": "` + strings.Repeat("x", 64) + `"}]}}`,
-		`{"linuxConfig": {"routes": [{"gw_addr": "gateway"}]}}`,
+		`{"linuxConfig": {"routes": [{"outgoing_interface": "a", "dst_network": "10.0.0.0/8", "gw_addr": "gateway"}]}}`,
 		`{"data": [{"value": 1}]}`,
 	} {
 		in, err := jsonschema.UnmarshalJSON(strings.NewReader(doc))

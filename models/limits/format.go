@@ -56,37 +56,64 @@ const (
 )
 
 // detail returns a format in detail, and false for a format of another program.
-func (f Format) detail() (notation, bool) {
-	address := func(fits func(netip.Addr) bool) func(string) bool {
-		return func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Zone() == "" && fits(a) }
+func (f Format) detail() (notation, bool) { n, ok := notations[f]; return n, ok }
+
+// key32 and hexBytes are also patterns of JSON Schema.
+var (
+	key32    = regexp.MustCompile(`^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$`)
+	hexBytes = regexp.MustCompile(`^([0-9A-Fa-f]{2})*$`)
+)
+
+// notations never changes. It is made once: a value may have 100,000 texts to check.
+var notations = map[Format]notation{
+	IP:          {address(anyFamily), full(anyChars), "10.0.0.1"},
+	IPv4:        {address(netip.Addr.Is4), full(v4Chars), "10.0.0.1"},
+	IPv6:        {address(isV6), full(v6Chars), "fd00::1"},
+	IPOrNet:     {either(address(anyFamily), prefix(anyFamily)), full(anyChars + "(" + length + ")?"), "10.0.0.1/24"},
+	IPv4OrNet:   {either(address(netip.Addr.Is4), prefix(netip.Addr.Is4)), full(v4Chars + "(" + length + ")?"), "10.0.0.1/24"},
+	IPv6OrNet:   {either(address(isV6), prefix(isV6)), full(v6Chars + "(" + length + ")?"), "fd00::1/64"},
+	Network:     {prefix(anyFamily), full(anyChars + length), "10.0.0.0/24"},
+	IPv4Network: {prefix(netip.Addr.Is4), full(v4Chars + length), "10.0.0.0/24"},
+	IPv6Network: {prefix(isV6), full(v6Chars + length), "fd00::/64"},
+	Subnet:      {isSubnet, full(anyChars + length), "10.0.0.0/24"},
+	HostName:    {isHostName, "^[^/: ]{1,15}$", "eth0"},
+	MAC:         {isMAC, full(`[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}|([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}`), "02:00:00:00:00:01"},
+	Key32:       {key32.MatchString, key32.String(), "4Mrj93TnPJzh/EGQSVNrGLXQqAYLe7BMh7Ro3d2TQlQ="},
+	Hex:         {hexBytes.MatchString, hexBytes.String(), "0a1b"},
+}
+
+// full returns a pattern that matches the whole text.
+func full(pattern string) string { return "^(" + pattern + ")$" }
+
+func anyFamily(netip.Addr) bool { return true }
+
+func isV6(a netip.Addr) bool { return a.Is6() && !a.Is4In6() }
+
+// address returns a function that reports whether a text is an address that fits. A zone is
+// refused before it is parsed, because netip keeps each zone that it has parsed for a while.
+func address(fits func(netip.Addr) bool) func(string) bool {
+	return func(s string) bool {
+		if strings.Contains(s, "%") {
+			return false
+		}
+		a, err := netip.ParseAddr(s)
+		return err == nil && fits(a)
 	}
-	prefix := func(fits func(netip.Addr) bool) func(string) bool {
-		return func(s string) bool { p, err := netip.ParsePrefix(s); return err == nil && fits(p.Addr()) }
+}
+
+// prefix returns a function that reports whether a text is a network that fits.
+func prefix(fits func(netip.Addr) bool) func(string) bool {
+	return func(s string) bool {
+		if strings.Contains(s, "%") {
+			return false
+		}
+		p, err := netip.ParsePrefix(s)
+		return err == nil && fits(p.Addr())
 	}
-	either := func(a, b func(string) bool) func(string) bool {
-		return func(s string) bool { return a(s) || b(s) }
-	}
-	all := func(netip.Addr) bool { return true }
-	v4 := netip.Addr.Is4
-	v6 := func(a netip.Addr) bool { return a.Is6() && !a.Is4In6() }
-	full := func(pattern string) string { return "^(" + pattern + ")$" }
-	n, ok := map[Format]notation{
-		IP:          {address(all), full(anyChars), "10.0.0.1"},
-		IPv4:        {address(v4), full(v4Chars), "10.0.0.1"},
-		IPv6:        {address(v6), full(v6Chars), "fd00::1"},
-		IPOrNet:     {either(address(all), prefix(all)), full(anyChars + "(" + length + ")?"), "10.0.0.1/24"},
-		IPv4OrNet:   {either(address(v4), prefix(v4)), full(v4Chars + "(" + length + ")?"), "10.0.0.1/24"},
-		IPv6OrNet:   {either(address(v6), prefix(v6)), full(v6Chars + "(" + length + ")?"), "fd00::1/64"},
-		Network:     {prefix(all), full(anyChars + length), "10.0.0.0/24"},
-		IPv4Network: {prefix(v4), full(v4Chars + length), "10.0.0.0/24"},
-		IPv6Network: {prefix(v6), full(v6Chars + length), "fd00::/64"},
-		Subnet:      {isSubnet, full(anyChars + length), "10.0.0.0/24"},
-		HostName:    {isHostName, "^[^/: ]{1,15}$", "eth0"},
-		MAC:         {isMAC, full(`[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}|([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}`), "02:00:00:00:00:01"},
-		Key32:       {regexp.MustCompile(`^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$`).MatchString, `^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$`, "4Mrj93TnPJzh/EGQSVNrGLXQqAYLe7BMh7Ro3d2TQlQ="},
-		Hex:         {regexp.MustCompile(`^([0-9A-Fa-f]{2})*$`).MatchString, `^([0-9A-Fa-f]{2})*$`, "0a1b"},
-	}[f]
-	return n, ok
+}
+
+func either(a, b func(string) bool) func(string) bool {
+	return func(s string) bool { return a(s) || b(s) }
 }
 
 // isSubnet reports whether s is a network without bits of a host.

@@ -70,6 +70,20 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestFormatsTakeLittleMemory checks texts of all formats. A value may have 100,000 of them, and a
+// check that makes its tools each time takes more time and memory than all else with the value.
+func TestFormatsTakeLittleMemory(t *testing.T) {
+	for _, format := range []limits.Format{limits.IP, limits.IPv4OrNet, limits.Network, limits.Subnet, limits.HostName, limits.Key32, limits.Hex} {
+		text := format.Example()
+		if n := testing.AllocsPerRun(100, func() { format.Valid(text) }); n > 1 { // the error of a refused alternative
+			t.Errorf("%s: %v allocations to check %q, want at most 1", format, n, text)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { limits.Network.Valid("fe80::1%eth0/129") }); n > 0 {
+		t.Errorf("%v allocations to refuse a zone, want none", n)
+	}
+}
+
 // TestCheck names each field outside of its limits, with its path.
 func TestCheck(t *testing.T) {
 	err := limits.Check(&l3.VRRPEntry{VrId: 256, Priority: 1, Interval: 5, IpAddresses: []string{"10.0.0.1", "x"}})

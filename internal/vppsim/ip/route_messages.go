@@ -125,7 +125,7 @@ func (p *IP) changeRoute(add, multipath bool, q ip.IPRoute) (uint32, core.Errno)
 }
 
 // checkPath completes a path as VPP does, or refuses it. A weight of 0 becomes 1, and a
-// source lookup becomes a normal path. VPP crashes on two types of path, and on a local
+// source lookup becomes a normal path. A path that drops has no next hop. VPP crashes on two types of path, and on a local
 // path through an unknown interface.
 func (p *IP) checkPath(path *fib_types.FibPath) core.Errno {
 	path.Weight = max(path.Weight, 1)
@@ -134,6 +134,8 @@ func (p *IP) checkPath(path *fib_types.FibPath) core.Errno {
 		return core.Crash
 	case fib_types.FIB_API_PATH_TYPE_SOURCE_LOOKUP:
 		path.Type, path.SwIfIndex = fib_types.FIB_API_PATH_TYPE_NORMAL, core.None
+	case fib_types.FIB_API_PATH_TYPE_DROP:
+		path.Nh = fib_types.FibPathNh{}
 	default: // the other types need no check of their own
 	}
 	if path.SwIfIndex != core.None {

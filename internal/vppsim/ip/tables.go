@@ -193,8 +193,13 @@ func (p *IP) showRoutes() string {
 	for _, t := range p.tables.order {
 		fmt.Fprintf(&b, "%s\n", t.Name)
 		for _, r := range t.routes.sorted() {
+			var paths []string
 			for _, path := range r.best().paths {
-				fmt.Fprintf(&b, "  %-40s %s\n", r.best().prefix, p.pathText(t.IPv6, path))
+				paths = append(paths, p.pathText(t.IPv6, path))
+			}
+			slices.Sort(paths)
+			for _, path := range paths {
+				fmt.Fprintf(&b, "  %-40s %s\n", r.best().prefix, path)
 			}
 		}
 	}

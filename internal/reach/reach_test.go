@@ -1,0 +1,123 @@
+package reach_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/internal/reach"
+)
+
+func TestDefaultSocket(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	want := "/run/user/7/keyplane/vpp1.sock"
+	if os.Geteuid() == 0 {
+		want = "/run/keyplane/vpp1.sock"
+	}
+	if got := reach.DefaultSocket("vpp1"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// serve runs a gRPC server whose calls handle answers, on a socket until the test ends, and
+// returns its path.
+func serve(t *testing.T, handle grpc.StreamHandler) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnknownServiceHandler(handle))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return socket
+}
+
+// calls are one call of each kind, which returns the error of its answer.
+func calls(t *testing.T, socket, label string) map[string]func(context.Context) error {
+	t.Helper()
+	conn, err := grpc.NewClient(reach.Target, append(reach.Through(socket), reach.Naming(label)...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return map[string]func(context.Context) error{
+		"unary": func(ctx context.Context) error {
+			return conn.Invoke(ctx, "/s/unary", &emptypb.Empty{}, &emptypb.Empty{})
+		},
+		"stream": func(ctx context.Context) error {
+			s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, "/s/stream")
+			if err != nil {
+				return err
+			}
+			return errors.Join(s.SendMsg(&emptypb.Empty{}), s.CloseSend(), s.RecvMsg(&emptypb.Empty{}))
+		},
+	}
+}
+
+// Each call through a socket names the label, whatever kind it is.
+func TestNaming(t *testing.T) {
+	if reach.Listens(t.Context(), filepath.Join(t.TempDir(), "s")) {
+		t.Error("nobody listens")
+	}
+	named := make(chan []string, 1)
+	socket := serve(t, func(_ any, stream grpc.ServerStream) error {
+		named <- metadata.ValueFromIncomingContext(stream.Context(), reach.LabelKey)
+		return status.Error(codes.Unimplemented, "no service")
+	})
+	if !reach.Listens(t.Context(), socket) {
+		t.Error("a server listens")
+	}
+	for label, want := range map[string][]string{"": nil, "edge": {"edge"}} {
+		for kind, call := range calls(t, socket, label) {
+			failed := call(t.Context()) // there is no such service
+			if got := <-named; !slices.Equal(got, want) || status.Code(failed) != codes.Unimplemented {
+				t.Errorf("label %q: a %s call names %q (%v)", label, kind, got, failed)
+			}
+		}
+	}
+}
+
+// An answer of an agent with another label is refused, also if the agent did not refuse the
+// call. An answer without a label is accepted.
+func TestAnswerOfAnotherAgent(t *testing.T) {
+	for _, test := range []struct{ agent, label, failure string }{
+		{agent: "edge", label: "edge"},
+		{agent: "", label: "edge"},
+		{agent: "core", label: ""},
+		{agent: "core", label: "edge", failure: "the answer is that of the agent core, and the request is for edge"},
+	} {
+		socket := serve(t, func(_ any, stream grpc.ServerStream) error {
+			if test.agent != "" {
+				if err := stream.SetHeader(metadata.Pairs(reach.LabelKey, test.agent)); err != nil {
+					return err
+				}
+			}
+			return stream.SendMsg(&emptypb.Empty{})
+		})
+		for kind, call := range calls(t, socket, test.label) {
+			err := call(t.Context())
+			if (err == nil) != (test.failure == "") || err != nil && !strings.Contains(err.Error(), test.failure) {
+				t.Errorf("agent %q, label %q: a %s call: %v; expected %q", test.agent, test.label, kind, err, test.failure)
+			}
+		}
+	}
+}
