@@ -18,6 +18,7 @@ import (
 // wrong and costs one listing. It does no harm, because the mirror takes nothing from the
 // listing of a check.
 func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
+	s.lookBeside(ctx)
 	for s.awaitCheck(ctx) {
 		l, lost, err := s.compare(ctx)
 		switch {
@@ -30,6 +31,7 @@ func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		default:
 			s.confirm(l)
+			s.lookBeside(ctx)
 		}
 	}
 }

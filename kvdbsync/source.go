@@ -37,6 +37,13 @@ type Options struct {
 
 	Bounds Bounds // of the store's content
 
+	// Browser names the keys of the store beside the watched ones. After each listing the
+	// source warns once about each folder of them. Defaults to none.
+	Browser Browser
+	// Known are folders and keys below Root that are not read and not warned about, such as
+	// "config-status/". Defaults to none.
+	Known []string
+
 	// Decode decodes the events with a value that change the mirror, before the consumer can
 	// take them; those of the first listing while the rest is listed. So the consumer, which
 	// has several sources, does not wait for the large values of one. Its result is
@@ -106,6 +113,7 @@ type Source struct {
 	ready  wake.Signal
 	relist wake.Signal
 	health health
+	warned map[string]bool // names beside the watched keys; owned by the goroutine of check
 
 	mu          sync.Mutex // guards the fields below
 	mirror      *mirror
@@ -129,6 +137,7 @@ func NewSource(o Options) *Source {
 		ready:  wake.New(),
 		relist: wake.New(),
 		mirror: newMirror(),
+		warned: map[string]bool{},
 	}
 	s.health.begin(o.Name)
 	return s

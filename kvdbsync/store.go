@@ -32,6 +32,9 @@ type Writer interface {
 	Store
 	// PutIfAbsent stores value unless the key exists, and reports whether it stored it.
 	PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error)
+	// PutIfSame stores value if the key holds exactly the bytes of old, and reports whether it
+	// stored it. A missing key holds nothing, so it is not stored.
+	PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error)
 	// Apply makes all changes at once, or none. A nil Value deletes. Keys must be unique.
 	// For more than MaxApply changes, or too many bytes, a store may return ErrTooLarge.
 	Apply(ctx context.Context, changes []Pair) error

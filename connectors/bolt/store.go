@@ -68,6 +68,19 @@ func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored
 	return stored && err == nil, err
 }
 
+// PutIfSame implements kvdbsync.Writer.
+func (db *DB) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	err = db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) {
+		now := b.Get([]byte(key))
+		stored = now != nil && bytes.Equal(now, old)
+		if !stored {
+			return nil, nil
+		}
+		return db.apply(b, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}})
+	})
+	return stored && err == nil, err
+}
+
 // Apply writes any number of keys in one transaction; a nil Value deletes.
 func (db *DB) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) { return db.apply(b, changes) })

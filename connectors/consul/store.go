@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -93,6 +94,23 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
 	err = c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) (err error) {
 		stored, _, err = c.api.KV().CAS(p, o) // with index 0: the key must not exist
+		return err
+	})
+	return stored, err
+}
+
+// PutIfSame implements kvdbsync.Writer. Consul compares the index of the key's last change.
+func (c *Client) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	now, err := c.get(ctx, key)
+	if err != nil {
+		return false, fmt.Errorf("reading %s in consul: %w", key, err)
+	}
+	if now == nil || !bytes.Equal(now.Value, old) {
+		return false, nil
+	}
+	err = c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) (err error) {
+		p.ModifyIndex, p.Flags = now.ModifyIndex, now.Flags
+		stored, _, err = c.api.KV().CAS(p, o)
 		return err
 	})
 	return stored, err

@@ -38,6 +38,10 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return &Client{client: client, timeout: cfg.OperationTimeout, bounds: cfg.Bounds}, nil
 }
 
+// Dial returns a Client with the configuration of the connector, to be closed. Its keys
+// belong to no session.
+func (c *Connector) Dial(ctx context.Context) (*Client, error) { return Dial(ctx, c.cfg) }
+
 // Close ends the connection.
 func (c *Client) Close() error {
 	if err := c.client.Close(); !errors.Is(err, context.Canceled) {
@@ -114,6 +118,13 @@ func (c *Client) Delete(ctx context.Context, key string) (existed bool, err erro
 func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
 	absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	return c.change(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}}, clientv3.NoLease, absent)
+}
+
+// PutIfSame implements kvdbsync.Writer. etcd compares the values itself, in the transaction that
+// writes; a missing key is never equal.
+func (c *Client) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	same := clientv3.Compare(clientv3.Value(key), "=", string(old))
+	return c.change(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}}, clientv3.NoLease, same)
 }
 
 // Apply implements kvdbsync.Writer, in one transaction. By default etcd accepts 128

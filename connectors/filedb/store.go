@@ -69,6 +69,11 @@ func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored
 	return false, db.Put(ctx, key, value)
 }
 
+// PutIfSame is Put.
+func (db *DB) PutIfSame(ctx context.Context, key string, _, value []byte) (stored bool, err error) {
+	return false, db.Put(ctx, key, value)
+}
+
 // Apply makes no change, and returns the error for the first one.
 func (db *DB) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	for _, c := range changes {

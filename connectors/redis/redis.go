@@ -17,7 +17,7 @@
 // Several changes of a key may come as one.
 //
 // A watch has two connections to each master, one for messages and one for reading. It
-// opens neither a second time. One goroutine for each master records the named keys as
+// never opens one again: a watch that loses a connection ends. One goroutine for each master records the named keys as
 // fast as the server sends them. The caller's goroutine does the rest, so the memory of a
 // watch is bounded by the number of keys. A watch never reads replicas: they may lag
 // behind the messages.

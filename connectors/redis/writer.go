@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,45 @@ type onlyOnce struct{ *goredis.BoolCmd }
 // NoRetry keeps the client from repeating the command: if its answer was lost, it may have
 // been executed.
 func (onlyOnce) NoRetry() bool { return true }
+
+// PutIfSame implements kvdbsync.Writer. WATCH makes EXEC fail if another client has written the key
+// since it was read. That client may have written the same bytes, so the key is then read again.
+func (c *Client) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	for {
+		stored, err = c.replace(ctx, key, old, value)
+		if !errors.Is(err, goredis.TxFailedErr) {
+			break
+		}
+	}
+	if c.noted(ctx, err) != nil {
+		return false, fmt.Errorf("writing %s in redis: %w", key, err)
+	}
+	return stored, nil
+}
+
+// replace tries PutIfSame once. The error is TxFailedErr if another client was faster.
+func (c *Client) replace(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	err = c.client.Watch(ctx, func(tx *goredis.Tx) error {
+		text, err := tx.Get(ctx, key).Result()
+		if errors.Is(err, goredis.Nil) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now, err := whole(key, text, c.bounds)
+		if err != nil || !bytes.Equal(now, old) {
+			return err
+		}
+		_, err = tx.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
+			pipe.Set(ctx, key, notNil(value), 0)
+			return nil
+		})
+		stored = err == nil
+		return err
+	}, key)
+	return stored, err
+}
 
 // Apply implements kvdbsync.Writer, by MULTI and EXEC. A Cluster supports this only for
 // keys of one slot, such as those with the same hash tag. For other keys Apply returns

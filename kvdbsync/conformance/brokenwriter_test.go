@@ -16,6 +16,7 @@ type brokenWriter struct {
 	put         func(m *conformance.Memory, key string, value []byte) error
 	list        func(m *conformance.Memory, prefix string) ([]kvdbsync.Pair, error)
 	putIfAbsent func(ctx context.Context, m *conformance.Memory, key string, value []byte) (bool, error)
+	replace     func(ctx context.Context, m *conformance.Memory, key string, old, value []byte) (bool, error)
 	apply       func(m *conformance.Memory, changes []kvdbsync.Pair) error
 }
 
@@ -38,6 +39,13 @@ func (w brokenWriter) PutIfAbsent(ctx context.Context, key string, value []byte)
 		return w.putIfAbsent(ctx, w.Memory, key, value)
 	}
 	return w.Memory.PutIfAbsent(ctx, key, value)
+}
+
+func (w brokenWriter) PutIfSame(ctx context.Context, key string, old, value []byte) (bool, error) {
+	if w.replace != nil {
+		return w.replace(ctx, w.Memory, key, old, value)
+	}
+	return w.Memory.PutIfSame(ctx, key, old, value)
 }
 
 func (w brokenWriter) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
@@ -66,6 +74,18 @@ func writerFaults() []fault {
 			putIfAbsent: func(ctx context.Context, m *conformance.Memory, key string, value []byte) (bool, error) {
 				if _, err := m.Get(ctx, key); err == nil {
 					return false, nil
+				}
+				<-time.After(time.Millisecond)
+				return true, m.Put(ctx, key, value)
+			}})},
+		{"replaces what is there, whatever it is", "a_value_is_replaced_only_if_it_is_the_expected_one", writing(brokenWriter{
+			replace: func(ctx context.Context, m *conformance.Memory, key string, _, value []byte) (bool, error) {
+				return true, m.Put(ctx, key, value)
+			}})},
+		{"compares first and replaces then", "one_of_many_concurrent_replacements_stores", writing(brokenWriter{
+			replace: func(ctx context.Context, m *conformance.Memory, key string, old, value []byte) (bool, error) {
+				if now, err := m.Get(ctx, key); err != nil || !bytes.Equal(now, old) {
+					return false, ctx.Err()
 				}
 				<-time.After(time.Millisecond)
 				return true, m.Put(ctx, key, value)

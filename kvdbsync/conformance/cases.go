@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,41 @@ func exactPrefix(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"last", value("last"))
 	w.await(func() bool { return w.holds(h.Prefix+"last", value("last")) })
 	w.expectExactly(map[string][]byte{h.Prefix + "mine": value("mine"), h.Prefix + "last": value("last")})
+}
+
+// browser returns the part of the harness that names keys beside the watched ones, or nil.
+func (h Harness) browser() kvdbsync.Browser {
+	if b, ok := h.Connector.(kvdbsync.Browser); ok {
+		return b
+	}
+	b, _ := h.Writer.(kvdbsync.Browser)
+	return b
+}
+
+// namesBeside has keys in known and in unknown folders, more than one page of a store would
+// have, and keys with the same beginning as the prefix, or as a known folder.
+func namesBeside(t *testing.T, h Harness) {
+	var group []kvdbsync.Event
+	for i := range 300 {
+		for _, folder := range []string{"config/item/", "config-status/item/", "confg/item/"} {
+			key := fmt.Sprintf("%s%s%d", h.Prefix, folder, i)
+			group = append(group, kvdbsync.Event{Key: key, Value: value(key)})
+		}
+	}
+	label := strings.TrimSuffix(h.Prefix, "/")
+	for _, key := range []string{h.Prefix + "vpp/status/a", h.Prefix + "vpp/old/a/b", h.Prefix + "owner", h.Prefix + "single", h.Prefix + "Config/a", label + "0/other/a"} {
+		group = append(group, kvdbsync.Event{Key: key, Value: value(key)})
+	}
+	putAll(h, group)
+	names, err := h.browser().Beside(t.Context(), h.Prefix, []string{"config/", "config-status/", "vpp/status/", "owner"})
+	write(t, err)
+	if want := []string{"Config/", "confg/", "single", "vpp/old/"}; !slices.Equal(names, want) {
+		t.Errorf("beside are %q, want %q", names, want)
+	}
+	empty, err := h.browser().Beside(t.Context(), label+"1/", []string{"config/"})
+	if err != nil || len(empty) != 0 {
+		t.Errorf("beside nothing are %q, %v", empty, err)
+	}
 }
 
 // exactValues has values that a text protocol would damage: spaces, line ends, a NUL,

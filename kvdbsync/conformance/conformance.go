@@ -7,10 +7,10 @@
 //		})
 //	}
 //
-// Watching is tested for all; writing and sessions where the harness has a Writer and a
-// Publisher. The store is changed by its own means, not by our code, wherever it
-// has a client of its own. Each case gets a harness with an empty prefix to itself.
-// The suite is tested with Memory, whole and broken on purpose.
+// The suite tests the watch of every connector; also writes and sessions, if the harness has a
+// Writer and a Publisher. It changes the store with the store's own client, if there is one, so
+// that a mistake in our code for writing hides nothing. Each case gets a harness with an empty
+// prefix of its own. The tests of the suite itself use Memory, without and with faults.
 package conformance
 
 import (
@@ -139,6 +139,7 @@ func (n needs) missing(h Harness) (fields []string) {
 	has := map[string]bool{
 		// A deletion of an empty key is the zero Pair, so it cannot be the refused change.
 		"Txn": h.Txn != nil, "Cut": h.Cut != nil, "Writer": h.Writer != nil, "Refused": h.Refused.Key != "" || h.Refused.Value != nil,
+		"Browser":   h.browser() != nil,
 		"Publisher": h.Publisher != nil, "Publisher with leases": leases, "Sever": h.Sever != nil, "Revoke": h.Revoke != nil,
 	}
 	for _, field := range n {
@@ -160,6 +161,7 @@ func cases() []testCase {
 		{"a key never goes back in time", nil, neverBack},
 		{"changes of one transaction are one batch", needs{"Txn"}, atomicGroups},
 		{"only the prefix is watched", nil, exactPrefix},
+		{"what lies beside the prefix is named", needs{"Browser"}, namesBeside},
 		{"values arrive byte by byte", nil, exactValues},
 		{"a large value arrives", nil, largeValue},
 		{"many keys are listed", nil, manyKeys},

@@ -70,3 +70,11 @@ func expectListed(t *testing.T, h Harness, want map[string][]byte) {
 	}
 	expectExactly(t, h, got, want)
 }
+
+// expectReplaced replaces a value, and checks whether it was stored.
+func expectReplaced(t *testing.T, h Harness, key string, old, value []byte, want bool) {
+	t.Helper()
+	if stored, err := h.Writer.PutIfSame(t.Context(), key, old, value); stored != want || err != nil {
+		t.Errorf("replacing %q by %q under %s: stored: %v, %v; want %v", old, value, key, stored, err, want)
+	}
+}

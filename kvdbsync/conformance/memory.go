@@ -105,6 +105,20 @@ func (m *Memory) under(prefix string) []kvdbsync.Event {
 	return events
 }
 
+// Beside implements kvdbsync.Browser.
+func (m *Memory) Beside(_ context.Context, prefix string, known []string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(m.pairs))
+	return kvdbsync.Leap(prefix, known, func(from, to string) (string, error) {
+		at, _ := slices.BinarySearch(keys, from)
+		if at == len(keys) || keys[at] >= to {
+			return "", nil
+		}
+		return keys[at], nil
+	})
+}
+
 // Txn changes several keys at once; a nil Value deletes.
 func (m *Memory) Txn(events ...kvdbsync.Event) { m.change(events, true) }
 

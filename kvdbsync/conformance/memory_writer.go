@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -49,6 +50,18 @@ func (m *Memory) PutIfAbsent(ctx context.Context, key string, value []byte) (sto
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, there := m.pairs[key]; there || ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	m.changeLocked([]kvdbsync.Event{{Key: key, Value: append([]byte{}, value...)}}, true)
+	return true, nil
+}
+
+// PutIfSame implements kvdbsync.Writer.
+func (m *Memory) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, there := m.pairs[key]
+	if !there || !bytes.Equal(now.Value, old) || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	m.changeLocked([]kvdbsync.Event{{Key: key, Value: append([]byte{}, value...)}}, true)

@@ -22,6 +22,8 @@ func writerCases() []testCase {
 		{"any character may be in a key", writes, oddKeys},
 		{"written values arrive at a watch", writes, writtenArrives},
 		{"one of many concurrent puts if absent stores", writes, oneStores},
+		{"a value is replaced only if it is the expected one", writes, replacesExpected},
+		{"one of many concurrent replacements stores", writes, oneReplaces},
 		{"changes are made at once", writes, appliesAll},
 		{"changes are made all or none", refuses, appliesNone},
 		{"too many changes at once change nothing", writes, appliesMany},
@@ -216,6 +218,49 @@ func manyChanges(t *testing.T, h Harness, n int) (changes []kvdbsync.Pair, want 
 	return changes, want
 }
 
+// replacesExpected replaces a value, another one than is there, an empty one, and none.
+func replacesExpected(t *testing.T, h Harness) {
+	key := h.Prefix + "config/item/a"
+	expectReplaced(t, h, key, nil, value("one"), false)
+	expectReplaced(t, h, key, value("one"), value("one"), false)
+	expectNotFound(t, h, key)
+	write(t, h.Writer.Put(t.Context(), key, value("one")))
+	expectReplaced(t, h, key, value("other"), value("two"), false)
+	expectReplaced(t, h, key, nil, value("two"), false)
+	expectGot(t, h, key, value("one"))
+	expectReplaced(t, h, key, value("one"), value("two"), true)
+	expectGot(t, h, key, value("two"))
+	expectReplaced(t, h, key, value("one"), value("three"), false)
+	expectReplaced(t, h, key, value("two"), value("two"), true)
+	expectGot(t, h, key, value("two"))
+}
+
+// oneReplaces lets eight writers replace the same value, at once and in five rounds.
+func oneReplaces(t *testing.T, h Harness) {
+	const writers, rounds = 8, 5
+	key := h.Prefix + "config/item/a"
+	for round := range rounds {
+		old := value(fmt.Sprint("round ", round))
+		write(t, h.Writer.Put(t.Context(), key, old))
+		var stored [writers]bool
+		var all sync.WaitGroup
+		for i := range writers {
+			all.Go(func() {
+				var err error
+				if stored[i], err = h.Writer.PutIfSame(t.Context(), key, old, value(fmt.Sprint("writer ", i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		winner := slices.Index(stored[:], true)
+		if winner < 0 || slices.Contains(stored[winner+1:], true) {
+			t.Fatalf("round %d: stored: %v, want one", round, stored)
+		}
+		expectGot(t, h, key, value(fmt.Sprint("writer ", winner)))
+	}
+}
+
 // noTime calls each method with a context that has ended. Nothing may be written, and the
 // error must be that of the context, so that the caller can tell it from a refusal.
 func noTime(t *testing.T, h Harness) {
@@ -224,7 +269,8 @@ func noTime(t *testing.T, h Harness) {
 	key := h.Prefix + "config/item/a"
 	_, absent := h.Writer.PutIfAbsent(ctx, key, value("a"))
 	apply := h.Writer.Apply(ctx, []kvdbsync.Pair{{Key: key, Value: value("a")}})
-	for name, err := range map[string]error{"Put": h.Writer.Put(ctx, key, value("a")), "PutIfAbsent": absent, "Apply": apply} {
+	_, replace := h.Writer.PutIfSame(ctx, key, nil, value("a"))
+	for name, err := range map[string]error{"Put": h.Writer.Put(ctx, key, value("a")), "PutIfAbsent": absent, "PutIfSame": replace, "Apply": apply} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want that of the context", name, err)
 		}
