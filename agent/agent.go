@@ -19,16 +19,19 @@ import (
 	"github.com/keyplane/keyplane/internal/capability"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/northbound/metrics"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/publish"
 	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -55,6 +58,8 @@ type assembly struct {
 	trials       *trial.Trials
 	// Shared by the HTTP server, the metrics and the stores that receive the agent's health.
 	health *health.Health
+	// All figures of /metrics; its registry is Parts.Metrics.
+	figures *metrics.Metrics
 }
 
 // serve runs the agent: it creates the parts, connects them, and runs them until ctx ends.
@@ -81,6 +86,9 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		}
 	}
 	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, manager) }})
+	if err := a.watch(manager.Notify); err != nil {
+		return err
+	}
 	warnUnused(loggers, log)
 	if !s.options.lacks(Linux) {
 		warnUnprivileged(capability.Has, log)
@@ -127,7 +135,7 @@ func (a *assembly) declare(context.Context) (err error) {
 // own makes this agent the only one with its label: by the socket, through which agentctl
 // edits the stores, by the state folder, and by leases in the stores.
 func (a *assembly) own(ctx context.Context) (err error) {
-	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, kvdb.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), Log: a.loggers.Logger("kvdb")}
+	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, reach.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), Log: a.loggers.Logger("kvdb")}
 	if err := a.socket.Listen(ctx); err != nil {
 		return err
 	}
@@ -141,7 +149,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	// The scheduler is created below: keepers and sources use it, but only once they run.
 	pause := func(ctx context.Context) func() { return a.Scheduler.Pause(ctx) }
 	a.stores.watch(a.mine.self, pause, kvdbsync.Options{
-		Root: a.root(), Prefix: "config/", AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(),
+		Root: a.root(), Prefix: "config/", Known: published(), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(),
 		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.Scheduler, a.Log, e) },
 	})
 	a.closers = append(a.closers, a.stores.release)
@@ -169,6 +177,10 @@ func (a *assembly) describe(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(a.stores) == 0 {
+		// No transaction reads the system back at the start. Plans would have all that stands created again.
+		_ = a.Scheduler.Refresh() // fails only for names
+	}
 	a.below = append(a.below, Task{"scheduler", a.Scheduler.Run})
 	if a.Linux != nil {
 		a.below = append(a.below, Task{"linux", a.Linux.Run})
@@ -176,6 +188,7 @@ func (a *assembly) describe(context.Context) (err error) {
 	if a.VPP != nil {
 		a.below = append(a.below, Task{"vpp", a.VPP.Run})
 	}
+	a.measure()
 	added, err := a.added(a.options.Descriptors)
 	a.below = append(a.below, added...)
 	return err
@@ -210,18 +223,20 @@ func (a *assembly) offer(context.Context) error {
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
 		MaxBody: a.conf.http.MaxBodyBytes, Memory: budget.New(requestMemory), Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
-	a.socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
+	ended := make(chan struct{})
+	a.socket.Beside, a.socket.Ending = rest.Handler(ofSocket(web.Options, ended)), ended
 	if !a.options.lacks(HTTP) {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
 	services := withEvents(grpc.Options{
-		Scheduler: a.Scheduler, Layers: clients, Metrics: figures.metrics.Registry(), Log: a.loggers.Logger("grpc"),
+		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Metrics: a.Metrics, Log: a.loggers.Logger("grpc"),
 	}, a.Parts)
 	if figures.poller != nil { // telemetry.conf allows it
 		services.Counters = figures.poller.InterfaceStats
 	}
 	calls := grpc.Server{Config: a.conf.grpc, Options: services}
 	if !a.options.lacks(GRPC) {
+		a.socket.Calls = calls.Private()
 		a.above = append(a.above, Task{"grpc", calls.Run})
 	}
 	added, err := a.added(a.options.Northbounds)
@@ -231,7 +246,10 @@ func (a *assembly) offer(context.Context) error {
 		a.stores.publishers(a.root(), a.conf.orchestrator.publishing(a.PublishStatus), a.Scheduler, a.Log),
 		a.stores.watchers(a.root(), a.conf.vpp.Interfaces.StatusPublishers, a.VPP, a.Log),
 		a.stores.registrars(a.root(), a.VPP, a.Log),
-		a.stores.healthPublishers(a.root(), a.conf.orchestrator.PublishHealth, a.health, a.Log))
+		a.stores.healthPublishers(a.root(), a.conf.orchestrator.PublishHealth, a.health, a.Log),
+		a.stores.summarizers(a.conf.orchestrator.PublishSummary, publish.Summaries{
+			Label: a.Parts.Label, Version: a.health.Version.Version, Scheduler: a.Scheduler, Period: a.conf.orchestrator.SummaryPeriod, Log: a.Log,
+		}))
 	return err
 }
 
@@ -247,10 +265,10 @@ func (s *settings) exit(sched *scheduler.Scheduler, log *slog.Logger) Task {
 	}}
 }
 
-// withSecrets returns o for a listener that shows secrets. Only the agent's own user may
-// reach such a listener.
-func withSecrets(o rest.Options) rest.Options {
-	o.Secrets = true
+// ofSocket returns o for the agent's own socket. It shows secrets, because only the agent's own
+// user and root can open it. Its streams end when ended is closed.
+func ofSocket(o rest.Options, ended <-chan struct{}) rest.Options {
+	o.Secrets, o.Ended = true, ended
 	return o
 }
 
@@ -284,9 +302,10 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self
 	return host, plane, err
 }
 
-// removeAll removes everything that the agent has created.
+// removeAll removes everything that the agent has created, now or in an earlier run. It reads the system back first:
+// as long as the sources are not complete, the scheduler may not know the items of earlier runs.
 func removeAll(ctx context.Context, sched *scheduler.Scheduler, log *slog.Logger) error {
-	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Replace: true, Retry: scheduler.RetryPolicy{Never: true}})
+	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Refresh: true, Replace: true, Retry: scheduler.RetryPolicy{Never: true}})
 	if err != nil {
 		return fmt.Errorf("removing the network: %w", err)
 	}

@@ -133,6 +133,10 @@ type orchestratorConfig struct {
 	PublishRate int `yaml:"publish-status-rate"`
 	// PublishHealth are the names of stores that receive the agent's health.
 	PublishHealth []string `yaml:"publish-health"`
+	// PublishSummary are the names of stores that receive the agent's summary, at least once
+	// in each SummaryPeriod.
+	PublishSummary []string      `yaml:"publish-summary"`
+	SummaryPeriod  time.Duration `yaml:"publish-summary-period"`
 
 	names []string // of all stores that may be configured; nil: the built-in ones
 
@@ -155,7 +159,7 @@ func clientLayers() map[string]int { return map[string]int{"localclient": 50, gr
 
 // defaultOrchestrator has the values that conf/ documents.
 func defaultOrchestrator() orchestratorConfig {
-	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20, PublishHealth: []string{},
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20, PublishHealth: []string{}, PublishSummary: []string{}, SummaryPeriod: time.Minute,
 		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30,
 		Datasrc: map[string]int{}, MaxDatasrc: 32, VolatileDatasrc: []string{}}
 }
@@ -182,6 +186,11 @@ func (c orchestratorConfig) Validate() error {
 		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-health[%d]", i), name,
 			"names of stores: "+strings.Join(known, ", ")))
 	}
+	for i, name := range c.PublishSummary {
+		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-summary[%d]", i), name,
+			"names of stores: "+strings.Join(known, ", ")))
+	}
+	errs = append(errs, refuse(c.SummaryPeriod < time.Second, "publish-summary-period", c.SummaryPeriod, "a duration of at least 1s, such as 60s"))
 	listed := append(slices.Sorted(maps.Keys(clientLayers())), known...)
 	for _, name := range slices.Sorted(maps.Keys(c.Priorities)) {
 		errs = append(errs, refuse(!slices.Contains(listed, name), "priorities."+name, c.Priorities[name],

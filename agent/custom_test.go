@@ -4,15 +4,20 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"iter"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/protobuf/types/known/sourcecontextpb"
 
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
@@ -169,10 +174,12 @@ func TestAgentWithoutAStore(t *testing.T) {
 
 func TestMistakesOfAProgram(t *testing.T) {
 	opening := func(StoreOptions) (kvdbsync.Connector, error) { return nil, nil }
+	twice := func(p Parts) ([]Task, error) { return nil, p.Metrics.Register(collectors.NewGoCollector()) }
 	tests := []struct {
 		change func(o *Options)
 		want   string
 	}{
+		{func(o *Options) { o.Northbounds = []Addition{twice} }, "duplicate metrics collector registration attempted"},
 		{func(o *Options) { o.Without = []Part{"vp"} }, `Options.Without[0] is "vp"; expected one of bolt, consul, `},
 		{func(o *Options) { o.Stores = []StoreKind{{Name: "shelf"}} }, `store "shelf": Name and Open are required`},
 		{func(o *Options) { o.Stores = []StoreKind{{Name: "etcd", Open: opening}} }, `store "etcd": another part has this name`},
@@ -207,5 +214,33 @@ func TestHelpOfAProgram(t *testing.T) {
 	}
 	if strings.Contains(help, "redis-config") || !strings.Contains(idle, "-redis-config") || !strings.Contains(idle, "-bolt-config") {
 		t.Errorf("the help has flags of parts that are missing:\n%s", &out)
+	}
+}
+
+// A program that watches the agent over its own socket gets the end of the stream when the agent
+// stops. Otherwise the stop would wait for it, and cut it off.
+func TestStreamsOfTheSocketEnd(t *testing.T) {
+	o := bare(t)
+	o.Northbounds = []Addition{func(Parts) ([]Task, error) { return nil, nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	socket := strings.TrimPrefix(o.Args[1], "-socket=")
+	web := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return reach.Dial(ctx, socket) }}}
+	answer, err := web.Get("http://agent/events")
+	for err != nil && t.Context().Err() == nil { // until the agent listens
+		answer, err = web.Get("http://agent/events")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	cancel()
+	if _, err := io.ReadAll(answer.Body); err != nil {
+		t.Errorf("the stream ends with %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

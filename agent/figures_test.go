@@ -120,6 +120,7 @@ func TestFiguresWithoutVPP(t *testing.T) {
 	sched := scheduler.New(scheduler.Options{})
 	a := assembly{settings: &settings{}, loggers: logs.New(logs.Options{Out: io.Discard}), Parts: Parts{Scheduler: sched, Label: "x", Log: slog.New(slog.DiscardHandler)}, health: &health.Health{Scheduler: sched}}
 	a.Orchestrator = orchestrator.New(sched, orchestrator.Options{Log: a.Log})
+	a.measure()
 	o, err := a.observe()
 	if err != nil {
 		t.Fatal(err)

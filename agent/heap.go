@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,9 +14,6 @@ const (
 	// that memory stays in use, so collecting garbage would cost a third of the work for
 	// little gain.
 	startGC = 400
-	// startGarbage is the most garbage, in bytes, that startGC allows: a store may be
-	// hostile. A heap that is larger may double, as by default.
-	startGarbage = 96 << 20
 	// usualMemory is the memory, in bytes, that the agent exceeds only if it needs more. It
 	// collects garbage more often instead.
 	usualMemory = 140 << 20
@@ -27,6 +23,9 @@ const (
 	// pressedMemory is the memory, in bytes, up to which the agent would rather collect
 	// garbage often than grow. The difference from usualMemory is room for the needs of a
 	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
+	// It holds during the start too: sources that hostile writers keep busy may never become
+	// complete. A start that takes in a large configuration has little garbage and soon
+	// passes this range.
 	pressedMemory = 160 << 20
 	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
 	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
@@ -53,18 +52,13 @@ const (
 // system. From the first call on, a soft limit of the memory follows the memory in use.
 // A user's GOGC and GOMEMLIMIT are left alone.
 func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
-	var starting atomic.Bool
 	restore := func() {}
 	if _, set := env("GOGC"); !set {
 		before := debug.SetGCPercent(startGC)
-		starting.Store(true)
-		restore = func() {
-			debug.SetGCPercent(before)
-			starting.Store(false)
-		}
+		restore = func() { debug.SetGCPercent(before) }
 	}
 	if _, set := env("GOMEMLIMIT"); !set {
-		limitMemory(&starting)
+		limitMemory(struct{}{})
 	}
 	// The timer and the announcer may both call it.
 	done = sync.OnceFunc(func() {
@@ -85,7 +79,7 @@ func (o Options) growHeap() (done func()) {
 }
 
 // limitMemory sets the soft limit of the memory, now and after each collection of garbage.
-func limitMemory(starting *atomic.Bool) {
+func limitMemory(struct{}) {
 	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(inUse)
@@ -93,21 +87,18 @@ func limitMemory(starting *atomic.Bool) {
 	for _, heap := range inUse[2:] {
 		other -= min(other, heap.Value.Uint64())
 	}
-	debug.SetMemoryLimit(memoryLimit(int64(live+other), starting.Load()))
+	debug.SetMemoryLimit(memoryLimit(int64(live + other)))
 	// A cleanup of an object that is garbage already runs after the next collection: this
 	// is the only event of a collection that the runtime offers.
-	runtime.AddCleanup(new(collected), limitMemory, starting)
+	runtime.AddCleanup(new(collected), limitMemory, struct{}{})
 }
 
 // collected is garbage at once. It has a pointer, so that it is not kept with other small objects.
 type collected struct{ _ *collected }
 
 // memoryLimit is the soft limit of the memory where so many bytes are in use.
-func memoryLimit(inUse int64, starting bool) int64 {
+func memoryLimit(inUse int64) int64 {
 	limit := max(usualMemory, 2*inUse-leastGarbage)
-	if starting {
-		return min(limit, inUse+max(startGarbage, inUse))
-	}
 	// Beyond pressedMemory more is allowed with each byte in use, until it is as much as usual.
 	const knee = pressedMemory - fewestGarbage
 	return min(limit, max(pressedMemory, pressedMemory+4*(inUse-knee)))

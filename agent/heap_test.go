@@ -55,24 +55,21 @@ func TestSoftLimitOfMemory(t *testing.T) {
 func TestMemoryLimit(t *testing.T) {
 	const mib = 1 << 20
 	for _, test := range []struct {
-		name            string
-		inUse           int64
-		starting, usual int64
+		name  string
+		inUse int64
+		want  int64
 	}{
-		{"an agent without configuration", 20 * mib, 116 * mib, 140 * mib},
-		{"a few thousand keys", 40 * mib, 136 * mib, 140 * mib},
-		{"as much as fits", 90 * mib, 140 * mib, 140 * mib},
-		{"a burst", 120 * mib, 200 * mib, 160 * mib},
-		{"a large burst", 144 * mib, 248 * mib, 160 * mib},
-		{"more than fits", 170 * mib, 300 * mib, 264 * mib},
-		{"much more than fits", 200 * mib, 360 * mib, 360 * mib},
-		{"a million keys", 1500 * mib, 2960 * mib, 2960 * mib},
+		{"an agent without configuration", 20 * mib, 140 * mib},
+		{"a few thousand keys", 40 * mib, 140 * mib},
+		{"as much as fits", 90 * mib, 140 * mib},
+		{"a burst", 120 * mib, 160 * mib},
+		{"a large burst", 144 * mib, 160 * mib},
+		{"more than fits", 170 * mib, 264 * mib},
+		{"much more than fits", 200 * mib, 360 * mib},
+		{"a million keys", 1500 * mib, 2960 * mib},
 	} {
-		if got := memoryLimit(test.inUse, true); got != test.starting {
-			t.Errorf("%s: at the start the limit is %d MiB, want %d MiB", test.name, got/mib, test.starting/mib)
-		}
-		if got := memoryLimit(test.inUse, false); got != test.usual {
-			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.usual/mib)
+		if got := memoryLimit(test.inUse); got != test.want {
+			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/mdlayher/sdnotify"
 
+	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/internal/watchdog"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
@@ -71,4 +73,24 @@ func (a announcer) operations() (n uint64) {
 		n += count
 	}
 	return n
+}
+
+// watch adds the watchdog to the tasks that run until the end.
+func (a *assembly) watch(notify func(...string) error) error {
+	if !a.options.process {
+		return nil
+	}
+	every, err := watchdog.Period(os.Getenv, os.Getpid())
+	if err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if every == 0 {
+		return nil
+	}
+	w := watchdog.Watchdog{Every: every, Notify: notify, Loops: map[string]*pulse.Watch{
+		"scheduler":    a.Scheduler.Pulse().Watch(),
+		"orchestrator": a.Orchestrator.Pulse().Watch(),
+	}, Log: a.Log}
+	a.below = append(a.below, Task{"watchdog", w.Run})
+	return nil
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
+	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/drift"
@@ -79,15 +80,26 @@ type observation struct {
 	requests func() vpp.Requests // nil: the agent is without VPP
 }
 
+// measure creates the metrics before the first addition, which may register more.
+func (a *assembly) measure() {
+	a.figures = metrics.New(metrics.Options{
+		Scheduler: a.Scheduler, Sources: merging{a}, Log: a.loggers.Logger("telemetry"),
+		Health: func() metrics.Health { return healthFigures(a.Parts.Label, a.health) },
+	})
+	a.Metrics = a.figures.Registry()
+}
+
+// merging are the sources of the orchestrator, which is created after the metrics. Nobody asks
+// for metrics before the agent runs.
+type merging struct{ a *assembly }
+
+// Health implements metrics.Options.Sources.
+func (m merging) Health() []orchestrator.Health { return m.a.Orchestrator.Health() }
+
 // observe prepares the figures of the agent. It is called before any part runs.
 func (a *assembly) observe() (observation, error) {
 	log := a.loggers.Logger("telemetry")
-	o := observation{tasks: []Task{a.conf.scheduler.resync(a.Scheduler, a.Log), a.conf.scheduler.drift(a.Scheduler, log)}}
-	label, health := a.Parts.Label, a.health
-	o.metrics = metrics.New(metrics.Options{
-		Scheduler: a.Scheduler, Sources: a.Orchestrator, Log: log,
-		Health: func() metrics.Health { return healthFigures(label, health) },
-	})
+	o := observation{metrics: a.figures, tasks: []Task{a.conf.scheduler.resync(a.Scheduler, a.Log), a.conf.scheduler.drift(a.Scheduler, log)}}
 	if a.VPP == nil {
 		return o, nil
 	}
@@ -98,7 +110,7 @@ func (a *assembly) observe() (observation, error) {
 	}
 	o.poller = a.VPP.Telemetry(a.conf.telemetry)
 	if !a.conf.telemetry.NoPrometheus {
-		err = errors.Join(err, o.metrics.Register(o.poller.Collector(label)))
+		err = errors.Join(err, o.metrics.Register(o.poller.Collector(a.Parts.Label)))
 		o.tasks = append(o.tasks, Task{"telemetry", o.poller.Run})
 	}
 	return o, err
@@ -130,14 +142,14 @@ func (o observation) addTo(t counters.Readers) counters.Readers {
 }
 
 // muxStats returns the figures of the connection to VPP for /govppmux/stats.
-func (o observation) muxStats() wire.MuxStats {
+func (o observation) muxStats() counts.MuxStats {
 	r := o.requests()
-	out := wire.MuxStats{
+	out := counts.MuxStats{
 		ChannelsCreated: r.Connections, ChannelsOpen: r.Open, RequestsSent: r.Sent, RequestsDone: r.Done,
-		RequestsErrors: r.Failed, RequestReplies: r.Replies, Messages: map[string]wire.MessageStats{},
+		RequestsErrors: r.Failed, RequestReplies: r.Replies, Messages: map[string]counts.MessageStats{},
 	}
 	for name, m := range r.Messages {
-		out.Messages[name] = wire.MessageStats{Calls: m.Requests, Errors: m.Requests - m.Done}
+		out.Messages[name] = counts.MessageStats{Calls: m.Requests, Errors: m.Requests - m.Done}
 	}
 	return out
 }

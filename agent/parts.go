@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
@@ -39,6 +41,10 @@ type Parts struct {
 	// their interfaces. They are nil if the agent is without them.
 	Linux *linux.Plugin
 	VPP   *vpp.Plugin
+	// Metrics takes Prometheus collectors of the program, which GET /metrics then shows. A
+	// name that another collector has is an error. Collect is called for each request, on
+	// any goroutine.
+	Metrics prometheus.Registerer
 
 	files files
 }

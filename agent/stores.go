@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -176,8 +177,11 @@ func openInitfile(o StoreOptions) (kvdbsync.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path, found := config.Find(cfg.Path, o.dir); found {
+	switch path, exists := config.Find(cfg.Path, o.dir); {
+	case exists:
 		cfg.Path = path
+	case filepath.Base(cfg.Path) == cfg.Path: // a file of somebody else may have this name in the current directory
+		cfg.Path = filepath.Join(o.dir, cfg.Path)
 	}
 	cfg.Models = o.Models
 	file, err := initfile.New(cfg, o.Root)
@@ -296,8 +300,15 @@ func (s stores) watch(self owner.Holder, pause func(context.Context) func(), opt
 			watched = owner.Admitting(watched, one.keeper)
 		}
 		options.Name, options.Connector, options.Log = one.name, watched, one.log
+		options.Browser, _ = one.connector.(kvdbsync.Browser)
 		one.source = kvdbsync.NewSource(options)
 	}
+}
+
+// published returns the folders and keys of a label that agents write themselves, below its
+// root. Nobody is warned that they are not read.
+func published() []string {
+	return []string{"config-status/", "check/status/", "vpp/status/", "status/", owner.Key("")}
 }
 
 // noStore returns the error of an agent without any store. It names the files that were

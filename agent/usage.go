@@ -21,7 +21,8 @@ About
 
 The transaction log (planned and executed operations) goes to standard output,
 messages go to standard error. SIGTERM or SIGINT stop the agent in order, a second
-one at once. With NOTIFY_SOCKET (as under systemd) it reports when the network is applied.
+one at once. With NOTIFY_SOCKET (as under systemd) it reports when the network is applied,
+and with WATCHDOG_USEC that its event loops go on.
 With ENABLE_STATUS_PUBLISHING it writes the status of each key into every store;
 orchestrator.conf selects single stores.
 

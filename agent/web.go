@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/publish"
 	"github.com/keyplane/keyplane/orchestrator/trial"
@@ -42,11 +43,11 @@ func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest
 	if host == nil {
 		return o
 	}
-	o.Telemetry.LinuxInterfaces = func(ctx context.Context) ([]wire.LinuxInterfaceStats, error) {
+	o.Telemetry.LinuxInterfaces = func(ctx context.Context) ([]counts.LinuxInterfaceStats, error) {
 		all, err := host.Counters(ctx)
-		out := make([]wire.LinuxInterfaceStats, len(all))
+		out := make([]counts.LinuxInterfaceStats, len(all))
 		for i, c := range all {
-			out[i] = wire.LinuxInterfaceStats{
+			out[i] = counts.LinuxInterfaceStats{
 				Name: c.Name, HostName: c.HostName,
 				RxPackets: c.RxPackets, RxBytes: c.RxBytes, RxErrors: c.RxErrors, RxDropped: c.RxDropped,
 				TxPackets: c.TxPackets, TxBytes: c.TxBytes, TxErrors: c.TxErrors, TxDropped: c.TxDropped,
@@ -64,7 +65,7 @@ type layers struct {
 
 	mu sync.Mutex // guards stats
 	// By operation: Resync, Update or Delete. Durations are in seconds.
-	stats map[string]wire.Method
+	stats map[string]counts.Method
 }
 
 // Declare implements rest.Declarer, and counts the change.
@@ -92,13 +93,13 @@ func (l *layers) count(operation string, took float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stats == nil {
-		l.stats = map[string]wire.Method{}
+		l.stats = map[string]counts.Method{}
 	}
-	l.stats[operation] = sum(l.stats[operation], wire.Method{Name: operation, Count: 1, Total: took, Min: took, Max: took})
+	l.stats[operation] = sum(l.stats[operation], counts.Method{Name: operation, Count: 1, Total: took, Min: took, Max: took})
 }
 
 // sum adds the counts of two methods; the name is that of b.
-func sum(a, b wire.Method) wire.Method {
+func sum(a, b counts.Method) counts.Method {
 	if a.Count > 0 {
 		b.Count, b.Total, b.Min, b.Max = a.Count+b.Count, a.Total+b.Total, min(a.Min, b.Min), max(a.Max, b.Max)
 	}
@@ -107,10 +108,10 @@ func sum(a, b wire.Method) wire.Method {
 }
 
 // configuratorStats returns the counts since the start.
-func (l *layers) configuratorStats() wire.ConfiguratorStats {
+func (l *layers) configuratorStats() counts.ConfiguratorStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := wire.ConfiguratorStats{AllOperations: wire.Method{Name: "all"}, Operations: map[string]wire.Method{}}
+	out := counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all"}, Operations: map[string]counts.Method{}}
 	for name, m := range l.stats {
 		out.Operations[name] = m
 		m.Name = out.AllOperations.Name

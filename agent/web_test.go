@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
@@ -24,10 +25,10 @@ func TestChangesAreCounted(t *testing.T) {
 	}
 	l.count("Update", 2)
 	got := l.configuratorStats()
-	if want := (wire.Method{Name: "all", Count: 5, Total: 4, Avg: 0.8, Min: 0.5, Max: 2}); got.AllOperations != want {
+	if want := (counts.Method{Name: "all", Count: 5, Total: 4, Avg: 0.8, Min: 0.5, Max: 2}); got.AllOperations != want {
 		t.Errorf("all: %+v, want %+v", got.AllOperations, want)
 	}
-	if want := (wire.Method{Name: "Update", Count: 3, Total: 3, Avg: 1, Min: 0.5, Max: 2}); got.Operations["Update"] != want {
+	if want := (counts.Method{Name: "Update", Count: 3, Total: 3, Avg: 1, Min: 0.5, Max: 2}); got.Operations["Update"] != want {
 		t.Errorf("updates: %+v, want %+v", got.Operations["Update"], want)
 	}
 	if names := slices.Sorted(maps.Keys(got.Operations)); !slices.Equal(names, []string{"Delete", "Resync", "Update"}) {

@@ -1,5 +1,6 @@
 // Package client declares values to an agent, and reads what became of them.
 //
+//	conn, err := client.Dial(ctx, client.Agent{Label: "vpp1"})
 //	c := client.NewRemote(conn, client.Options{})          // over gRPC, from any process
 //	c := client.NewLocal(sched, orch, client.Options{})    // in the agent's process
 //

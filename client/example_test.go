@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	rpc "google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -85,9 +82,9 @@ func ExampleClient_commit() {
 	// other
 }
 
-// Over gRPC, a connection makes the client. The standard agent listens on the loopback.
+// Over gRPC, a connection makes the client: to the agent's own socket, or to the loopback.
 func ExampleNewRemote() {
-	conn, err := rpc.NewClient("127.0.0.1:9111", rpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := client.Dial(context.Background(), client.Agent{Label: "vpp1"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -74,6 +74,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
@@ -179,18 +180,20 @@ type Orchestrator struct {
 	declared *queue     // requests for layers
 	waiting  []*request // requests in the next transaction
 	outcomes outcomes
-	stacked  []*entry // reused by stack
+	pulse    pulse.Pulse // of Run's goroutine
+	stacked  []*entry    // reused by stack
 }
 
 // New returns an Orchestrator of opts.Sources. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
 		outcomes: outcomes{ready: wake.New()},
-		sched:    sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
+		retry:    opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
 		deferred: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
+	o.sched = resting{sched, &o.pulse}
 	o.complete, o.first = opts.Complete, opts.First
 	if o.complete == nil {
 		o.complete = func() {}
@@ -202,6 +205,9 @@ func New(sched Committer, opts Options) *Orchestrator {
 	o.rank(slices.Clone(o.fixed))
 	return o
 }
+
+// Pulse tells whether the goroutine of Run is stuck. Waiting for the scheduler is not.
+func (o *Orchestrator) Pulse() *pulse.Pulse { return &o.pulse }
 
 // Run merges the sources until ctx ends. It is called once.
 func (o *Orchestrator) Run(ctx context.Context) error {
@@ -228,7 +234,10 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			o.declared.ready.Set() // serveLayer may have put requests back
 		}
 		before = o.phase
-		switch chosen, got, _ := reflect.Select(cases); chosen {
+		o.pulse.Rest()
+		chosen, got, _ := reflect.Select(cases)
+		o.pulse.Work()
+		switch chosen {
 		case 0:
 			return nil
 		case 1:

@@ -46,12 +46,3 @@ func (c Claim) conflict(key string) error {
 	want := fmt.Sprintf("%s (see %s)", c.Want, key)
 	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
 }
-
-// errOf returns the error of n in its public form.
-func errOf(n *graph.Node) error {
-	err := n.Err()
-	if taken, ok := err.(*graph.ClaimError); ok { //nolint:errorlint // it is never wrapped
-		return kind.Invalid(taken)
-	}
-	return err
-}

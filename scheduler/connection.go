@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,7 @@ import (
 type Connection struct {
 	s    *Scheduler
 	name string
-	line *line
+	line *readback.Line
 	// ready is for readers of Stats.
 	ready atomic.Bool
 
@@ -48,7 +47,7 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 	case s.executor.Has(name):
 		return nil, errRegistered(name)
 	}
-	g = &Connection{s: s, name: name, line: s.lineNamed(name)}
+	g = &Connection{s: s, name: name, line: s.lines.Named(name)}
 	g.line.Losable = true
 	s.connections[name] = g
 	s.graph.Disconnect(&g.line.Link, g.reason(errNotConnected))
@@ -125,9 +124,8 @@ func (s *Scheduler) handleLosses() {
 	}
 }
 
-// disconnect marks the connection as lost, or has another reason why it still is. Its values are no
-// longer retried. Their retries end, because the values are read back and reconciled as soon as
-// the connection is ready.
+// disconnect marks the connection as lost, or replaces the reason of a lost one. The retries of its
+// values end, because the values are read back and reconciled as soon as the connection is ready.
 func (s *Scheduler) disconnect(g *Connection, why error) {
 	if g.line.Link.Lost() {
 		s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
@@ -167,12 +165,7 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news in
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
 		g.ready.Store(true)
-		s.reader.Want(&r.reading, s.reader.Everything(s.descriptorsOf(g)), g.line)
+		s.reader.Want(&r.reading, s.reader.EverythingOn(g.line), g.line)
 	}
 	s.finish(ctx, r)
-}
-
-// descriptorsOf returns the descriptors of the connection g.
-func (s *Scheduler) descriptorsOf(g *Connection) []*descriptor {
-	return slices.DeleteFunc(slices.Clone(s.registry.Order), func(d *descriptor) bool { return readback.LineOf(d) != g.line })
 }

@@ -258,7 +258,7 @@
 //
 // # Stability
 //
-// The exported names of this package and of its packages conformance, drift,
+// The exported names of this package and of its packages changes, conformance, drift,
 // explain, inspect, stats, txnlog and wait follow semantic versioning: only a new major version
 // removes a name or changes its meaning.
 // Texts of errors, logs and the transaction log may change at any time.
@@ -269,15 +269,18 @@
 //	txn.go, record.go, operation.go       transactions and their records
 //	scheduler.go, next.go                 the loop, and the work that it waits for
 //	run.go, drive.go                      one pass of the loop, and passes that overlap
-//	line.go, refresh.go                   runs that read back
+//	refresh.go                            runs that read back
 //	observe.go, late.go                   other changes of the actual state
-//	retry.go, contested.go                repeated failures and losses
+//	retry.go                              repeated failures
 //	connection.go                         connections that can be lost
 //	plan.go, noops.go                     plans; changes without a verb in records
 //	memory.go                             values that survive a restart
-//	publish.go, status.go, index.go, watch.go, kept.go    snapshots for readers
+//	publish.go, status.go, index.go, watch.go    snapshots for readers
 //	untyped.go                            descriptors without types
+//	internal/kind, internal/intent        values of descriptors; how changes become desired
+//	internal/scope                        values that a transaction concerns
 //	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
-//	txnlog, explain, wait, drift, conformance    on top of the API: text, reasons, tests of descriptors
+//	internal/retry, internal/contest      times of retries; values that somebody else removes
+//	txnlog, explain, wait, changes, drift, conformance    on top of the API
 package scheduler

@@ -7,6 +7,8 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
@@ -106,7 +108,7 @@ func (s *Scheduler) endExecution(ctx context.Context, r *run) {
 // graph's view of the next run, which must neither wait for them nor begin others of the
 // same keys.
 func (s *Scheduler) park(r *run) {
-	for _, t := range r.tasks {
+	for _, t := range r.tasks.List() {
 		if !t.Ended && !t.Op.Node.Hung() {
 			s.graph.Detach(t.Op)
 		}
@@ -151,10 +153,20 @@ func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 	case readingBack, readingFailed:
 		return s.reader.CanGo(&r.reading)
 	case executing, retrying:
-		return len(r.finished) > 0 || r.running == 0 && !s.obstructed(ctx, r)
+		return r.tasks.Ready() || r.tasks.Running() == 0 && !s.obstructed(ctx, r)
 	case ended:
 	}
 	return true
+}
+
+// deliver gives finished tasks to their runs. The owner of a task may be a parked run:
+// then the loop resumes it.
+func (s *Scheduler) deliver(tasks []*executor.Task) {
+	s.pulse.Work()
+	for _, t := range tasks {
+		readback.LineOf(kind.OfOp(t.Op)).Verbs--
+		t.Owner.(*run).tasks.Finish(t)
+	}
 }
 
 // settle waits until no run is parked. Transactions that must run alone call it first. It
@@ -164,20 +176,22 @@ func (s *Scheduler) settle(ctx context.Context) {
 		if r := s.readyRun(ctx); r != nil {
 			s.resume(ctx, r)
 		} else {
+			s.pulse.Rest()
 			s.deliver(s.executor.Await(ctx, s.reader.Ready(), nil))
 		}
 	}
 }
 
-// await waits until r can go on. It returns false after parkAfter without progress of r, unless
-// impatient is false. Parked runs do not go on meanwhile, so r may wait without limit only if none
-// is parked: else it might wait for one of them.
+// await waits until r can go on. If impatient is true, it returns false after parkAfter without
+// progress of r. Parked runs do not go on meanwhile. So only a run that begins when none is parked
+// may wait without limit: another one might wait for a parked run.
 func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 	var limit <-chan time.Time
 	for !s.isReady(ctx, r) {
 		if impatient && limit == nil {
 			limit = s.patience.C(s.progress)
 		}
+		s.pulse.Rest()
 		tasks := s.executor.Await(ctx, s.reader.Ready(), limit)
 		s.deliver(tasks)
 		if limit != nil && s.patience.Exhausted(s.progress) {
@@ -198,9 +212,9 @@ func (s *Scheduler) ownerOf(r *run, n *graph.Node) *run {
 	if len(s.parked) == 0 {
 		return r
 	}
-	owner, concerned := r, r.concerns(n)
+	owner, concerned := r, r.scope.Concerns(n)
 	for _, p := range s.parked {
-		if (!concerned || p.rec.Seq > owner.rec.Seq) && p.concerns(n) {
+		if (!concerned || p.rec.Seq > owner.rec.Seq) && p.scope.Concerns(n) {
 			owner, concerned = p, true
 		}
 	}
@@ -214,45 +228,17 @@ func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
 		return false
 	}
 	waits := func(n *graph.Node) bool { return (n.Held() || n.Detached()) && s.ownerOf(r, n) == r }
-	for _, c := range r.rec.Values {
-		if s.anyOf(s.graph.Node(c.Key), waits) {
-			return true
-		}
-	}
-	if r.retry {
-		for key := range r.keys {
-			if s.anyOf(s.graph.Node(key), waits) {
-				return true
-			}
-		}
-	}
-	return r.rec.Replace && s.obstructsReplace(r, waits)
+	return r.scope.Any(s.graph, waits) || r.rec.Replace && s.obstructsReplace(r, waits)
 }
 
 // obstructsReplace is obstructed for the values that r removes because it does not name them.
 func (s *Scheduler) obstructsReplace(r *run, waits func(*graph.Node) bool) bool {
 	for _, l := range s.lines {
-		if slices.ContainsFunc(l.Link.Held(), func(n *graph.Node) bool { return r.concerns(n) && waits(n) }) {
+		if slices.ContainsFunc(l.Link.Held(), func(n *graph.Node) bool { return r.scope.Concerns(n) && waits(n) }) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(s.parked, func(p *run) bool {
-		return slices.ContainsFunc(p.tasks, func(t *executor.Task) bool { return r.concerns(t.Op.Node) && waits(t.Op.Node) })
+		return slices.ContainsFunc(p.tasks.List(), func(t *executor.Task) bool { return r.scope.Concerns(t.Op.Node) && waits(t.Op.Node) })
 	})
-}
-
-// anyOf reports whether is returns true for n or a node derived from it.
-func (s *Scheduler) anyOf(n *graph.Node, is func(*graph.Node) bool) bool {
-	if n == nil {
-		return false
-	}
-	if is(n) {
-		return true
-	}
-	for part := range s.graph.Derived(n) {
-		if s.anyOf(part, is) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"github.com/keyplane/keyplane/scheduler/internal/index"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // An Index looks up the metadata of one descriptor's actual values by name. The name of a
@@ -11,7 +12,7 @@ type Index[M any] struct{ x *index.Index }
 // Get returns the metadata of the value with the name, if the value exists.
 func (x *Index[M]) Get(name string) (M, bool) {
 	m, ok := x.x.Get(name)
-	return meta[M](m), ok
+	return kind.Meta[M](m), ok
 }
 
 // All returns the metadata of all existing values, by name.
@@ -19,7 +20,7 @@ func (x *Index[M]) All() map[string]M {
 	content := x.x.Content()
 	out := make(map[string]M, len(content))
 	for name, m := range content {
-		out[name] = meta[M](m)
+		out[name] = kind.Meta[M](m)
 	}
 	return out
 }
@@ -28,7 +29,7 @@ func (x *Index[M]) All() map[string]M {
 // returns the sorted names of the existing values with a term. By must be called before Run;
 // any goroutine may call names.
 func (x *Index[M]) By(of func(M) []string) (names func(term string) []string) {
-	return x.x.By(func(m any) []string { return of(meta[M](m)) })
+	return x.x.By(func(m any) []string { return of(kind.Meta[M](m)) })
 }
 
 // An IndexChange is new metadata of a value, or the end of the value. Meta is the newest
@@ -41,5 +42,5 @@ type IndexChange[M any] struct {
 
 // Watch watches the index. It begins with the present content.
 func (x *Index[M]) Watch() *Watch[IndexChange[M]] {
-	return newWatch(x.x.Watch(), func(c index.Change) IndexChange[M] { return IndexChange[M]{c.Name, meta[M](c.Meta), c.Gone} })
+	return newWatch(x.x.Watch(), func(c index.Change) IndexChange[M] { return IndexChange[M]{c.Name, kind.Meta[M](c.Meta), c.Gone} })
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
-	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 )
 
@@ -39,16 +38,6 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 		return s.registry.Actual(kind.(*descriptor), key, m)
 	}
 	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
-}
-
-// oursByStatus reports whether a retrieved item is ours, for a reader who does not own the graph. The
-// rules are those of Found.OwnerUnknown; package readback has them for the graph.
-func (s *Scheduler) oursByStatus(d *descriptor, it *kind.Found, bases map[string]string) bool {
-	if !it.OwnerUnknown || d.Passive() || it.Foreign || bases[it.Key] == "" {
-		return !d.Passive() && !it.Foreign && (!it.OwnerUnknown || s.ledger.Has(it.Key))
-	}
-	base, known := s.Status(bases[it.Key])
-	return known && base.State != Obtained
 }
 
 // rememberBefore remembers the values of tasks that are about to begin.

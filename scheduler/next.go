@@ -2,27 +2,10 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/loan"
 )
-
-// borrow waits until Run's goroutine is idle, and takes the graph. That goroutine waits for work
-// meanwhile, and calls the loan in when there is some. Only one plan is made at a time, because
-// there is one graph. The borrower gives it back in any case.
-func (s *Scheduler) borrow(ctx context.Context) (*loan.Loan, error) {
-	l := loan.New(ctx)
-	select {
-	case s.loans <- l:
-		l.Begin()
-		return l, nil
-	case <-s.stopped:
-		return nil, ErrStopped
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the scheduler to begin: %w", ctx.Err())
-	}
-}
 
 // mayGoOn is ready if r is not nil. A select with it is fair to the other cases.
 func (r *run) mayGoOn() <-chan struct{} {
@@ -47,9 +30,12 @@ func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Co
 // the graph while the work runs.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
 	var lent *loan.Loan
-	defer func() { lent.CallIn() }()
+	defer func() {
+		s.pulse.Work() // a plan that never gives the graph back makes the loop stuck
+		lent.CallIn()
+	}()
 	for {
-		loans, returned := s.loans, (<-chan struct{})(nil)
+		loans, returned := s.desk.Offers, (<-chan struct{})(nil)
 		requests, observed, retries := s.newWork(due)
 		var parked *run
 		if lent != nil {
@@ -57,14 +43,17 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 		} else {
 			parked = s.readyRun(ctx)
 		}
+		s.pulse.Rest()
 		select {
 		case <-ctx.Done():
+			s.pulse.Work()
 			lent.CallIn()
 			s.settle(ctx)
 			return nil
 		case <-parked.mayGoOn():
 			return func(ctx context.Context) { s.resume(ctx, parked) }
 		case <-s.reader.Ready():
+			s.pulse.Work()
 			lent.CallIn() // a parked run may go on
 			lent = nil
 		case <-s.executor.Finished():

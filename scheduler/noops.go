@@ -17,12 +17,19 @@ func (r *run) insertNoops() {
 		return r.rec.Executed[i].Key
 	}
 	o := outline.Outline[Operation]{Ops: r.rec.Executed, Base: base, From: r.begun, Noops: r.noops, Reverting: r.reverting}
-	r.rec.Executed, r.noops = complete(o, r.rec.Values), nil
+	r.rec.Executed, r.noops = o.Complete(len(r.rec.Values), keysOf(r.rec.Values)), nil
 }
 
-// complete returns all operations of a record with these values.
-func complete(o outline.Outline[Operation], values []Change) []Operation {
-	return o.Complete(len(values), func(i int) string { return values[i].Key })
+// keysOf returns the keys of changes, for package outline.
+func keysOf(changes []Change) func(i int) string { return func(i int) string { return changes[i].Key } }
+
+// A forecast has the operations that a plan expects.
+type forecast = outline.Forecast[Operation]
+
+// operations returns those of a plan in the order in which the transaction with these values
+// would record them.
+func operations(f forecast, values []Change) []Operation {
+	return f.Complete(func(o *Operation) string { return o.Key }, len(values), keysOf(values))
 }
 
 // baseOf returns the value that n is derived from in the end, or n.

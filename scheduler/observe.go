@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"google.golang.org/protobuf/proto"
 
@@ -61,40 +60,16 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 	for _, o := range seen {
 		s.reader.Learned(o.Key)
-		if s.isCurrent(o) {
+		if kind.Observation(o).IsCurrent(s.graph.Node(o.Key)) {
 			continue
 		}
-		if err := s.checkObservation(o); err != nil {
+		if err := s.registry.CheckObservation(kind.Observation(o)); err != nil {
 			s.log.Error("observation is ignored", "key", o.Key, "err", err)
 			continue
 		}
 		out = append(out, o)
 	}
 	return out
-}
-
-// isCurrent reports whether an observation says what is known already. Most do: the kernel
-// and VPP also report the changes that the scheduler itself has made.
-func (s *Scheduler) isCurrent(o Observed) bool {
-	n := s.graph.Node(o.Key)
-	if n == nil || n.Actual() == nil {
-		return o.Value == nil
-	}
-	return o.Value != nil && proto.Equal(o.Value, kind.Message(n.Actual())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
-}
-
-// checkObservation validates an observation itself.
-func (s *Scheduler) checkObservation(o Observed) error {
-	d := s.registry.Of(o.Key)
-	switch {
-	case d == nil:
-		return ErrUnimplemented
-	case o.Value == nil:
-		return nil
-	case o.Meta != nil && !d.IsMeta(o.Meta):
-		return fmt.Errorf("metadata is a %T; descriptor %q has another type", o.Meta, d.Name)
-	}
-	return d.Accepts(o.Value)
 }
 
 // handleObservations makes the observed values actual and reconciles them, in one run. An
@@ -110,11 +85,11 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
-			s.markVanished(o.Key)
+			s.contests.Lost(o.Key)
 			continue
 		}
 		d := s.registry.Of(o.Key)
-		meta, known := s.metaOf(d, o)
+		meta, known := d.MetaOf(kind.Observation(o), s.graph.Node(o.Key))
 		if !known && d.Retrieve != nil {
 			unclear = append(unclear, d)
 			continue
@@ -133,26 +108,13 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	s.finish(ctx, r)
 }
 
-// metaOf returns the metadata of an observed value: its own, else the known one. It
-// returns false if verbs need metadata and none is known.
-func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
-	n := s.graph.Node(o.Key)
-	switch {
-	case o.Meta != nil:
-		return o.Meta, true
-	case n != nil && n.Actual() != nil:
-		return n.Meta(), true
-	}
-	return nil, d.Passive() || !d.Learns
-}
-
 // notice publishes changes that were found in the system, before anything is done about
 // them. It records values that were found as desired. It also records values of others,
 // except in a resync, which may find any number of them. Changes by the run itself are
 // published at its end.
 func (s *Scheduler) notice(r *run) {
 	const obtained, configured = Obtained, Configured
-	s.delayContested(r)
+	s.contests.Apply(r.rec.Seq)
 	for n := range s.graph.Changed(r.known) {
 		old := s.statuses.At(n.Slot)
 		state := s.publish(r.rec.Start, n, old)

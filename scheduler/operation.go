@@ -67,7 +67,7 @@ func (st *Status) shown() shown {
 // now returns the present state of n in this form.
 func now(n *graph.Node, state State) shown {
 	derived, described := n.Base() != nil, kind.Of(n) != nil
-	return shown{state, errOf(n), kind.Message(n.Desired()), kind.Message(n.Actual()), derived && described, derived && !described}
+	return shown{state, kind.ErrOf(n), kind.Message(n.Desired()), kind.Message(n.Actual()), derived && described, derived && !described}
 }
 
 // operation describes op before it is executed.

@@ -52,6 +52,7 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 	wait := func(running context.Context) {
 		s.settle(running)
 		close(paused)
+		s.pulse.Rest()
 		select {
 		case <-resume:
 		case <-running.Done():

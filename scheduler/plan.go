@@ -1,30 +1,20 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/loan"
-	"github.com/keyplane/keyplane/scheduler/internal/outline"
 	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 )
 
 // ErrUnsettled is the error of Plan if other work interrupted it too often.
 var ErrUnsettled = errors.New("the configuration changes too often for a plan of this size; try again later")
-
-// An interrupted plan begins again after planPause, then after twice that, and so on. It
-// fails if the last of planAttempts is interrupted.
-const (
-	planAttempts = 5
-	planPause    = 100 * time.Millisecond
-)
 
 // Plan returns a record whose Planned are the operations that Commit of txn would run now
 // if each succeeded. It changes nothing and calls no verb; txn.Refresh is ignored.
@@ -39,44 +29,29 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	}
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
 	rec.describe(txn)
-	for pause := planPause; ; pause *= 2 {
-		seq, f, err := s.tryPlan(ctx, txn)
-		if err == nil {
-			rec.Seq, rec.Planned, rec.Stop = seq, f.operations(rec.Values), time.Now()
-			return rec, nil
-		}
-		if !errors.Is(err, loan.ErrCalledIn) {
-			return nil, err
-		}
-		if pause == planPause<<(planAttempts-1) {
-			return nil, fmt.Errorf("%w: interrupted %d times; it has %d changes", ErrUnsettled, planAttempts, len(txn.Changes))
-		}
-		select {
-		case <-time.After(pause):
-		case <-s.stopped:
-			return nil, ErrStopped
-		case <-ctx.Done():
-			return nil, fmt.Errorf("planning: %w", ctx.Err())
-		}
+	var f forecast
+	err = s.desk.Use(ctx, func(l *loan.Loan) (err error) {
+		rec.Seq, f, err = s.tryPlan(l, txn)
+		return err
+	})
+	switch {
+	case errors.Is(err, loan.ErrCalledIn):
+		return nil, fmt.Errorf("%w: interrupted %d times; it has %d changes", ErrUnsettled, loan.Attempts, len(txn.Changes))
+	case err != nil:
+		return nil, fmt.Errorf("planning: %w", err)
 	}
+	rec.Planned, rec.Stop = operations(f, rec.Values), time.Now()
+	return rec, nil
 }
 
-// tryPlan plans txn until it is interrupted.
-func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, f forecast, err error) {
-	l, err := s.borrow(ctx)
-	if err != nil {
-		return 0, f, err
-	}
-	defer l.GiveBack()
+// tryPlan plans txn on the borrowed graph until it is interrupted.
+func (s *Scheduler) tryPlan(l *loan.Loan, txn Txn) (seq uint64, f forecast, err error) {
 	s.graph.BeginPlan(l.Pace)
 	defer s.graph.Rollback()
 	err = l.Until(func() {
-		s.intendAll(txn)
+		txn.intents().Apply(s.graph)
 		seq, f = s.seq, s.planned()
 	})
-	if err != nil {
-		err = fmt.Errorf("planning: %w", err)
-	}
 	return seq, f, err
 }
 
@@ -87,8 +62,8 @@ func (s *Scheduler) simulate(txn Txn, values []Change) []Operation {
 	defer func() { s.counters.Phase(counters.Plan, began) }()
 	s.graph.Begin()
 	defer s.graph.Rollback()
-	s.intendAll(txn)
-	return s.planned().operations(values)
+	txn.intents().Apply(s.graph)
+	return operations(s.planned(), values)
 }
 
 // foresee plans the operations of a run without a transaction, if Options.Simulate asks
@@ -101,44 +76,11 @@ func (s *Scheduler) foresee(run *run) {
 		defer func() { s.counters.Phase(counters.Plan, began) }()
 		s.graph.Begin()
 		defer s.graph.Rollback()
-		r.Simulated, r.Planned = asked, s.planned().operations(r.Values)
+		r.Simulated, r.Planned = asked, operations(s.planned(), r.Values)
 		for i := range r.Planned {
 			r.Planned[i].Retry = r.Type == RetryFailed
 		}
 	}
-}
-
-// A forecast is what the graph would do. It refers to no node, so it stays valid when the graph
-// is rolled back and lent to others.
-type forecast struct {
-	pieces [][]Operation  // in pieces, because growing one large list would take long
-	bases  map[int]string // the keys of the base values of derived values, by the index of the operation
-	count  int
-	noops  []noticed
-}
-
-func (f *forecast) add(n *graph.Node, o Operation) {
-	last := len(f.pieces) - 1
-	if last < 0 || len(f.pieces[last]) == cap(f.pieces[last]) {
-		f.pieces = append(f.pieces, make([]Operation, 0, min(1024, 8<<min(len(f.pieces), 7))))
-		last++
-	}
-	f.pieces[last] = append(f.pieces[last], o)
-	if n.Base() != nil {
-		if f.bases == nil {
-			f.bases = map[int]string{}
-		}
-		f.bases[f.count] = baseOf(n).Key()
-	}
-	f.count++
-}
-
-// operations returns all operations, in the order in which the transaction with these values
-// would record them.
-func (f forecast) operations(values []Change) []Operation {
-	ops := slices.Concat(f.pieces...)
-	base := func(i int) string { return cmp.Or(f.bases[i], ops[i].Key) }
-	return complete(outline.Outline[Operation]{Ops: ops, Base: base, Noops: f.noops}, values)
 }
 
 // planned returns the next operations, if each of them succeeds.
@@ -162,7 +104,11 @@ func (s *Scheduler) planned() (f forecast) {
 		}
 		told[n] = now(n, o.NewState)
 		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
-		f.add(n, o)
+		base := ""
+		if n.Base() != nil {
+			base = baseOf(n).Key()
+		}
+		f.Add(o, base)
 	}
 	for n := range g.Changed(0) {
 		g.Pace()
@@ -170,7 +116,7 @@ func (s *Scheduler) planned() (f forecast) {
 			continue
 		}
 		if o, ok := noop(n, was(n), s.stateOf(n)); ok {
-			f.noops = append(f.noops, noticed{Op: o, Base: baseOf(n).Key()})
+			f.AddNoop(noticed{Op: o, Base: baseOf(n).Key()})
 		}
 	}
 	return f
@@ -194,8 +140,8 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 		s.complete(r)
 		return
 	}
-	s.endContests(txn.Changes)
-	s.intendAll(txn)
+	s.forgetContests(txn.intents())
+	txn.intents().Apply(s.graph)
 	if r.rec.Executed = s.conflicts(txn); r.rec.Executed != nil {
 		r.reverting = true
 		s.graph.Undo()
@@ -244,7 +190,7 @@ func refusals(txn Txn) (out []Operation) {
 		if errors.Is(c.Err, ErrUnimplemented) {
 			state = Unimplemented
 		}
-		out = append(out, Operation{Verb: Validate, Key: c.Key, New: refusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
+		out = append(out, Operation{Verb: Validate, Key: c.Key, New: kind.RefusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
 	}
 	return out
 }
@@ -254,7 +200,7 @@ func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
 	s.graph.ResolveClaims()
 	for _, c := range txn.Changes {
 		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.LosesClaim() {
-			out = append(out, Operation{Verb: Validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: Invalid, NewErr: errOf(n)})
+			out = append(out, Operation{Verb: Validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: Invalid, NewErr: kind.ErrOf(n)})
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		return state
 	}
 	st := &Status{
-		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
+		Key: n.Key(), State: state, Err: kind.ErrOf(n), Last: verbs[n.Last()],
 		Desired: kind.Declared(n.Desired()), Actual: kind.Message(n.Actual()), Meta: n.Meta(), Since: now,
 	}
 	st.Details, st.Waits = details(n, state)
@@ -64,39 +64,30 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	return state
 }
 
+// states are the public states of nodes, unless stateOf knows more.
+var states = [...]State{
+	graph.Configured: Configured,
+	graph.Pending:    Pending,
+	graph.Missing:    Missing,
+	graph.Discovered: Discovered,
+	graph.Obtained:   Obtained,
+	graph.Failed:     Failed,
+	graph.Rejected:   Invalid,
+}
+
 // stateOf returns the public state of a node. The graph knows less than the public states
 // tell: RETRYING depends on the schedule of retries, and UNIMPLEMENTED on the error.
 func (s *Scheduler) stateOf(n *graph.Node) State {
-	if b := n.Base(); b != nil && n.Actual() == nil && b.Actual() == nil {
+	b, state := n.Base(), n.State()
+	switch {
+	case b != nil && n.Actual() == nil && b.Actual() == nil:
 		return Nonexistent // it cannot be derived without its base
+	case (state == graph.Failed || state == graph.Rejected) && errors.Is(n.Err(), ErrUnimplemented):
+		return Unimplemented
+	case state == graph.Failed && s.retries.Pending(n.Key()) != nil:
+		return Retrying
 	}
-	switch n.State() {
-	case graph.Configured:
-		return Configured
-	case graph.Pending:
-		return Pending
-	case graph.Missing:
-		return Missing
-	case graph.Discovered:
-		return Discovered
-	case graph.Obtained:
-		return Obtained
-	case graph.Failed:
-		if errors.Is(n.Err(), ErrUnimplemented) {
-			return Unimplemented
-		}
-		if s.retries.Pending(n.Key()) != nil {
-			return Retrying
-		}
-		return Failed
-	case graph.Rejected:
-		if errors.Is(n.Err(), ErrUnimplemented) {
-			return Unimplemented
-		}
-		return Invalid
-	default:
-		return Nonexistent
-	}
+	return states[state]
 }
 
 // details returns the details of a status: unmet dependencies, invalid fields or warnings.

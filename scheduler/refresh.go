@@ -13,7 +13,7 @@ func (s *Scheduler) newReader() *readback.Reader {
 	return readback.New(readback.Options{
 		Log: s.log, Graph: s.graph, Registry: &s.registry, Ledger: s.ledger, Timeout: s.opts.VerbTimeout,
 		Again:    s.inbox.Refresh,
-		Vanished: func(key string) { s.vanished = append(s.vanished, key) },
+		Vanished: s.contests.Vanished,
 	})
 }
 

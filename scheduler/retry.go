@@ -2,25 +2,19 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
-
-// retriable reports whether a retry may fix err.
-func retriable(err error) bool {
-	var t terminal
-	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented) && !errors.Is(err, ErrNoAnswer)
-}
 
 // scheduleRetry plans the next attempt for a node that failed in r.
 func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
 	f := s.failure(r, err)
-	f.Concerns = r.concerns(n)
+	f.Concerns = r.scope.Concerns(n)
 	if f.Concerns {
 		f.Policy = retry.Policy(r.policy)
 	}
@@ -38,25 +32,9 @@ func (s *Scheduler) resumeRetry(r *run, n *graph.Node, err error) {
 // declare.
 func (s *Scheduler) failure(r *run, err error) retry.Failure {
 	return retry.Failure{
-		Final: !retriable(err), Retries: r.retry, Txn: r.rec.Seq,
+		Final: !kind.Retriable(err), Retries: r.retry, Txn: r.rec.Seq,
 		Now: time.Now(), Jitter: r.jitter, Policy: retry.Policy(s.opts.Retry),
 	}
-}
-
-// concerns reports whether r declares or retries n or its base.
-func (r *run) concerns(n *graph.Node) bool {
-	if r.keys == nil {
-		r.keys = map[string]bool{}
-		for _, c := range r.rec.Values {
-			r.keys[c.Key] = r.rec.Type == Northbound
-		}
-	}
-	for ; n != nil; n = n.Base() {
-		if r.keys[n.Key()] || r.rec.Replace && n.Desired() == nil && n.Base() == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // retryDue runs the retries that are due.
@@ -88,9 +66,8 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, done func(*Record)
 	}
 	r := s.begin(RetryFailed)
 	r.done = done
-	r.retry, r.policy, r.keys = true, s.opts.Retry, map[string]bool{}
+	r.retry, r.policy = true, s.opts.Retry
 	for _, key := range keys {
-		r.keys[key] = true
 		again := Change{Key: key}
 		if v := s.graph.Node(key).Desired(); v != nil {
 			again.Value = &Value{v, s}
@@ -127,7 +104,7 @@ func (s *Scheduler) Retry(ctx context.Context, keys ...string) (*Record, error) 
 				hung = key
 			}
 		}
-		s.retry(run, s.failed(keys), func(rec *Record) { outcomes <- outcome{rec, hung} })
+		s.retry(run, retry.Failed(s.registry.Nodes(s.graph), keys), func(rec *Record) { outcomes <- outcome{rec, hung} })
 	})
 	if err != nil {
 		return nil, err
@@ -144,28 +121,4 @@ func (s *Scheduler) Retry(ctx context.Context, keys ...string) (*Record, error) 
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
 	}
-}
-
-// failed returns the sorted keys of the values that have failed and whose verbs have returned:
-// those among keys (none: all) and the values derived from them.
-func (s *Scheduler) failed(keys []string) (failed []string) {
-	for _, d := range s.registry.Order {
-		for _, n := range s.graph.Of(d) {
-			if n.State() == graph.Failed && !n.Hung() && (len(keys) == 0 || isBelow(n, keys)) {
-				failed = append(failed, n.Key())
-			}
-		}
-	}
-	slices.Sort(failed)
-	return failed
-}
-
-// isBelow reports whether n or one of its bases has one of these keys.
-func isBelow(n *graph.Node, keys []string) bool {
-	for ; n != nil; n = n.Base() {
-		if slices.Contains(keys, n.Key()) {
-			return true
-		}
-	}
-	return false
 }

@@ -3,19 +3,20 @@ package scheduler
 import (
 	"cmp"
 	"context"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/intent"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/recreation"
+	"github.com/keyplane/keyplane/scheduler/internal/retry"
+	"github.com/keyplane/keyplane/scheduler/internal/scope"
 )
 
 // A run is one pass of the loop, with its record. It may last while other runs begin; see
@@ -23,9 +24,9 @@ import (
 type run struct {
 	rec       *Record
 	phase     runPhase
-	done      func(*Record)   // gets the complete record; nil: nobody waits for it
-	policy    RetryPolicy     // of the values in keys
-	keys      map[string]bool // the values that the run declares or retries; nil: not computed yet
+	done      func(*Record) // gets the complete record; nil: nobody waits for it
+	policy    RetryPolicy   // of the values in scope
+	scope     scope.Scope   // the values that the run declares or retries
 	retry     bool
 	reverting bool
 	simulate  bool          // plan before the first operation
@@ -48,10 +49,8 @@ type run struct {
 	afterReading func() // called before the first operation; nil: nothing
 
 	// Executing.
-	tasks     []*executor.Task // that have not ended, among others
-	finished  []*executor.Task // their results are not processed yet
-	running   int              // number of tasks that have not ended
-	executing time.Time        // when it began; zero: not yet
+	tasks     executor.Tasks
+	executing time.Time // when it began; zero: not yet
 }
 
 // begin returns a new run with the next number. The number identifies the transaction in
@@ -59,11 +58,14 @@ type run struct {
 func (s *Scheduler) begin(t TxnType) *run {
 	r := &run{rec: &Record{Seq: s.seq, Type: t, Start: time.Now()}, jitter: rand.Float64() / 5} //nolint:gosec // spreads load; keeps no secret
 	s.seq++
+	if t != Notification {
+		r.scope.Keys = r.rec.keys
+	}
 	return r
 }
 
-// commit processes txn. Reading back ends when nobody is closed. done gets the record, now or
-// later.
+// commit processes txn. done gets the record, now or later. The caller closes nobody when it no
+// longer waits for that; then reading back ends.
 func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn, done func(*Record)) {
 	alone := txn.Revert || txn.Refresh && (txn.Replace || len(txn.Changes) > 0)
 	if alone {
@@ -73,6 +75,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 	r.done, r.reading.Nobody = done, nobody
 	r.policy, r.reading.Verbose, r.simulate = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose, txn.Simulate
 	r.rec.describe(txn)
+	r.scope.Replace = txn.Replace
 	switch {
 	case txn.Refresh && alone:
 		s.refresh(ctx, r, s.reader.Everything(s.registry.Order), txn.Changes)
@@ -87,20 +90,28 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 		r.rec.Simulated = true
 		r.rec.Planned = s.simulate(txn, r.rec.Values)
 	}
-	s.warn(txn)
+	intents := txn.intents()
+	intents.Warn(s.graph, s.log)
 	if txn.Revert {
 		s.attempt(ctx, r, txn)
 		return
 	}
-	s.endContests(txn.Changes)
-	s.intendAll(txn)
+	s.forgetContests(intents)
+	intents.Apply(s.graph)
 	s.finish(ctx, r)
+}
+
+// forgetContests ends the contests of the values that changes remove.
+func (s *Scheduler) forgetContests(changes intent.Changes) {
+	for key := range changes.Unwanted(s.graph) {
+		s.contests.Forget(key)
+	}
 }
 
 // retryRetriable allows the next attempt of all values with an error that it may fix.
 func (s *Scheduler) retryRetriable() {
-	for _, key := range s.failed(nil) {
-		if retriable(s.graph.Node(key).Err()) {
+	for _, key := range retry.Failed(s.registry.Nodes(s.graph), nil) {
+		if kind.Retriable(s.graph.Node(key).Err()) {
 			s.graph.Retry(key)
 		}
 	}
@@ -111,67 +122,6 @@ func (s *Scheduler) retryRetriable() {
 func (r *Record) describe(txn Txn) {
 	r.Description, r.Values = txn.Description, txn.Changes
 	r.Refresh, r.Replace = txn.Refresh, txn.Replace
-}
-
-// intendAll makes the changes of txn the desired state of the graph. It runs no operation.
-// It paces the graph, because a plan of a large transaction must be interruptible.
-func (s *Scheduler) intendAll(txn Txn) {
-	if txn.Replace {
-		s.unwantAbsent(txn.Changes)
-	}
-	s.graph.Expect(len(txn.Changes))
-	for _, c := range txn.Changes {
-		s.graph.Pace()
-		s.intend(c)
-	}
-	if txn.Replace {
-		s.graph.Complete()
-	}
-}
-
-// intend makes one change. A refused change keeps the desired value only if its key had
-// one; otherwise it spares the actual value, which may be the last valid one from before a
-// restart.
-func (s *Scheduler) intend(c Change) {
-	switch {
-	case c.Value != nil:
-		s.graph.Want(c.Value.v)
-	case c.unwants(s.graph):
-		s.graph.Unwant(c.Key)
-	case c.keep && s.graph.Wants(c.Key): // it stays
-	default:
-		s.graph.Spare(c.Key)
-	}
-	if c.Err != nil {
-		s.graph.Reject(c.Key, c.Err)
-	}
-}
-
-// unwants reports whether c removes the desired value of its key.
-func (c *Change) unwants(g *graph.Graph) bool {
-	return c.Value == nil && (c.Err == nil || !c.keep && g.Wants(c.Key))
-}
-
-// unwantAbsent removes the desired values that are not among changes.
-func (s *Scheduler) unwantAbsent(changes []Change) {
-	others := map[string]bool{}
-	for n := range s.graph.Nodes() {
-		s.graph.Pace()
-		if n.Base() == nil && (n.Desired() != nil || n.Err() != nil) {
-			others[n.Key()] = true
-		}
-	}
-	for _, c := range changes {
-		s.graph.Pace()
-		delete(others, c.Key)
-	}
-	sorted := slices.SortedFunc(maps.Keys(others), func(a, b string) int {
-		s.graph.Pace()
-		return strings.Compare(a, b)
-	})
-	for _, key := range sorted {
-		s.graph.Unwant(key)
-	}
 }
 
 // finish reads back the wanted values, executes all possible operations and completes the
@@ -204,7 +154,7 @@ func (s *Scheduler) complete(r *run) {
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
-	s.history.Add(kept, kept.size())
+	s.history.Add(kept, kept.size(&s.registry.Sizes))
 	s.watchers.Mark()
 	s.logEnd(kept)
 	if r.done != nil {
@@ -246,15 +196,13 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 		r.begun = len(r.rec.Executed)
 		r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	}
-	tasks := r.finished
-	r.finished = nil
-	for _, t := range tasks {
+	for _, t := range r.tasks.TakeFinished() {
 		s.done(r, t)
 	}
 	s.handleLosses()
 	for s.launch(ctx, r) {
 	}
-	if r.running > 0 || s.obstructed(ctx, r) {
+	if r.tasks.Running() > 0 || s.obstructed(ctx, r) {
 		return false
 	}
 	if len(s.parked) == 0 {
@@ -316,7 +264,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 // they begin.
 func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	t := &executor.Task{Op: op, Index: len(r.rec.Executed), Owner: r}
-	r.addTask(t)
+	r.tasks.Add(t)
 	if d != nil {
 		t.Verbs = &d.Verbs
 	}
@@ -335,32 +283,11 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	return t
 }
 
-// addTask adds a task that has not ended. It removes the others when they are the most.
-func (r *run) addTask(t *executor.Task) {
-	r.running++
-	if len(r.tasks) >= 64 && len(r.tasks) > 2*r.running {
-		r.tasks = slices.DeleteFunc(r.tasks, func(t *executor.Task) bool { return t.Ended })
-	}
-	r.tasks = append(r.tasks, t)
-}
-
-// markEnded marks t as ended. An abandoned task is a copy of the one that is still running.
-func (r *run) markEnded(t *executor.Task) {
-	t.Ended = true
-	if !t.Abandoned {
-		return
-	}
-	for _, o := range r.tasks {
-		o.Ended = o.Ended || o.Index == t.Index
-	}
-}
-
 // done processes and records the result of an operation. The result of an abandoned verb
 // is unknown, so its value keeps its claims and dependencies until the verb returns.
 func (s *Scheduler) done(r *run, t *executor.Task) {
 	n := t.Op.Node
-	r.running--
-	r.markEnded(t)
+	r.tasks.End(t)
 	s.reader.Learned(n.Key())
 	if t.Skipped {
 		s.graph.Cancel(t.Op)
@@ -450,7 +377,7 @@ func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 func (r *run) addNoop(n *graph.Node, o Operation) {
 	o.Retry, o.Meta = r.retry, n.Meta()
 	if o.Verb == Validate && o.New == nil {
-		o.New = refusedIn(o.NewErr)
+		o.New = kind.RefusedIn(o.NewErr)
 	}
 	r.noops = append(r.noops, noticed{Op: o, Base: baseOf(n).Key()})
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
+	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
@@ -69,6 +70,7 @@ type Scheduler struct {
 	opts         Options
 	log          *slog.Logger
 	registry     kind.Registry
+	decoder      *kind.Decoder
 	executor     *executor.Executor
 	statuses     *table.Table[Status]
 	history      *history.History[*Record]
@@ -77,22 +79,20 @@ type Scheduler struct {
 	inbox        *inbox.Inbox[*Connection]
 	watchers     *watch.Hub[*Status]
 	connections  map[string]*Connection
-	large        chan struct{} // has a token while a large value is decoded
-	begun        atomic.Bool   // Run was called
+	begun        atomic.Bool // Run was called
 	requests     chan func(context.Context)
-	loans        chan *loan.Loan
+	desk         *loan.Desk // lends the graph to plans
 	stopped      chan struct{}
+	pulse        pulse.Pulse // of Run's goroutine
 
 	// Owned by Run's goroutine.
-	graph   *graph.Graph
-	seq     uint64
-	ordered uint64 // number of operations with a verb that have begun
-	retries *retry.Schedule
-	// vanished has the keys that the current run found missing.
-	vanished []string
-	contests contest.Contests
-	lines    map[string]*line // by name of the connection
-	parked   []*run           // in the order in which they were parked
+	graph    *graph.Graph
+	seq      uint64
+	ordered  uint64 // number of operations with a verb that have begun
+	retries  *retry.Schedule
+	contests *contest.Delays
+	lines    readback.Lines
+	parked   []*run // in the order in which they were parked
 	reader   *readback.Reader
 	// progress counts the waits of runs that have ended.
 	progress uint64
@@ -122,16 +122,17 @@ func New(opts Options) *Scheduler {
 		inbox:        inbox.New[*Connection](),
 		watchers:     watch.NewHub(func(st *Status) string { return st.Key }),
 		connections:  map[string]*Connection{},
-		lines:        map[string]*line{},
+		lines:        readback.Lines{},
 		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
-		loans:        make(chan *loan.Loan),
 		patience:     patience.Timer{Period: parkAfter},
-		large:        make(chan struct{}, 1),
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),
 		retries:      retry.New(),
 	}
+	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
+	s.desk = &loan.Desk{Offers: make(chan *loan.Loan), Ended: s.stopped, Err: ErrStopped}
+	s.contests = &contest.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
 	s.ledger = s.newLedger()
 	s.reader = s.newReader()
 	return s
@@ -139,6 +140,10 @@ func New(opts Options) *Scheduler {
 
 // Models returns the models that s can decode.
 func (s *Scheduler) Models() *models.Registry { return s.opts.Models }
+
+// Pulse tells whether the goroutine of Run is stuck: in a function of a descriptor, for example. A
+// verb that hangs, and a pause, are waits.
+func (s *Scheduler) Pulse() *pulse.Pulse { return &s.pulse }
 
 // positive returns n, or the default if n is not positive.
 func positive[N int | time.Duration](n, otherwise N) N {
@@ -159,7 +164,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	}
 	s.counters.AddDescriptor(d.Name)
 	name = cmp.Or(name, d.Name)
-	l := s.lineNamed(name)
+	l := s.lines.Named(name)
 	d.Line, d.Link, d.Losable = l, &l.Link, l.Losable
 	d.Pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
@@ -179,17 +184,8 @@ var ErrStopped = errors.New("the scheduler has stopped")
 // outcome is unknown. When ctx ends, Commit stops waiting and the reading back ends. The
 // rest of a transaction that has begun continues.
 func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
-	txn, err := s.checked(txn)
-	if err != nil {
-		return nil, err
-	}
 	outcome := make(chan *Record, 1)
-	asked := time.Now()
-	err = s.ask(ctx, func(run context.Context) {
-		s.counters.Waited(uint8(Northbound), asked)
-		s.commit(run, ctx.Done(), txn, func(rec *Record) { outcome <- rec })
-	})
-	if err != nil {
+	if err := s.request(ctx, ctx.Done(), txn, func(rec *Record) { outcome <- rec }); err != nil {
 		return nil, err
 	}
 	select {
@@ -205,6 +201,17 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 // Commit, on the goroutine of Run. So ended must not block, and must not call the methods
 // that wait for the loop. It is called exactly once if Start returns no error, else never.
 func (s *Scheduler) Start(ctx context.Context, txn Txn, ended func(*Record, error)) error {
+	return s.request(ctx, ctx.Done(), txn, func(rec *Record) { ended(rec, rec.Err()) })
+}
+
+// Submit has txn processed and waits only until it begins. History and Status show its
+// outcome.
+func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
+	return s.request(ctx, nil, txn, nil)
+}
+
+// request waits until txn begins. The other parameters are those of commit.
+func (s *Scheduler) request(ctx context.Context, nobody <-chan struct{}, txn Txn, done func(*Record)) error {
 	txn, err := s.checked(txn)
 	if err != nil {
 		return err
@@ -212,21 +219,7 @@ func (s *Scheduler) Start(ctx context.Context, txn Txn, ended func(*Record, erro
 	asked := time.Now()
 	return s.ask(ctx, func(run context.Context) {
 		s.counters.Waited(uint8(Northbound), asked)
-		s.commit(run, ctx.Done(), txn, func(rec *Record) { ended(rec, rec.Err()) })
-	})
-}
-
-// Submit has txn processed and waits only until it begins. History and Status show its
-// outcome.
-func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
-	txn, err := s.checked(txn)
-	if err != nil {
-		return err
-	}
-	asked := time.Now()
-	return s.ask(ctx, func(ctx context.Context) {
-		s.counters.Waited(uint8(Northbound), asked)
-		s.commit(ctx, nil, txn, nil)
+		s.commit(run, nobody, txn, done)
 	})
 }
 

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/intent"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // A Txn is an atomic change of the desired state.
@@ -76,6 +79,23 @@ func Unwant(key string) Change { return Change{Key: key} }
 // desired. The key is INVALID until it changes, or UNIMPLEMENTED if err is ErrUnimplemented.
 func Refuse(key string, err error) Change { return Change{Key: key, Err: err, keep: true} }
 
+// intents returns the changes in the form of package intent.
+func (t *Txn) intents() intent.Changes {
+	all := func(yield func(intent.Change) bool) {
+		for i := range t.Changes {
+			c := &t.Changes[i]
+			one := intent.Change{Key: c.Key, Err: c.Err, Keep: c.keep}
+			if c.Value != nil {
+				one.Value = c.Value.v
+			}
+			if !yield(one) {
+				return
+			}
+		}
+	}
+	return intent.Changes{All: all, Count: len(t.Changes), Replace: t.Replace}
+}
+
 // A RetryPolicy determines when a failed value is tried again: after Period, then after
 // twice that time, and so on up to Max. Each delay is randomly extended by at most a
 // fifth. Retries that are due at about the same time run together.
@@ -142,16 +162,6 @@ func (e *TxnError) Unwrap() []error {
 	return out
 }
 
-// terminal marks an error that a retry cannot fix.
-type terminal struct{ error }
-
-func (t terminal) Unwrap() error { return t.error }
-
 // Terminal marks an error of a verb that a retry cannot fix: the value is FAILED until it
 // changes.
-func Terminal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return terminal{err}
-}
+func Terminal(err error) error { return kind.Terminal(err) }

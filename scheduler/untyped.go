@@ -3,11 +3,9 @@ package scheduler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"reflect"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -46,15 +44,18 @@ func (g group) group() group      { return g }
 // Register adds d to a scheduler. It must be called before Run. The returned Index looks
 // up the metadata of the actual values.
 func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[M], error) {
-	if err := check(d); err != nil {
+	e, g := erase(d), to.group()
+	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
-	e, g := erase(d), to.group()
-	if m := d.Model.Model; m != nil && !g.s.opts.Models.Has(m) {
-		return nil, fmt.Errorf("descriptor %q: model %s: %w; expected one of Options.Models", d.Name, m.Name(), models.ErrNoModel)
-	}
-	if checks := g.s.opts.FieldChecks; checks != nil && d.Model.Model != nil {
-		e.Validate = withLimits(checks(d.Model.Model), e.Validate)
+	if m := d.Model.Model; m != nil {
+		if !g.s.opts.Models.Has(m) {
+			return nil, fmt.Errorf("descriptor %q: model %s: %w; expected one of Options.Models", d.Name, m.Name(), models.ErrNoModel)
+		}
+		e.Prefix, e.Singleton, e.KeyOf = d.Model.Prefix(), d.Model.Singleton(), d.Model.Key
+		if checks := g.s.opts.FieldChecks; checks != nil {
+			e.Limit(checks(m))
+		}
 	}
 	if err := g.s.add(e, cmp.Or(d.Connection, g.connection)); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
@@ -62,63 +63,14 @@ func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[
 	return &Index[M]{e.Index}, nil
 }
 
-// check returns the mistake in a Descriptor. These mistakes are found at the start of a
-// program and not when the first value arrives.
-func check[V proto.Message, M any](d Descriptor[V, M]) error {
-	switch {
-	case d.Name == "":
-		return errors.New("name is required")
-	case d.Model.Model == nil && d.Prefix == "":
-		return errors.New("a Model or a Prefix is required")
-	case d.Model.Model != nil && d.Prefix != "":
-		return errors.New("has both a Model and a Prefix; expected one of them")
-	case d.Prefix != "" && !strings.HasSuffix(d.Prefix, "/"):
-		return fmt.Errorf("prefix %q does not end with a slash", d.Prefix)
-	case (d.Create == nil) != (d.Delete == nil):
-		return errors.New("has only one of Create and Delete; expected both or none")
-	case d.Create == nil && d.CreateAll != nil:
-		return errors.New("has CreateAll, but no Create")
-	case d.Retrieve == nil && d.RetrieveSome != nil:
-		return errors.New("has RetrieveSome, but no Retrieve")
-	}
-	return nil
-}
-
-// withLimits adds the limits of single fields to a validation. If both refuse a field, the error of
-// the validation counts: it knows the other fields.
-func withLimits(check func(proto.Message) error, validate func(string, proto.Message) error) func(string, proto.Message) error {
-	return func(key string, v proto.Message) error {
-		err, outside := validate(key, v), check(v)
-		switch {
-		case outside == nil:
-			return err
-		case err == nil:
-			return outside
-		}
-		return models.Also(err, outside)
-	}
-}
-
-// erase removes the types of a Descriptor. Only its functions convert between types.
+// erase removes the types of a Descriptor. Only its functions convert between types. The prefix is
+// not yet that of the model, so that Check sees what was declared.
 func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e := kind.New(d.Name)
 	e.Prefix, e.Match, e.After = d.Prefix, d.Match, d.RetrieveAfter
+	e.Modelled = d.Model.Model != nil
 	e.Learns = reflect.TypeFor[M]() != reflect.TypeFor[struct{}]()
-	e.IsMeta = func(m any) bool {
-		_, is := m.(M)
-		return is
-	}
-	e.Accepts = func(v proto.Message) error {
-		if _, ok := v.(V); !ok {
-			var want V
-			return fmt.Errorf("value is a %s; expected a %s", nameOf(v), nameOf(want))
-		}
-		return nil
-	}
-	if d.Model.Model != nil {
-		e.Prefix, e.Singleton = d.Model.Prefix(), d.Model.Singleton()
-		e.KeyOf, e.Modelled = d.Model.Key, true
-	}
+	e.IsMeta, e.Accepts = kind.IsMeta[M], kind.Accepts[V]
 	erasePure(d, e)
 	eraseVerbs(d, e)
 	return e
@@ -138,7 +90,7 @@ func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Recreate != nil && d.Update != nil {
 		e.NeedsRecreate = func(key string, old, new proto.Message, m any) bool {
-			return d.Recreate(key, old.(V), new.(V), meta[M](m))
+			return d.Recreate(key, old.(V), new.(V), kind.Meta[M](m))
 		}
 	}
 	if d.Dependencies != nil {
@@ -176,10 +128,12 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Create != nil {
 		e.Verbs.Create = func(ctx context.Context, key string, v proto.Message) (any, error) {
 			m, err := d.Create(ctx, key, v.(V))
-			return boxed(m), err
+			return kind.Boxed(m), err
 		}
+	}
+	if d.Delete != nil {
 		e.Verbs.Delete = func(ctx context.Context, key string, v proto.Message, m any) error {
-			return d.Delete(ctx, key, v.(V), meta[M](m))
+			return d.Delete(ctx, key, v.(V), kind.Meta[M](m))
 		}
 	}
 	if d.CreateAll != nil {
@@ -190,14 +144,14 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 			}
 			created := d.CreateAll(ctx, values)
 			for i, t := range tasks {
-				t.Meta, t.Err = boxed(created[i].Meta), created[i].Err
+				t.Meta, t.Err = kind.Boxed(created[i].Meta), created[i].Err
 			}
 		}
 	}
 	if d.Update != nil {
 		e.Verbs.Update = func(ctx context.Context, key string, old, new proto.Message, m any) (any, error) {
-			nm, err := d.Update(ctx, key, old.(V), new.(V), meta[M](m))
-			return boxed(nm), err
+			nm, err := d.Update(ctx, key, old.(V), new.(V), kind.Meta[M](m))
+			return kind.Boxed(nm), err
 		}
 	}
 	if d.Retrieve != nil {
@@ -226,32 +180,9 @@ func typed[V proto.Message](ws []kind.Desired) []Desired[V] {
 func eraseFound[V proto.Message, M any](read func() Retrieved[V, M]) iter.Seq2[kind.Found, error] {
 	return func(yield func(kind.Found, error) bool) {
 		for f, err := range read() {
-			if !yield(kind.Found{Key: f.Key, Value: f.Value, Meta: boxed(f.Meta), Foreign: f.Foreign, OwnerUnknown: f.OwnerUnknown}, err) {
+			if !yield(kind.Found{Key: f.Key, Value: f.Value, Meta: kind.Boxed(f.Meta), Foreign: f.Foreign, OwnerUnknown: f.OwnerUnknown}, err) {
 				return
 			}
 		}
 	}
-}
-
-// boxed returns m in its stored form: nil for struct{}.
-func boxed[M any](m M) any {
-	if _, none := any(m).(struct{}); none {
-		return nil
-	}
-	return m
-}
-
-// meta returns the metadata of type M, or the zero value if none is known.
-func meta[M any](x any) M {
-	m, _ := x.(M)
-	return m
-}
-
-// nameOf returns the full name of a message's type for errors. A descriptor may be asked
-// about a message that nobody has set.
-func nameOf(v proto.Message) string {
-	if v == nil {
-		return "nil"
-	}
-	return string(v.ProtoReflect().Descriptor().FullName())
 }

@@ -2,11 +2,9 @@ package scheduler
 
 import (
 	"errors"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -37,7 +35,7 @@ var (
 	// ErrUnimplemented is the reason for UNIMPLEMENTED: no descriptor has the key. A verb
 	// returns it if the system lacks a feature that the value needs. Then the verb is
 	// called again only after the value changes or the connection is established again.
-	ErrUnimplemented = errors.New("no descriptor implements this key")
+	ErrUnimplemented = kind.ErrUnimplemented
 	// ErrInvalid is the reason for INVALID.
 	ErrInvalid = kind.ErrInvalid
 )
@@ -46,106 +44,37 @@ var (
 // ErrInvalid wraps a *models.FieldError for each invalid field. Value is pure; any
 // goroutine may call it after all descriptors are registered.
 func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
-	d := s.registry.Of(key)
-	if d == nil {
-		return Value{}, refuse(ErrUnimplemented, message)
-	}
-	v := s.registry.Declared(d, key, message)
-	return Value{v, s}, refuse(v.Err, message)
+	v, err := s.decoder.Value(key, message)
+	return s.public(v), err
 }
-
-// largeData is the size in bytes above which one value at a time is decoded. Decoding and
-// validating takes ten times that memory for a moment, and sources do it at the same time.
-const largeData = 512 << 10
 
 // Decode prepares the stored data of a key like Value; see [models.Registry.Decode]. If key and
 // value disagree, the error also has the other mistakes of the value. Errors name fields as data does.
 func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
-	if len(data) > largeData {
-		s.large <- struct{}{}
-		defer func() { <-s.large }()
-	}
-	message, err := s.opts.Models.Decode(key, data)
-	switch {
-	case errors.Is(err, models.ErrNoModel):
-		return Value{}, fmt.Errorf("%w: %w", ErrUnimplemented, err)
-	case message == nil:
-		return Value{}, err
-	}
-	v, invalid := s.Value(key, message)
-	models.SpellFields(invalid, data) // nobody else has these errors yet
-	switch {
-	case err == nil:
-		return v, invalid
-	case invalid == nil:
-		return Value{}, refuse(err, message)
-	}
-	return Value{}, refuse(models.Also(err, invalid), message)
+	v, err := s.decoder.Data(key, data)
+	return s.public(v), err
 }
 
-// A refusal is the reason why a message cannot be applied, with the message: records show it.
-type refusal struct {
-	error
-	message proto.Message
-}
-
-func (r *refusal) Unwrap() error { return r.error }
-
-// refuse adds the message to an error; nil stays nil.
-func refuse(err error, message proto.Message) error {
-	if err == nil {
-		return nil
+// public returns v in its public form. Without a value it is the zero Value.
+func (s *Scheduler) public(v *graph.Value) Value {
+	if v == nil {
+		return Value{}
 	}
-	return &refusal{err, message}
-}
-
-// refusedIn returns the message that err refuses, or nil.
-func refusedIn(err error) proto.Message {
-	if r, ok := errors.AsType[*refusal](err); ok {
-		return r.message
-	}
-	return nil
+	return Value{v, s}
 }
 
 // Validate checks values and their derived values like Value. It also checks that no two
 // of them claim one resource. It accesses no system. The error joins a KeyError for each
 // wrong value. It is for tools that check a configuration before it is declared. A
-// transaction needs it not: Commit refuses the same mistakes.
+// transaction does not need it: Commit refuses the same mistakes.
 func (s *Scheduler) Validate(values ...KeyValue) error {
-	var errs []error
-	all := graph.New()
-	for _, kv := range values {
-		d := s.registry.Of(kv.Key)
-		if d == nil {
-			errs = append(errs, KeyError{Key: kv.Key, Err: ErrUnimplemented})
-			continue
-		}
-		v := s.registry.DeclaredWhole(d, kv.Key, kv.Value)
-		errs = append(errs, faults(v, "")...)
-		all.Want(v)
+	all := make([]kind.Desired, len(values))
+	for i, kv := range values {
+		all[i] = kind.Desired(kv)
 	}
-	all.ResolveClaims()
-	for n := range all.Touched() {
-		if !n.LosesClaim() {
-			continue
-		}
-		wrong := KeyError{Key: n.Key(), Err: errOf(n)}
-		if n.Base() != nil {
-			wrong.Base = n.Base().Key()
-		}
-		errs = append(errs, wrong)
+	var errs []error
+	for _, m := range s.registry.Mistakes(all) {
+		errs = append(errs, KeyError{Key: m.Key, Base: m.Base, Err: m.Err})
 	}
 	return errors.Join(errs...)
-}
-
-// faults returns the mistakes of v and its derived values. An invalid base is no reason to
-// hide the mistakes of its parts: whoever corrects a document wants to see all of them.
-func faults(v *graph.Value, base string) (out []error) {
-	if v.Err != nil {
-		out = append(out, KeyError{Key: v.Key, Base: base, Err: v.Err})
-	}
-	for _, d := range v.Derived {
-		out = append(out, faults(d, v.Key)...)
-	}
-	return out
 }

@@ -52,36 +52,3 @@ func (w *Watch[T]) Ready() <-chan struct{} { return w.ready }
 
 // Close ends the watch and drops changes that it has not yielded.
 func (w *Watch[T]) Close() { w.close() }
-
-// Changes tells which values have changed and how many transactions have ended since the last
-// Take. Unlike a Watch it is bounded, so it is for readers that nobody trusts to be fast, such
-// as clients in a network. One goroutine reads it; Close ends it.
-type Changes struct{ recent *watch.Recent[*Status] }
-
-// News are the changes since the last Take of a Changes.
-type News struct {
-	// Values are the newest statuses of the values that have changed, in no order. A removed
-	// value is REMOVED.
-	Values []*Status
-	// Missed means that more values have changed than there is room for. Values is empty then,
-	// and the reader has to read all statuses again.
-	Missed bool
-	// Transactions is the number of transactions that have ended. History has them already.
-	Transactions uint64
-}
-
-// Changes begins to collect changes, of up to most values at once. It does not begin with the
-// present statuses: a reader calls Changes first and then reads them, so it misses nothing.
-func (s *Scheduler) Changes(most int) *Changes { return &Changes{s.watchers.Recent(most)} }
-
-// Ready has a token when Take may return changes.
-func (c *Changes) Ready() <-chan struct{} { return c.recent.Ready() }
-
-// Take returns the changes since the last call, without waiting.
-func (c *Changes) Take() News {
-	news := c.recent.Take()
-	return News{Values: news.Items, Missed: news.Missed, Transactions: news.Marks}
-}
-
-// Close ends the collection.
-func (c *Changes) Close() { c.recent.Close() }

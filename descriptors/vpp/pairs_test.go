@@ -25,12 +25,30 @@ func changeables() map[string]changeable {
 	const cache = "config/vpp/dns/v1/dnscache"
 	const exporter, params, feature = "config/vpp/ipfix/v2/ipfix", "config/vpp/ipfix/v2/flowprobe-params", "config/vpp/ipfix/v2/flowprobe-feature/"
 	const redirect, host, exception = "config/vpp/v2/ipredirect/l3/", "config/vpp/v2/tohost/l3/", "config/vpp/v2/exception/reason/"
+	const route = "config/vpp/v2/route/if/"
+	const first, second, third = route + "loop1/vrf/0/dst/10.9.0.0/16/gw/10.1.0.2", route + "loop2/vrf/0/dst/10.9.0.0/16/gw/10.2.0.2", "config/vpp/v2/route/vrf/0/dst/10.9.0.0/16/gw/10.1.0.3"
+	path := func(at, next, more string) string {
+		return fmt.Sprintf(`{"dst_network":"10.9.0.0/16","outgoing_interface":%q,"next_hop_addr":%q%s}`, at, next, more)
+	}
 	loops := configuration{
 		interfacesPrefix + "loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`,
 		interfacesPrefix + "loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.2.0.1/24"]}`,
 		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`,
 	}
 	return map[string]changeable{
+		"paths of a route": {
+			ground: loops,
+			configs: []configuration{
+				{first, path("loop1", "10.1.0.2", "")},
+				{first, path("loop1", "10.1.0.2", `,"weight":5`), second, path("loop2", "10.2.0.2", `,"weight":3`)},
+				{first, path("loop1", "10.1.0.2", `,"weight":3`), second, path("loop2", "10.2.0.2", `,"weight":5`)},
+				{second, path("loop2", "10.2.0.2", `,"preference":7`), third, path("", "10.1.0.3", "")},
+				{first, path("loop1", "10.1.0.2", `,"preference":2`), second, path("loop2", "10.2.0.2", ""), third, path("", "10.1.0.3", `,"weight":9`)},
+				{third, path("", "10.1.0.3", `,"type":"INTER_VRF","via_vrf_id":5,"weight":2`)},
+				{third, path("", "10.1.0.3", `,"type":"INTER_VRF","via_vrf_id":5,"weight":4`)},
+			},
+			pages: []string{"show ip fib"},
+		},
 		"exporter of flows": {
 			ground: loops,
 			configs: []configuration{

@@ -55,7 +55,7 @@ func (p *Plugin) Proxy() http.Handler {
 func (p *Plugin) proxyServer(ctx context.Context) (server *proxy.Server, end func(), err error) {
 	info := p.manager.Info()
 	if !info.Connected {
-		return nil, nil, fmt.Errorf("VPP is not connected: %w", info.Err)
+		return nil, nil, notConnected(info.Err)
 	}
 	server, err = proxy.NewServer()
 	if err != nil {

@@ -52,9 +52,13 @@ func TestCommand(t *testing.T) {
 	if text, err := plugin.Command(t.Context(), "no such line"); err != nil || !strings.Contains(text, "no such line") {
 		t.Errorf("a wrong line: %q, %v", text, err)
 	}
+	if text, err := plugin.Command(t.Context(), "sr localsid del prefix 2001:db8::1/128"); err == nil || err.Error() != `VPP command "sr localsid del prefix 2001:db8::1/128": sr localsid: The requested localsid could not be deleted. SR localsid not found` {
+		t.Errorf("a line that VPP refuses: %q, %v; expected its text", text, err)
+	}
 	sim.Kill()
 	until(t, func() bool { return !plugin.Connection().Connected }, func() string { return "VPP is connected" })
-	if _, err := plugin.Command(t.Context(), "show version"); err == nil || !strings.HasPrefix(err.Error(), "VPP is not connected: ") {
+	const lost = "VPP is not connected"
+	if _, err := plugin.Command(t.Context(), "show version"); err == nil || !strings.HasPrefix(err.Error(), lost+": ") || strings.Count(err.Error(), lost) != 1 {
 		t.Errorf("without VPP: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package vpp
 import (
 	"context"
 	"math"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -25,18 +24,30 @@ func newTurns() turns { return turns{semaphore.NewWeighted(math.MaxInt64)} }
 
 // take waits until no other verb runs alone, or, if the caller is to run alone, until no
 // other verb runs. It waits for longestTurn at most; false: it was not the caller's turn
-// by then. end must be called when the verb has ended.
+// by then. end must be called once, when the verb has ended.
 func (t turns) take(alone bool) (end func(), ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), longestTurn)
-	defer cancel()
 	weight := int64(1)
 	if alone {
 		weight = math.MaxInt64
 	}
-	if t.running.Acquire(ctx, weight) != nil {
+	if !t.wait(weight) {
 		return func() {}, false
 	}
-	release := sync.OnceFunc(func() { t.running.Release(weight) })
+	release := func() { t.running.Release(weight) }
 	hangs := time.AfterFunc(patience, release)
-	return func() { hangs.Stop(); release() }, true
+	return func() {
+		if hangs.Stop() { // else it was released after patience
+			release()
+		}
+	}, true
+}
+
+// wait waits for a weight of running. Mostly it is free, and no timer is needed.
+func (t turns) wait(weight int64) bool {
+	if t.running.TryAcquire(weight) { // not before others that wait
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), longestTurn)
+	defer cancel()
+	return t.running.Acquire(ctx, weight) == nil
 }

@@ -68,6 +68,11 @@ func TestNoteByGRPC(t *testing.T) {
 		{"model list acme.*", "acme.notes.note  config  keyplane.examples.notes.Note  config/acme/notes/v1/note/"},
 		{"model inspect acme.notes.note", "in files     acmeConfig.notes"},
 		{"model inspect acme.notes.note -o json", `"ConfigField": "acmeConfig.notes"`},
+		{"model inspect acme.notes.note", "\ntext                       string"},
+		{"schema acme.notes.note", `"title": "acme.notes.note"`},
+		{"schema", `"acmeConfig"`},
+		{"validate " + file(t, "acmeConfig: {notes: [{name: a, txt: b}]}\n"), "txt: expected a known field; did you mean text?"},
+		{"validate " + file(t, "acmeConfig: {notes: [{name: a, text: b}]}\n"), ""},
 		{"values acme.notes.note", "acme.notes.note  hello  CONFIGURED"},
 		{"values", "acme.notes.note  hello  CONFIGURED"},
 		{"dump acme.notes.note", `{"name":"hello","text":"over gRPC"}`},
@@ -76,10 +81,21 @@ func TestNoteByGRPC(t *testing.T) {
 	} {
 		args := append([]string{"--socket", dir + "/socket", "--service-label", label}, strings.Fields(tt.args)...)
 		out, err := exec.Command(program, args...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), tt.want) {
+		mistake := strings.Contains(tt.want, "expected a known field")
+		if (err != nil) != mistake || !strings.Contains(string(out), tt.want) || tt.want == "" && len(out) > 0 {
 			t.Errorf("agentctl %s: %v\n%swant\n%s", tt.args, err, out, tt.want)
 		}
 	}
+}
+
+// file returns the path of a YAML file with this text.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // knownOverGRPC checks that clients learn the model of notes, and its message.
@@ -146,6 +162,7 @@ func TestNoteByHTTP(t *testing.T) {
 	}
 	ask("PUT", "/configuration", "acmeConfig: {notes: [{name: a, text: A}]}", "{}")
 	eventually(t, "the note of the document", content(filepath.Join(dir, "notes", "a"), "A"))
+	ask("GET", "/metrics", "", "\nacme_notes_files 1\n")
 	ask("GET", "/configuration", "", "acmeConfig:\n  notes:\n    - name: a\n      text: A\n")
 	ask("GET", "/info/configuration/jsonschema", "", `"acmeConfig"`)
 	ask("GET", "/info/models/acme.notes.note", "", `"Implemented": true`)

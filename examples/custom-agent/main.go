@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/keyplane/keyplane/agent"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
@@ -33,8 +35,9 @@ func options() agent.Options {
 			if err := os.MkdirAll(string(dir), 0o755); err != nil {
 				return nil, err
 			}
+			files := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "acme_notes_files", Help: "Files in the folder of the notes."}, dir.files)
 			_, err := scheduler.Register(p.Scheduler, dir.descriptor())
-			return nil, err
+			return nil, errors.Join(err, p.Metrics.Register(files))
 		}},
 	}
 }
@@ -72,6 +75,12 @@ func validate(_ string, n *Note) error {
 }
 
 func (dir folder) path(n *Note) string { return filepath.Join(string(dir), n.GetName()) }
+
+// files counts the notes that exist, for Prometheus. A folder that cannot be read has none.
+func (dir folder) files() float64 {
+	files, _ := os.ReadDir(string(dir))
+	return float64(len(files))
+}
 
 func (dir folder) write(n *Note) error { return os.WriteFile(dir.path(n), []byte(n.GetText()), 0o600) }
 

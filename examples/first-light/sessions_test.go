@@ -28,7 +28,7 @@ var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 func TestSessionsInDocs(t *testing.T) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	bin := session.Build(t, ".", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
-	for _, name := range []string{"try", "configure", "operate", "troubleshoot"} {
+	for _, name := range []string{"try", "configure", "operate", "troubleshoot", "migrate"} {
 		t.Run(name, func(t *testing.T) {
 			path := "../../docs/" + name + ".md"
 			text, err := os.ReadFile(path)

@@ -19,6 +19,7 @@ func testCode() []string {
 		"descriptors/vpp/internal/simulated",
 		"internal/faults",
 		"internal/faults/stores",
+		"internal/fleet",
 		"internal/testkit",
 		"internal/testkit/browser",
 		"internal/testkit/session",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -93,6 +94,16 @@ func planOf(items int) []byte {
 	return documentOf(values)
 }
 
+// largestPlan is about the largest plan that the agent does not refuse.
+func (t *target) largestPlan(ctx context.Context) []byte {
+	for items := 50_000; ; items -= items / 20 {
+		plan := planOf(items)
+		if t.post(ctx, "/scheduler/plan?format=text", bytes.NewReader(plan)) != http.StatusRequestEntityTooLarge {
+			return plan
+		}
+	}
+}
+
 // expensive asks for what costs the agent most, on many connections at once.
 func expensive(ctx context.Context, t *target) error {
 	flags := "/scheduler/flag-stats?flag=last-update"
@@ -101,16 +112,19 @@ func expensive(ctx context.Context, t *target) error {
 	}
 	pages := []string{
 		flags, "/scheduler/flag-stats?flag=value-state" + strings.Repeat("&prefix=config/", 20_000), "/scheduler/graph", "/scheduler/graph?format=png",
-		"/scheduler/dump?key-prefix=config/&view=cached", "/scheduler/txn-history?format=text", "/scheduler/status", "/sources", "/scheduler/dump?key-prefix=config/",
+		"/scheduler/dump?view=cached&key-prefix=" + linux(""), "/scheduler/txn-history?format=text", "/scheduler/status", "/sources", "/scheduler/dump?key-prefix=" + linux(""),
 		"/scheduler/explain?key=" + linux(strings.Repeat("k", 500_000)), "/scheduler/key-timeline?key=" + linux("a1"), "/" + strings.Repeat("p", 900_000),
 	}
-	plan := planOf(50_000)
+	refused := planOf(50_000)
+	accepted := t.largestPlan(ctx)
 	worker := func(first int) func() error {
 		return func() error {
 			return t.every(ctx, 200*time.Millisecond, func(n int) error {
 				switch n += first; n % 8 {
 				case 0:
-					t.post(ctx, "/scheduler/plan?format=text", bytes.NewReader(plan))
+					t.post(ctx, "/scheduler/plan?format=text", bytes.NewReader(accepted))
+				case 2:
+					t.post(ctx, "/scheduler/plan?format=text", bytes.NewReader(refused))
 				case 4:
 					t.post(ctx, "/scheduler/downstream-resync?verbose=1", bytes.NewReader(nil))
 				default:

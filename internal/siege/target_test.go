@@ -163,25 +163,29 @@ func (t *target) submit(ctx context.Context, document []byte) {
 var browser = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // post sends a request with a body, and reads the answer. The agent may refuse it.
-func (t *target) post(ctx context.Context, path string, body io.Reader) {
-	t.ask(ctx, http.MethodPost, path, body)
+func (t *target) post(ctx context.Context, path string, body io.Reader) int {
+	return t.ask(ctx, http.MethodPost, path, body)
 }
 
 // get asks for a page, and reads it. The agent may refuse that.
-func (t *target) get(ctx context.Context, path string) { t.ask(ctx, http.MethodGet, path, http.NoBody) }
+func (t *target) get(ctx context.Context, path string) int {
+	return t.ask(ctx, http.MethodGet, path, http.NoBody)
+}
 
-func (t *target) ask(ctx context.Context, method, path string, body io.Reader) {
+// ask makes a request and returns the status of the answer, or 0 without an answer.
+func (t *target) ask(ctx context.Context, method, path string, body io.Reader) int {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+t.web+path, body)
 	if err != nil {
 		t.Error(err) // a mistake of the attack
-		return
+		return 0
 	}
 	answer, err := browser.Do(request)
 	if err != nil {
-		return
+		return 0
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, answer.Body) // an answer that breaks off is one, too
+	return answer.StatusCode
 }
 
 // account is the agent's own explanation of the state of an interface of the kernel.

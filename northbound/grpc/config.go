@@ -18,7 +18,7 @@ const DefaultEndpoint = "127.0.0.1:9111"
 
 // Config is the content of grpc.conf. The keys are those of existing deployments.
 type Config struct {
-	Disabled bool   `yaml:"disabled"`
+	Disabled bool   `yaml:"disabled"` // no address; Server.Private is served
 	Endpoint string `yaml:"endpoint"` // address and port, or the path of a socket. Defaults to DefaultEndpoint
 	Network  string `yaml:"network"`  // tcp, tcp4, tcp6, unix or unixpacket. Defaults to tcp
 	// Permission is the mode of the socket, written with the digits of an octal number: 777.
@@ -52,13 +52,13 @@ const (
 
 // Complete sets the defaults and refuses invalid settings. It reads no file.
 func (c *Config) Complete() error {
-	if c.Disabled {
-		return nil
-	}
-	c.Network = cmp.Or(c.Network, "tcp")
 	c.MaxMsgSize = cmp.Or(c.MaxMsgSize, defaultMsgSize)
 	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, defaultStreams)
 	c.MaxConnections = cmp.Or(c.MaxConnections, defaultConns)
+	if c.Disabled { // the limits count for the agent's own socket, too
+		return c.limits()
+	}
+	c.Network = cmp.Or(c.Network, "tcp")
 	networks := []string{"tcp", "tcp4", "tcp6", "unix", "unixpacket"}
 	if !slices.Contains(networks, c.Network) {
 		return fmt.Errorf("network: %q: expected %s", c.Network, strings.Join(networks, ", "))

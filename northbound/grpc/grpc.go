@@ -20,6 +20,7 @@
 // Whoever reaches the server can change the network. So an address beyond the loopback needs
 // TLS with client certificates, or a configuration that says explicitly that it does not.
 // Secrets are shown only to clients of a Unix socket and to those with a certificate.
+// Server.Private serves the same calls on the agent's own socket.
 //
 // # Goroutines
 //
@@ -52,6 +53,9 @@ import (
 type Options struct {
 	Scheduler *scheduler.Scheduler
 	Layers    Layers // *orchestrator.Orchestrator
+	// Label is the label of the agent, which each answer names. Calls for another label are
+	// refused. Defaults to none: all calls are served.
+	Label string
 	// Events report what Notify sends. Run calls each on a goroutine of its own; it ends when
 	// its context ends. add never blocks; nobody may change a notification afterwards.
 	Events []func(ctx context.Context, add func(...*configurator.Notification))

@@ -8,31 +8,60 @@ import (
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/reach"
 )
 
-// An interceptor ends a call that panics with an error, so that one call cannot end the
-// agent, and logs calls.
+// An interceptor refuses calls for other agents, ends a call that panics with an error, so
+// that one call cannot end the agent, and logs calls.
 type interceptor struct {
 	log   *slog.Logger
-	calls bool // log each
+	label string // of the agent; empty: none
+	calls bool   // log each
 }
 
 // unary wraps the handler of a request with one answer. The error of the handler, or of
 // its panic, becomes the status of the answer.
 func (i interceptor) unary(ctx context.Context, req any, info *rpc.UnaryServerInfo, handle rpc.UnaryHandler) (reply any, err error) {
 	err = i.call(ctx, info.FullMethod, func() (err error) {
-		reply, err = handle(ctx, req)
+		err = i.addressed(ctx, func(header metadata.MD) error { return rpc.SetHeader(ctx, header) })
+		if err == nil {
+			reply, err = handle(ctx, req)
+		}
 		return err
 	})
 	return reply, err
 }
 
 func (i interceptor) stream(srv any, stream rpc.ServerStream, info *rpc.StreamServerInfo, handle rpc.StreamHandler) error {
-	return i.call(stream.Context(), info.FullMethod, func() error { return handle(srv, stream) })
+	return i.call(stream.Context(), info.FullMethod, func() error {
+		if err := i.addressed(stream.Context(), stream.SetHeader); err != nil {
+			return err
+		}
+		return handle(srv, stream)
+	})
+}
+
+// addressed names the agent's label in the header of the answer, and refuses a call for another
+// agent: a client that knows an address of this host may not know which agent listens there.
+// Clients that name no label are served.
+func (i interceptor) addressed(ctx context.Context, set func(metadata.MD) error) error {
+	if i.label == "" {
+		return nil
+	}
+	if err := set(metadata.Pairs(reach.LabelKey, i.label)); err != nil {
+		return err
+	}
+	for _, expected := range metadata.ValueFromIncomingContext(ctx, reach.LabelKey) {
+		if expected != "" && expected != i.label {
+			return status.Errorf(codes.FailedPrecondition, "this agent has the label %s, and the request is for %s", i.label, expected)
+		}
+	}
+	return nil
 }
 
 // call runs a handler. A panic of a handler ends only its own call: the log has the stack,

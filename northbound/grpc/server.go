@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
@@ -20,26 +23,108 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// A Server serves all services at one address.
+// A Server serves all services at one address, and on the agent's own socket. It may not be
+// copied.
 type Server struct {
 	Config  Config // after Complete
 	Options Options
 	// Ready, if set, receives the address once the server accepts connections.
 	Ready chan<- net.Addr
+
+	// The server behind Private. nil: Run does not serve.
+	private atomic.Pointer[rpc.Server]
 }
 
 // Run serves until ctx ends. Then streams end, and it waits up to a second for calls in
 // progress. An address that is in use does not stop the agent: Run retries. It fails at once
-// if the files of TLS cannot be read.
+// if the files of TLS cannot be read. If the configuration disables the address, Run serves
+// only Private.
 func (s *Server) Run(ctx context.Context) error {
-	if s.Config.Disabled {
-		return nil
-	}
 	s.Options.Log = cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
-	log := s.Options.Log
-	options, err := s.serverOptions(log)
+	limits, err := s.serverOptions(s.Options.Log)
 	if err != nil {
 		return fmt.Errorf("gRPC server: %w", err)
+	}
+	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{})}
+	services.states = newHub(s.Options.Scheduler, services.ended)
+	defer services.states.wait()
+	services.events = newNotifications()
+	watching, stop := context.WithCancel(ctx)
+	var events sync.WaitGroup
+	defer events.Wait()
+	defer stop()
+	for _, report := range s.Options.Events {
+		events.Go(func() { report(watching, services.events.add) })
+	}
+	end := s.servePrivate(*services, limits)
+	defer end()
+	if s.Config.Disabled {
+		<-ctx.Done()
+		close(services.ended)
+		return nil
+	}
+	return s.serve(ctx, services, limits)
+}
+
+// Private returns a handler of the calls for a listener that only the agent's own user can
+// reach: clients may read secrets. It answers 503 while Run does not serve.
+func (s *Server) Private() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := s.private.Load()
+		if server == nil { // clients of gRPC understand the status as UNAVAILABLE
+			http.Error(w, "the agent starts or stops", http.StatusServiceUnavailable)
+			return
+		}
+		server.ServeHTTP(w, r)
+	})
+}
+
+// servePrivate makes Private serve until end is called. Streams end with the services; the
+// listener of the caller waits for other calls.
+func (s *Server) servePrivate(services service, limits []rpc.ServerOption) (end func()) {
+	services.secrets = true
+	server := rpc.NewServer(limits...)
+	alive := services.register(server)
+	s.private.Store(server)
+	return func() {
+		alive.Shutdown()
+		s.private.Store(nil)
+	}
+}
+
+// serverOptions are those of both servers: limits and interceptors.
+func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
+	guard := interceptor{log: log, label: s.Options.Label, calls: s.Config.ExtendedLogging}
+	var out []rpc.ServerOption
+	if s.Config.PrometheusMetrics && s.Options.Metrics != nil {
+		counts := grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
+		if err := s.Options.Metrics.Register(counts); err != nil {
+			return nil, fmt.Errorf("prometheus-metrics: %w", err)
+		}
+		out = append(out, rpc.ChainUnaryInterceptor(counts.UnaryServerInterceptor()), rpc.ChainStreamInterceptor(counts.StreamServerInterceptor()))
+	}
+	return append(out,
+		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize),
+		rpc.MaxConcurrentStreams(s.Config.MaxConcurrentStreams),
+		rpc.ConnectionTimeout(10*time.Second), // until the end of the handshake
+		rpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		rpc.ChainUnaryInterceptor(guard.unary), rpc.ChainStreamInterceptor(guard.stream),
+	), nil
+}
+
+// serve handles calls at the address until ctx ends or the listener fails. It ends the
+// services.
+func (s *Server) serve(ctx context.Context, services *service, options []rpc.ServerOption) error {
+	end := sync.OnceFunc(func() { close(services.ended) })
+	defer end()
+	log := s.Options.Log
+	if files := s.Config.files(); files.Enabled() {
+		conf, err := files.Load()
+		if err != nil {
+			return fmt.Errorf("gRPC server: %w", err)
+		}
+		options = append(slices.Clip(options), rpc.Creds(credentials.NewTLS(conf)))
 	}
 	if !s.Config.local() && !s.Config.authenticated() {
 		log.Warn("other hosts can change the network over gRPC without authentication", "endpoint", s.Config.Endpoint)
@@ -52,62 +137,17 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.Ready != nil {
 		s.Ready <- l.Addr()
 	}
-	return s.serve(ctx, netutil.LimitListener(l, s.Config.MaxConnections), options)
-}
-
-// serverOptions are those of the connection: limits, TLS and interceptors.
-func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
-	guard := interceptor{log: log, calls: s.Config.ExtendedLogging}
-	var out []rpc.ServerOption
-	if s.Config.PrometheusMetrics && s.Options.Metrics != nil {
-		counts := grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
-		if err := s.Options.Metrics.Register(counts); err != nil {
-			return nil, fmt.Errorf("prometheus-metrics: %w", err)
-		}
-		out = append(out, rpc.ChainUnaryInterceptor(counts.UnaryServerInterceptor()), rpc.ChainStreamInterceptor(counts.StreamServerInterceptor()))
-	}
-	out = append(out,
-		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize),
-		rpc.MaxConcurrentStreams(s.Config.MaxConcurrentStreams),
-		rpc.ConnectionTimeout(10*time.Second), // until the end of the handshake
-		rpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
-		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		rpc.ChainUnaryInterceptor(guard.unary), rpc.ChainStreamInterceptor(guard.stream),
-	)
-	if files := s.Config.files(); files.Enabled() {
-		conf, err := files.Load()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, rpc.Creds(credentials.NewTLS(conf)))
-	}
-	return out, nil
-}
-
-// serve handles calls until ctx ends or the listener fails.
-func (s *Server) serve(ctx context.Context, l net.Listener, options []rpc.ServerOption) error {
-	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{})}
-	services.states = newHub(s.Options.Scheduler, services.ended)
-	defer services.states.wait()
-	services.events = newNotifications()
-	watching, stop := context.WithCancel(ctx)
-	var events sync.WaitGroup
-	defer events.Wait()
-	defer stop()
-	for _, report := range s.Options.Events {
-		events.Go(func() { report(watching, services.events.add) })
-	}
 	server := rpc.NewServer(options...)
 	alive := services.register(server)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- server.Serve(netutil.LimitListener(l, s.Config.MaxConnections)) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
 	case <-ctx.Done():
 	}
 	alive.Shutdown()
-	close(services.ended)
+	end()
 	late := time.AfterFunc(time.Second, server.Stop)
 	defer late.Stop()
 	server.GracefulStop()

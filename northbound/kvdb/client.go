@@ -11,9 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"syscall"
 
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -26,27 +26,8 @@ type Client struct {
 
 // NewClient returns a client. It connects at the first call. The caller calls Close.
 func NewClient(socket, store string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return Dial(ctx, socket) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return reach.Dial(ctx, socket) }
 	return &Client{socket: socket, store: store, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
-}
-
-// Dial connects to the socket of an agent. It refuses (ErrUnsafe) a listener that
-// belongs neither to this user nor to root: another user could pose as the agent and
-// collect secrets. Root may connect to the agents of all users.
-func Dial(ctx context.Context, socket string) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	peer, err := peerOf(conn)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the owner of the listening process is unknown: %w", err), conn.Close())
-	}
-	if uid := os.Geteuid(); uid != 0 && peer.Uid != 0 && int(peer.Uid) != uid {
-		conn.Close()
-		return nil, fmt.Errorf("%w: the listening process belongs to the user %d", ErrUnsafe, peer.Uid)
-	}
-	return conn, nil
 }
 
 // Close closes idle connections.
@@ -132,6 +113,18 @@ func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 		return err
 	}
 	return c.do(ctx, "POST", c.path("apply"), nil, bytes.NewReader(body), decode(&struct{}{}))
+}
+
+// PutIfSame stores value if the key holds exactly the bytes of old, and reports whether it stored it.
+// The agent's store compares and writes in one step.
+func (c *Client) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
+	body, err := json.Marshal(replacement{key, old, value})
+	if err != nil {
+		return false, err
+	}
+	var out replaced
+	err = c.do(ctx, "POST", c.path("replace"), nil, bytes.NewReader(body), decode(&out))
+	return out.Stored, err
 }
 
 // path returns the URL path of a resource of the store.

@@ -30,6 +30,7 @@ func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
 	mux.HandleFunc("PUT /v1/stores/{store}/key", h.put)
 	mux.HandleFunc("DELETE /v1/stores/{store}/key", h.delete)
 	mux.HandleFunc("POST /v1/stores/{store}/apply", h.apply)
+	mux.HandleFunc("POST /v1/stores/{store}/replace", h.replace)
 	return mux
 }
 
@@ -198,6 +199,40 @@ func (h handler) apply(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, http.StatusOK, struct{}{})
+}
+
+// A replacer is a store that compares and writes in one step.
+type replacer interface {
+	PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error)
+}
+
+// replace writes a value if the key still holds the old one, and answers whether it did.
+func (h handler) replace(w http.ResponseWriter, r *http.Request) {
+	s, ok := h.store(w, r)
+	if !ok {
+		return
+	}
+	into, able := s.(replacer)
+	if !able {
+		fail(w, fmt.Errorf("%w: %s", kvdbsync.ErrReadOnly, r.PathValue("store")))
+		return
+	}
+	var asked replacement
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReplace)).Decode(&asked)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		fail(w, fmt.Errorf("values: %w: expected at most %d bytes", errTooLarge, maxReplace))
+		return
+	}
+	if err != nil || asked.Key == "" {
+		fail(w, fmt.Errorf("%w: expected {key, old, value} with a key that is not empty", errBadRequest))
+		return
+	}
+	stored, err := into.PutIfSame(r.Context(), h.whole(asked.Key), asked.Old, asked.Value)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	reply(w, http.StatusOK, replaced{stored})
 }
 
 // fail answers an error with status and code.

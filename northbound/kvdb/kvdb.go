@@ -18,11 +18,12 @@
 //	PUT    /v1/stores/{store}/key?key=K                    the value's bytes as body
 //	DELETE /v1/stores/{store}/key?key=K                    {"existed": true}
 //	POST   /v1/stores/{store}/apply                        changes at once: [{"key": "...", "value": "<base64>"}, ...]
+//	POST   /v1/stores/{store}/replace                      {"key": "...", "old": "<base64>", "value": "<base64>"}: {"stored": false} if the key does not hold old
 //
 // A short key, which does not begin with /vnf-agent/, is completed with the label of
 // the agent. Prefixes are not completed.
 //
-// [Server].Beside serves all other paths on the same socket.
+// [Server].Beside serves all other paths on the same socket, and [Server].Calls serves gRPC.
 //
 // An error is {"error": text, "code": code}: 404 not_found or no_store, 405
 // read_only, 400 bad_request, 413 too_large or too_large_at_once, 500 failed. If a listing fails halfway,
@@ -42,9 +43,6 @@ package kvdb
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 )
 
 // Errors that callers can test with errors.Is.
@@ -63,20 +61,8 @@ const MaxValue = 64 << 20
 // maxApply is the maximum size of the body of several changes at once, in bytes.
 const maxApply = 64 << 20
 
-// DefaultSocket returns the default socket of the agent with this label: below
-// /run/keyplane for root, otherwise below $XDG_RUNTIME_DIR/keyplane. Without that
-// variable it is in a directory of the user below the one for temporary files.
-// Server.Listen checks that other users cannot write there.
-func DefaultSocket(label string) string {
-	dir := "/run/keyplane"
-	if uid := os.Geteuid(); uid != 0 {
-		dir = filepath.Join(os.TempDir(), "keyplane-"+strconv.Itoa(uid))
-		if own := os.Getenv("XDG_RUNTIME_DIR"); own != "" {
-			dir = filepath.Join(own, "keyplane")
-		}
-	}
-	return filepath.Join(dir, label+".sock")
-}
+// maxReplace is the maximum size of the body of a replacement, in bytes: two values in base64.
+const maxReplace = 3 * MaxValue
 
 // checkPath checks the length of the path. The kernel's own error (EINVAL) does not
 // name the reason.

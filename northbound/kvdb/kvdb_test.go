@@ -15,7 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
@@ -88,6 +93,34 @@ func TestApply(t *testing.T) {
 	}
 	files := client(t, socket, "files")
 	if err := files.Apply(ctx, []kvdbsync.Pair{{Key: "a"}}); !errors.Is(err, kvdbsync.ErrReadOnly) {
+		t.Errorf("a store that is read only: %v", err)
+	}
+}
+
+// TestReplace compares and writes in one step.
+func TestReplace(t *testing.T) {
+	ctx, db := t.Context(), newBolt(t)
+	socket := serve(t, map[string]kvdbsync.Store{"bolt": db, "files": readOnly{}})
+	c := client(t, socket, "bolt")
+	const key = "/vnf-agent/x/a"
+	if stored, err := c.PutIfSame(ctx, key, nil, []byte("1")); stored || err != nil {
+		t.Errorf("a missing key: %v, %v", stored, err)
+	}
+	if err := c.Put(ctx, key, []byte("1\x00")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} { // the second time, the key holds the new value
+		if stored, err := c.PutIfSame(ctx, key, []byte("1\x00"), []byte("2")); stored != want || err != nil {
+			t.Errorf("stored: %v, %v; want %v", stored, err, want)
+		}
+	}
+	if now, err := db.Get(ctx, key); string(now) != "2" || err != nil {
+		t.Errorf("the key holds %q, %v", now, err)
+	}
+	if _, err := c.PutIfSame(ctx, "", nil, []byte("1")); err == nil || !strings.Contains(err.Error(), "bad request") {
+		t.Errorf("no key: %v", err)
+	}
+	if _, err := client(t, socket, "files").PutIfSame(ctx, key, nil, nil); !errors.Is(err, kvdbsync.ErrReadOnly) {
 		t.Errorf("a store that is read only: %v", err)
 	}
 }
@@ -295,14 +328,46 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-func TestDefaultSocket(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
-	want := "/run/user/7/keyplane/vpp1.sock"
-	if os.Geteuid() == 0 {
-		want = "/run/keyplane/vpp1.sock"
+// Calls of gRPC, and only they, are served beside everything else.
+func TestCalls(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	calls := grpc.NewServer()
+	healthpb.RegisterHealthServer(calls, health.NewServer())
+	start(t, &kvdb.Server{Socket: socket, Stores: map[string]kvdbsync.Store{"fixed": fixed{}}, Calls: calls})
+	conn, err := grpc.NewClient(reach.Target, reach.Through(socket)...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := kvdb.DefaultSocket("vpp1"); got != want {
-		t.Errorf("%s, want %s", got, want)
+	defer conn.Close()
+	got, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil || got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("%v, %v", got, err)
+	}
+	if names, err := client(t, socket, "").Stores(t.Context()); err != nil || len(names) != 1 {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
+// A stream that ends with Ending is complete for its reader: nothing cuts it off.
+func TestStreamsEnd(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	ending, reached := make(chan struct{}), make(chan struct{})
+	end := start(t, &kvdb.Server{
+		Socket: socket, Ending: ending,
+		Beside: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(reached)
+			<-ending
+			_, _ = io.WriteString(w, "the end")
+		}),
+	})
+	answered := make(chan int, 1)
+	go func() { answered <- ask(t, socket, http.MethodGet, "/events") }()
+	<-reached
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if got := <-answered; got != http.StatusOK {
+		t.Errorf("the stream ended with %d", got)
 	}
 }
 

@@ -10,21 +10,28 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/reach"
 )
 
 // ErrUnsafe reports that a user other than the agent's own and root could replace
 // the socket.
-var ErrUnsafe = errors.New("not safe from other users")
+var ErrUnsafe = reach.ErrUnsafe
 
 // secureDirectory creates the directory of a socket with mode 0700, or checks an
 // existing one. Only this user and root may be able to write to it or own it. Write
 // permission for the user's private group (same number) is allowed: some systems set
 // it by umask.
 func secureDirectory(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+	// Not MkdirAll first: the kernel may refuse to follow a link of another user
+	// (fs.protected_symlinks), and that error would not name the link.
 	link, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		link, err = os.Lstat(dir)
+	}
 	if err != nil {
 		return err
 	}

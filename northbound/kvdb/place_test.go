@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
@@ -60,7 +61,7 @@ func listenAt(socket string) error {
 // that another user has made or can write.
 func TestUserWithoutRuntimeDirectory(t *testing.T) {
 	if os.Getenv("KVDB_CHILD") != "" {
-		fmt.Fprintln(os.Stdout, "RESULT", listenAt(kvdb.DefaultSocket("vpp1")))
+		fmt.Fprintln(os.Stdout, "RESULT", listenAt(reach.DefaultSocket("vpp1")))
 		return
 	}
 	who := testkit.OrdinaryUser(t)

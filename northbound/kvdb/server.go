@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -27,9 +29,14 @@ type Server struct {
 	Stores map[string]kvdbsync.Store
 	// Beside serves all paths that do not belong to the stores. Defaults to none.
 	Beside http.Handler
-	Log    *slog.Logger // Defaults to discarding
+	// Calls serves gRPC, which is HTTP/2 without TLS here. Defaults to none.
+	Calls http.Handler
+	Log   *slog.Logger // Defaults to discarding
 	// Ready, if set, is closed once the socket accepts connections.
 	Ready chan<- struct{}
+	// Ending, if set, is closed when Run begins to end. Streams of Beside have to end then:
+	// Run cannot tell them from requests in progress, for which it waits.
+	Ending chan<- struct{}
 
 	// Set by Listen.
 	listener net.Listener
@@ -68,6 +75,7 @@ func (s *Server) Run(ctx context.Context) error {
 	log := cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	web := &http.Server{
 		Handler:           s.handler(),
+		Protocols:         s.protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -83,6 +91,9 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("socket %s: %w", s.Socket, err)
 	case <-ctx.Done():
 	}
+	if s.Ending != nil {
+		close(s.Ending)
+	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if web.Shutdown(last) != nil {
@@ -94,16 +105,33 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// handler combines the stores with Beside.
+// protocols returns HTTP/1, and HTTP/2 if there is gRPC. Clients of gRPC begin with HTTP/2.
+func (s *Server) protocols() *http.Protocols {
+	out := new(http.Protocols)
+	out.SetHTTP1(true)
+	out.SetUnencryptedHTTP2(s.Calls != nil)
+	return out
+}
+
+// handler combines the stores with Beside and Calls.
 func (s *Server) handler() http.Handler {
-	stores := Handler(s.Label, s.Stores)
-	if s.Beside == nil {
-		return stores
+	paths := Handler(s.Label, s.Stores)
+	if s.Beside != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/v1/", paths)
+		mux.Handle("/", s.Beside)
+		paths = mux
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/v1/", stores)
-	mux.Handle("/", s.Beside)
-	return mux
+	if s.Calls == nil {
+		return paths
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			s.Calls.ServeHTTP(w, r)
+			return
+		}
+		paths.ServeHTTP(w, r)
+	})
 }
 
 // listen creates the socket under its lock. If two agents start at once, one of them
@@ -173,20 +201,9 @@ func removeStaleSocket(ctx context.Context, socket string) error {
 // processOf names the listening process, if the kernel reports it. A process in
 // another PID namespace has none.
 func processOf(conn net.Conn) string {
-	peer, err := peerOf(conn)
+	peer, err := reach.Peer(conn)
 	if err != nil || peer.Pid == 0 {
 		return ""
 	}
 	return fmt.Sprintf(": the process with pid %d", peer.Pid)
-}
-
-// peerOf returns the process at the other end of a Unix socket (SO_PEERCRED).
-func peerOf(conn net.Conn) (peer *unix.Ucred, err error) {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	return peer, errors.Join(err, failed)
 }

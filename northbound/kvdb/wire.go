@@ -20,6 +20,14 @@ type (
 	deleted struct {
 		Existed bool `json:"existed"`
 	}
+	replacement struct {
+		Key   string `json:"key"`
+		Old   []byte `json:"old"`
+		Value []byte `json:"value"`
+	}
+	replaced struct {
+		Stored bool `json:"stored"`
+	}
 	failure struct {
 		Error string `json:"error"`
 		Code  string `json:"code"`

@@ -36,6 +36,29 @@ func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	return text, nil
 }
 
+// needOfBody bounds the memory of a plan or a check by that of the body. Short values take twenty
+// times their text, so it is less than the largest body could need.
+const needOfBody = 6
+
+// itemsToTry is itemsOf for values that are only planned or checked; see affordable.
+func (h *handler) itemsToTry(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
+	if err := h.affordable(text); err != nil {
+		return nil, nil, err
+	}
+	return h.itemsOf(ctx, text)
+}
+
+// affordable refuses a text whose values need more than Options.maxNeed, with status 413.
+func (h *handler) affordable(text []byte) error {
+	need := body.Of(text).Cost()
+	if h.maxNeed == 0 || need <= h.maxNeed {
+		return nil
+	}
+	return reply.Status(http.StatusRequestEntityTooLarge, fmt.Errorf(
+		"the values need about %d MB of memory; the maximum is %d MB, %d times max-body-bytes in http.conf: split them, or use the agent's socket, which has no such maximum",
+		need>>20, h.maxNeed>>20, needOfBody))
+}
+
 // itemsOf returns the values in a text; see bodyOf.
 func (h *handler) itemsOf(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
 	values := body.Of(text)

@@ -71,7 +71,11 @@ func (h *handler) jsonSchema(w http.ResponseWriter, _ *http.Request, q endpoint.
 // validateConfiguration answers {} for a valid document, and otherwise its errors with
 // status 400. Values that are not in the document do not matter.
 func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
-	items, leave, err := h.bodyOf(w, r)
+	text, err := h.textOf(w, r)
+	if err != nil {
+		return err
+	}
+	items, leave, err := h.itemsToTry(r.Context(), text)
 	if err != nil {
 		return err
 	}

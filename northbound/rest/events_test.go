@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/events"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/stream"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -321,15 +321,15 @@ func TestEventsOfAServer(t *testing.T) {
 			}
 			t.Fatalf("the stream ended before an event %s: %v", name, lines.Err())
 		}
-		var hello wire.Hello
-		next(wire.EventHello, &hello)
+		var hello stream.Hello
+		next(stream.NameHello, &hello)
 		changed := make(chan error, 1)
 		go func() {
 			<-time.After(time.Hour)
 			changed <- w.commit("late", dummy("if1", 0))
 		}()
-		var values wire.ValuesChanged
-		next(wire.EventValues, &values)
+		var values stream.ValuesChanged
+		next(stream.NameValues, &values)
 		w.must(<-changed)
 		if len(values.Changed) != 2 || values.States["CONFIGURED"] != 2 {
 			t.Errorf("after an hour the event is %+v", values)

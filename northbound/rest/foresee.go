@@ -52,7 +52,7 @@ func (h *handler) foreseen(ctx context.Context, as string, keep bool, text []byt
 		content, out.invalid, err = h.contentOfFile(ctx, name, path, text)
 	case len(bytes.TrimSpace(text)) > 0: // else the source becomes empty
 		var items []structured.Item
-		items, leave, err = h.itemsOf(ctx, text)
+		items, leave, err = h.itemsToTry(ctx, text)
 		content, out.invalid = h.contentOf(items, keep)
 	}
 	if err != nil {
@@ -118,6 +118,9 @@ func (h *handler) contentOfFile(ctx context.Context, name, path string, text []b
 	files := h.Files[name]
 	if files == nil {
 		return nil, nil, reply.BadRequest(fmt.Errorf("as: %q consists of no files: expected a source without a path", name))
+	}
+	if err := h.affordable(text); err != nil {
+		return nil, nil, err
 	}
 	root := ""
 	if h.Label != "" {

@@ -9,9 +9,9 @@ import (
 )
 
 // liveness answers 200 while the process serves requests. A store or a VPP that is down is
-// no reason to restart the agent, so the state is INIT or OK, but never ERROR. A
-// supervisor that restarts the agent for such a reason would make it worse: the agent
-// keeps the network as it is meanwhile.
+// no reason to restart the agent, so the state is INIT or OK, but never ERROR. A restart
+// would only do harm: the running agent keeps the network as it is, and continues when
+// the store or VPP is back.
 func (h *handler) liveness(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if h.Health == nil {
 		return reply.NotFound(errNoHealth)

@@ -125,6 +125,22 @@ func (l *oneConn) Close() error { close(l.closed); return nil }
 
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
+// TestPlansAreAffordable plans and checks many short values, whose text is small. Declaring them
+// has no such bound: they take their memory anyway.
+func TestPlansAreAffordable(t *testing.T) {
+	inWorld(t, func(w *world) {
+		body := `{"data":[` + strings.TrimSuffix(strings.Repeat(`{"key":"config/a","value":{}},`, 10_000), ",") + `]}`
+		h := Handler(Options{Scheduler: w.sched, maxNeed: 10_000 * 1500})
+		for _, path := range []string{"/scheduler/plan", "/scheduler/validate", "/configuration/validate"} {
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, path, strings.NewReader(body)))
+			if answer.Code != http.StatusRequestEntityTooLarge || !strings.Contains(answer.Body.String(), "the values need about 19 MB of memory; the maximum is 14 MB") {
+				w.t.Errorf("%s: status %d, %.300s", path, answer.Code, answer.Body)
+			}
+		}
+	})
+}
+
 // Large bodies are read one at a time, and their memory is free once they are answered.
 func TestBodiesShareMemory(t *testing.T) {
 	inWorld(t, func(w *world) {

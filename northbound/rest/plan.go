@@ -83,7 +83,7 @@ func (h *handler) intended(ctx context.Context, as string, keep bool, text []byt
 	if as != "" {
 		return h.foreseen(ctx, as, keep, text)
 	}
-	items, leave, err := h.itemsOf(ctx, text)
+	items, leave, err := h.itemsToTry(ctx, text)
 	if err == nil {
 		out.changes, out.invalid, out.warnings = h.changes(items, h.change)
 	}

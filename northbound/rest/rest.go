@@ -27,9 +27,9 @@
 //	internal/export       declared values as a document
 //	internal/pages        values and transactions in parts, for the agent's page
 //
-// The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
-// by default. On other addresses it is refused without users, unless the configuration
-// says so. Package auth knows the users; package endpoint lists their permissions.
+// The server listens on 127.0.0.1:9191. By default, requests on the loopback and on the agent's
+// socket need no user. A configuration with another address and without users is an error, unless
+// it allows that explicitly. Package auth knows the users; package endpoint lists their permissions.
 //
 //	request                         | data                  | waits for transactions
 //	dumps NB and cached, graphs     | snapshot of scheduler | no
@@ -69,6 +69,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/ui"
 	"github.com/keyplane/keyplane/northbound/rest/internal/waiting"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -116,14 +117,17 @@ type Options struct {
 	// Memory is shared with others that take much memory for a moment. Defaults to one for
 	// requests.
 	Memory *budget.Budget
-	Log    *slog.Logger // Defaults to discarding
+	// Ended is closed when the listener begins to stop: streams end. Defaults to none: streams
+	// end with their connection. A Server sets it.
+	Ended <-chan struct{}
+	Log   *slog.Logger // Defaults to discarding
 
 	// guard knows the users. nil: everybody may do everything except see secrets.
 	guard *auth.Guard
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
-	// ended is closed when the server stops. nil: streams end with their connection.
-	ended <-chan struct{}
+	// maxNeed is about the most memory, in bytes, that a plan or a check of values may take. 0: no bound.
+	maxNeed int64
 }
 
 // defaultMemory is the default of Options.Memory, in bytes: one large request at a time, or
@@ -156,8 +160,8 @@ func Handler(o Options) http.Handler {
 		o.answerTime = noTimeout
 	}
 	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive)}
-	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.ended})
-	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Ended: o.ended})
+	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.Ended})
+	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Ended: o.Ended})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints))
 	methods := map[string][]string{} // by pattern
@@ -240,7 +244,7 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/graph-snapshot", endpoint.Dump, "time= (UNIX ns)", "all values and their relations", h.snapshot).Answers([]wire.Node{}).Costly(),
 		endpoint.Get("/scheduler/flag-stats", endpoint.Dump, "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats).Answers(wire.FlagStats{}).Costly(),
 		endpoint.Get("/scheduler/graph", endpoint.Dump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).Writes("image/svg+xml").Costly(),
-		endpoint.Get("/scheduler/stats", endpoint.Stats, "", "number and duration of operations", h.stats).Answers(wire.Stats{}),
+		endpoint.Get("/scheduler/stats", endpoint.Stats, "", "number and duration of operations", h.stats).Answers(counts.Stats{}),
 		endpoint.Get("/scheduler/explain", endpoint.Dump, "key=, format=json|text", "why a value is not applied", h.explain).Answers(wire.Explanation{}),
 		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=, add=1", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; add: if they joined that content; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),

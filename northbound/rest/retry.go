@@ -32,8 +32,8 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q endpoint.Query
 	return reply.One(w, records.Of(record))
 }
 
-// nothingFailed answers the actual state of the value. A client that retries what has
-// meanwhile succeeded learns that, instead of an error that it cannot explain.
+// nothingFailed returns an error with the state of the value. A client may retry a value that
+// has meanwhile been applied; the state tells it so.
 func (h *handler) nothingFailed(key string) error {
 	st, there := h.sched.Status(key)
 	if !there {

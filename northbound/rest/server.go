@@ -76,7 +76,8 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 // serve handles requests until ctx ends or the listener fails.
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	options := s.Options
-	options.answerTime, options.ended = s.Config.WriteTimeout, ctx.Done()
+	options.answerTime, options.Ended = s.Config.WriteTimeout, ctx.Done()
+	options.maxNeed = needOfBody * s.Config.MaxBodyBytes
 	var err error
 	if options.guard, err = s.Config.guard(); err != nil {
 		return fmt.Errorf("HTTP server: %w", err)

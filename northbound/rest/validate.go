@@ -17,7 +17,11 @@ import (
 // conflict with each other. It does not depend on other values, and does not wait
 // for transactions.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
-	items, leave, err := h.bodyOf(w, r)
+	text, err := h.textOf(w, r)
+	if err != nil {
+		return err
+	}
+	items, leave, err := h.itemsToTry(r.Context(), text)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 )
 
 // Each shape is read by the type that wrote it, and written again the same.
@@ -27,7 +28,7 @@ func TestShapesAreReadAsTheyAreWritten(t *testing.T) {
 		"snapshot.json":          new([]wire.Node),
 		"timeline-then.json":     new(wire.Node),
 		"flag-stats-prefix.json": new(wire.FlagStats),
-		"stats.json":             new(wire.Stats),
+		"stats.json":             new(counts.Stats),
 		"plan.json":              new(wire.Plan),
 		"validate.json":          new([]wire.Invalid),
 		"explain.json":           new(wire.Explanation),

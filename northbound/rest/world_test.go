@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
@@ -84,14 +85,14 @@ func (w *world) options() Options {
 		Telemetry: counters.Readers{
 			Memory:  func(context.Context) (any, error) { return map[string]int{"used": 3}, nil },
 			Runtime: func(context.Context) (any, error) { return nil, errors.New("no stats segment") },
-			LinuxInterfaces: func(context.Context) ([]wire.LinuxInterfaceStats, error) {
-				return []wire.LinuxInterfaceStats{{Name: "if1", HostName: "veth1", RxPackets: 3}}, nil
+			LinuxInterfaces: func(context.Context) ([]counts.LinuxInterfaceStats, error) {
+				return []counts.LinuxInterfaceStats{{Name: "if1", HostName: "veth1", RxPackets: 3}}, nil
 			},
-			Requests: func() wire.MuxStats {
-				return wire.MuxStats{RequestsSent: 2, Messages: map[string]wire.MessageStats{"show_version": {Calls: 2}}}
+			Requests: func() counts.MuxStats {
+				return counts.MuxStats{RequestsSent: 2, Messages: map[string]counts.MessageStats{"show_version": {Calls: 2}}}
 			},
-			Configurator: func() wire.ConfiguratorStats {
-				return wire.ConfiguratorStats{AllOperations: wire.Method{Name: "all", Count: 1}, Operations: map[string]wire.Method{"Update": {Name: "Update", Count: 1}}}
+			Configurator: func() counts.ConfiguratorStats {
+				return counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all", Count: 1}, Operations: map[string]counts.Method{"Update": {Name: "Update", Count: 1}}}
 			},
 			Metrics: text200("# metrics\n"), Health: text200("# health\n"),
 			Models: map[string]func() any{"govppmux.stats": func() any { return &govppmux.Metrics{RequestsSent: 2} }},

@@ -346,3 +346,24 @@ func TestNothingHappensWhenNothingDoes(t *testing.T) {
 		}
 	})
 }
+
+// A reader that removes a status waits for the one about its new value, whose text may be the
+// same as before.
+func TestAnotherValueIsReportedAgain(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=first")
+		elapse(time.Minute)
+		commit(t, w.Scheduler, "a=second")
+		elapse(time.Minute)
+		for _, value := range []string{"third", "fourth"} { // each ends as CONFIGURED by UPDATE
+			if _, err := w.Delete(t.Context(), of+"a"); err != nil {
+				t.Fatal(err)
+			}
+			elapse(time.Minute)
+			w.expect(t, "")
+			commit(t, w.Scheduler, "a="+value)
+			elapse(time.Minute)
+			w.expect(t, "a=CONFIGURED")
+		}
+	})
+}

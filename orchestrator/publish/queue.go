@@ -43,6 +43,9 @@ type row struct {
 	dirty, delayed bool
 	inUrgent       bool
 	inNormal       bool
+	// The agent has handled another value since the last write. The status is written even if
+	// its text is the same: a reader that removed the old text waits for that.
+	otherValue bool
 
 	stored       bool   // the store may contain the key
 	writtenHash  uint64 // hash of the text written in this session; 0: unknown
@@ -71,12 +74,15 @@ func newWriteQueue(o Options, now time.Time) *writeQueue {
 
 // update records a status. Values outside config/ are not declared and have no row.
 func (l *writeQueue) update(st *scheduler.Status) {
+	other := l.statuses.hasOtherValue(st)
 	key := l.statuses.set(st)
 	if !strings.HasPrefix(key, config) {
 		return
 	}
 	if l.statuses.has(key) || l.rows[key] != nil {
-		l.markDirty(l.row(key))
+		r := l.row(key)
+		r.otherValue = r.otherValue || other
+		l.markDirty(r)
 	}
 }
 
@@ -156,12 +162,13 @@ func (l *writeQueue) appendWrite(out []write, r *row) []write {
 	if !r.dirty || r.delayed {
 		return out
 	}
-	r.dirty = false
+	other := r.otherValue
+	r.dirty, r.otherValue = false, false
 	w := write{row: r, Pair: kvdbsync.Pair{Key: l.o.prefix() + strings.TrimPrefix(r.key, config)}}
 	switch st := l.statuses.status(r.key); {
 	case st != nil:
 		w.Value = st.json()
-		if l.hash(w.Value) == r.writtenHash {
+		if l.hash(w.Value) == r.writtenHash && !other {
 			return out
 		}
 	case !r.stored:

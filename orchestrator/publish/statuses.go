@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -27,6 +29,16 @@ func (k statusIndex) set(st *scheduler.Status) (declared string) {
 		}
 	}
 	return k.declaredKey(st)
+}
+
+// hasOtherValue reports whether a new status of a declared value is about another value than
+// the status that the index has.
+func (k statusIndex) hasOtherValue(st *scheduler.Status) bool {
+	if st.Base != "" || !k.has(st.Key) {
+		return false
+	}
+	was := k[st.Key].status.Desired
+	return was != st.Desired && !proto.Equal(was, st.Desired)
 }
 
 // at returns the node of a key, new if needed. A derived value may arrive before its

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/actual"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/inside"
@@ -37,7 +38,9 @@ type Report struct {
 type Value struct {
 	Key, Descriptor string
 	Kind            Kind
-	Desired, Actual proto.Message // normalized; nil: none. They are shared: nobody may change them
+	// Normalized; nil: none. They are shared: nobody may change them. If the value differs, Actual
+	// has only the fields that the descriptor would repair; the others are those of Desired.
+	Desired, Actual proto.Message
 }
 
 // A Kind says how a value differs. The names are those of metrics and of the HTTP API.
@@ -67,13 +70,13 @@ func Check(ctx context.Context, s *scheduler.Scheduler) (*Report, error) {
 	for st := range s.All() {
 		c.before[st.Key] = st
 	}
-	ready, read := c.in.Connections(), c.in.Reader(nil)
+	ready, reader := c.in.Connections(), actual.NewReader(s, nil)
 	for _, d := range c.in.Registry.Order {
 		if isReady, losable := ready[d.Pool.Connection]; d.Retrieve == nil || losable && !isReady {
 			c.leaveOut(d)
 			continue
 		}
-		items, err := read(ctx, d)
+		items, err := reader.Read(ctx, d)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("reading back: %w", ctx.Err())
 		}
@@ -107,7 +110,7 @@ func counts(values []Value) map[string]counters.Drift {
 // A comparison compares what was read back with the statuses before it.
 type comparison struct {
 	s      *scheduler.Scheduler
-	in     inside.View
+	in     inside.View[*scheduler.Status]
 	before map[string]*scheduler.Status // by key
 	found  map[string]bool              // keys
 	unread map[string]bool              // names of descriptors of which nothing is known
@@ -133,7 +136,9 @@ func (c *comparison) add(d *kind.Descriptor, it kind.Found) {
 	case st.State == scheduler.Configured && st.Desired != nil:
 		want, got := st.Normalized(), kind.Message(v)
 		if got != want && !d.Equal(it.Key, got, want) {
-			c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Differs, Desired: want, Actual: got})
+			c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Differs, Desired: want, Actual: essential(got, want, func(got proto.Message) bool {
+				return d.Equal(it.Key, got, want)
+			})})
 		}
 	}
 }

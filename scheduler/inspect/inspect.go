@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/actual"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -88,13 +89,12 @@ var ErrNoRetrieve = errors.New("the descriptor has no Retrieve")
 // Dump reads back the actual values of a descriptor, sorted by key. It changes no state of
 // the scheduler.
 func Dump(ctx context.Context, s *scheduler.Scheduler, name string) ([]scheduler.Found[proto.Message, any], error) {
-	inside := s.Inside()
-	all := inside.Registry.All
+	all := s.Inside().Registry.All
 	i := slices.IndexFunc(all, func(d *kind.Descriptor) bool { return d.Name == name && d.Retrieve != nil })
 	if i < 0 {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
 	}
-	items, err := inside.Reader(all[i])(ctx, all[i])
+	items, err := actual.NewReader(s, all[i]).Read(ctx, all[i])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

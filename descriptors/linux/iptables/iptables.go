@@ -4,11 +4,11 @@
 //	...
 //	go chains.Run(ctx)
 //
-// A value for a built-in chain, such as INPUT, has its rules in a chain of its own, to which
-// one rule at the end of the built-in chain jumps. So the rules of other programs stay as and
-// where they are, and the rules of a value change at once. A custom chain has the name that
-// its value gives. Each chain of the agent begins with a rule that does nothing but carry the
-// agent's mark; see mark.go. Chains of others are never changed.
+// The rules of a value for a built-in chain, such as INPUT, are in a separate chain. One rule at
+// the end of the built-in chain jumps there. So the rules of other programs are neither changed
+// nor moved, and all rules of a value change at the same moment. A custom chain has the name that
+// its value gives. Each chain of the agent begins with a rule that only carries the agent's mark;
+// see mark.go. Chains of others are never changed.
 //
 // All changes go through iptables-restore and ip6tables-restore, many rules at a time, or
 // through nftables on a host without these programs. The kernel takes each batch whole or not

@@ -31,8 +31,8 @@ const nftPrefix = "keyplane-"
 // socketRoom is the size of the socket's buffers, in bytes: a batch is one message.
 const socketRoom = 64 << 20
 
-// longestText is the length of the longest text in a comment of nftables, in bytes. Of a longer
-// rule the fingerprint is kept: it is enough to notice a change.
+// longestText is the length of the longest text in a comment of nftables, in bytes. The comment of
+// a longer rule has only its fingerprint, which is enough to notice a change.
 const longestText = 250
 
 // dial opens a connection to the packet filter of a namespace. The socket stays in that

@@ -26,6 +26,9 @@ type engine struct {
 // maxAnswer limits the size of an answer, in bytes.
 const maxAnswer = 64 << 20
 
+// maxEvent limits the size of an event, in bytes. Events have about 1 kB.
+const maxEvent = 1 << 20
+
 // patience is the maximum duration of a request, except for the events.
 const patience = 5 * time.Second
 
@@ -34,6 +37,9 @@ const defaultHost = "unix:///var/run/docker.sock"
 
 // errHost reports an address that cannot be used.
 var errHost = errors.New("expected unix:///PATH or tcp://HOST:PORT")
+
+// errEvent reports an event of more than maxEvent bytes.
+var errEvent = errors.New("the event is too large")
 
 // errRefused reports an answer with an error status.
 var errRefused = errors.New("the container engine refused the request")
@@ -140,7 +146,8 @@ func (e *engine) open(ctx context.Context, path string) (io.ReadCloser, error) {
 }
 
 // follow calls changed when the engine listens, and then for each event that may change the
-// namespaces of containers. It returns when ctx or the connection ends.
+// namespaces of containers. It returns when ctx or the connection ends. The error wraps errEvent
+// if an event exceeds maxEvent: an address that serves something else may never end a line.
 func (e *engine) follow(ctx context.Context, changed func()) error {
 	filters := url.QueryEscape(`{"type":["container"],"event":["start","die","stop","kill","destroy","rename"]}`)
 	body, err := e.open(ctx, "/events?filters="+filters)
@@ -149,9 +156,15 @@ func (e *engine) follow(ctx context.Context, changed func()) error {
 	}
 	defer body.Close()
 	changed()
-	for events := json.NewDecoder(body); ; {
+	one := &io.LimitedReader{R: body}
+	for events := json.NewDecoder(one); ; {
+		one.N = maxEvent
 		var ignored struct{} // every event leads to a listing, so its content does not matter
-		if err := events.Decode(&ignored); err != nil {
+		err := events.Decode(&ignored)
+		if err != nil && one.N <= 0 {
+			err = fmt.Errorf("%w; the maximum is %d bytes", errEvent, maxEvent)
+		}
+		if err != nil {
 			return fmt.Errorf("container engine: events: %w", err)
 		}
 		changed()

@@ -17,13 +17,18 @@ type API interface {
 	// not all were answered.
 	Batch(ctx context.Context, steps ...*Step) error
 	// Details sends a request with any number of answers; Dump collects them.
-	Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error
+	Details(ctx context.Context, request, detail api.Message, take Take) error
 	// Has tells whether VPP has all these messages.
 	Has(messages ...api.Message) bool
 	// First returns the first of several variants that VPP has; the newest comes first. If
 	// VPP has none, the error is a *Missing that names the newest.
 	First(variants ...api.Message) (api.Message, error)
 }
+
+// A Take is called with each answer to a request that has any number of them. The decoder is that
+// of the connection, which knows the types of all earlier answers: most dumps have one answer, and
+// to examine its type takes ten times as long as to decode it.
+type Take func(d *vppwire.Decoder, message []byte) error
 
 // A Step is one request of a batch.
 type Step struct {
@@ -34,7 +39,7 @@ type Step struct {
 	// their end. It must come before details of the same type begin again. With all three,
 	// the reply ends the details: VPP answers a request that is named *_get in this way.
 	Detail api.Message
-	Take   func(message []byte) error
+	Take   Take
 	Err    error // the result
 }
 
@@ -70,11 +75,10 @@ type Translator interface {
 }
 
 // collect decodes details into a list.
-func collect[T any, P message[T]](into *[]T) func([]byte) error {
-	var decoder vppwire.Decoder
-	return func(m []byte) error {
+func collect[T any, P message[T]](into *[]T) Take {
+	return func(d *vppwire.Decoder, m []byte) error {
 		var one T
-		if err := decoder.Decode(m, P(&one)); err != nil {
+		if err := d.Decode(m, P(&one)); err != nil {
 			return err
 		}
 		*into = append(*into, one)

@@ -34,9 +34,9 @@ type call struct {
 // An await is the expected answer to one request: a reply, or any number of details.
 type await struct {
 	request api.Message
-	reply   api.Message                // nil: details
-	detail  api.Message                // with take
-	take    func(message []byte) error // called with each detail
+	reply   api.Message // nil: details
+	detail  api.Message // with take
+	take    Take        // called with each detail
 	id      uint16
 	retval  int // see kind
 	// clientFirst: these details have a client field before the context, as requests do.
@@ -98,7 +98,7 @@ func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
 
 // Details sends a request with any number of answers, and calls take with each, but never
 // after it has returned. A control_ping after the request marks the end.
-func (c *Conn) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
+func (c *Conn) Details(ctx context.Context, request, detail api.Message, take Take) error {
 	one := c.idleCall()
 	defer c.rest(one)
 	one.awaits = append(one.awaits,
@@ -369,7 +369,7 @@ func (one *call) answer(id uint16, message []byte, most limits) error {
 		if err := a.got.add(len(message), most, a.request); err != nil {
 			return err
 		}
-		return a.take(message)
+		return a.take(one.decoder, message)
 	}
 	if err := one.decoder.Decode(message, a.reply); err != nil {
 		return fmt.Errorf("%w: %w", ErrProtocol, err)

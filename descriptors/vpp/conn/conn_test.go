@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
 // start starts a simulated VPP.
@@ -129,7 +130,7 @@ func TestDetailsAreTakenBeforeTheirEnd(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() {
 				all := &vppif.SwInterfaceDump{SwIfIndex: ^vppif.SwInterfaceDump{}.SwIfIndex}
-				ended <- c.Details(ctx, all, &vppif.SwInterfaceDetails{}, func([]byte) error {
+				ended <- c.Details(ctx, all, &vppif.SwInterfaceDetails{}, func(*vppwire.Decoder, []byte) error {
 					taking <- struct{}{}
 					<-taking
 					taken++

@@ -195,7 +195,7 @@ func TestPanicsOfTakers(t *testing.T) {
 		Events: map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func([]byte) { panic("the event") }},
 	})
 	next(t, l.ready)
-	err := l.Details(t.Context(), allInterfaces, &vppif.SwInterfaceDetails{}, func([]byte) error { panic("the details") })
+	err := l.Details(t.Context(), allInterfaces, &vppif.SwInterfaceDetails{}, func(*vppwire.Decoder, []byte) error { panic("the details") })
 	if !errors.Is(err, conn.ErrProtocol) || !strings.Contains(err.Error(), "the details") {
 		t.Errorf("the call ends with %v", err)
 	}

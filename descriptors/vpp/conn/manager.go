@@ -249,7 +249,7 @@ func (m *Manager) Batch(ctx context.Context, steps ...*Step) error {
 }
 
 // Details implements API.
-func (m *Manager) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
+func (m *Manager) Details(ctx context.Context, request, detail api.Message, take Take) error {
 	if c := m.now.Load(); c != nil {
 		return c.Details(ctx, request, detail, take)
 	}

@@ -35,10 +35,18 @@ func (h *handler) mtu(v *interfaces.Interface) uint32 {
 	return h.MTU
 }
 
-// sameMTU accepts any MTU if none is declared, neither in the value nor in the options.
+// sameMTU accepts any MTU if none is declared, neither in the value nor in the options. It does not
+// accept one that an earlier version of the value has declared.
 func (h *handler) sameMTU(old, new *interfaces.Interface) bool {
+	if h.kindOf(new).NoMTU {
+		return true
+	}
 	want := h.mtu(new)
-	return h.kindOf(new).NoMTU || want == 0 || h.mtu(old) == want
+	if want == 0 {
+		_, left := h.mtus.left(new.GetName(), old.GetMtu())
+		return !left
+	}
+	return h.mtu(old) == want
 }
 
 // sameLink compares the links as the kind does; a kind without a link has equal ones.

@@ -168,6 +168,7 @@ type handler struct {
 	table       ifindex.Table
 	unconfirmed leftovers.Unconfirmed
 	leftovers   leftovers.Registry
+	mtus        declaredMTUs
 
 	// VPP does not list the following completely, so the handler remembers it until the agent stops.
 	mu       sync.Mutex              // guards all fields below

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
@@ -117,19 +118,8 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 			f.Desired = byName[f.Value.GetName()]
 		}
 	}
-	if len(noted) > 0 {
-		if err := h.leftovers.Reclaim(ctx, h.API); err != nil {
-			return nil, err
-		}
-	}
-	// An index with another interface than the one that left something: the rest is
-	// cleared now, before its state is read as that of the new interface.
-	for index, f := range all {
-		f.Skipped = only != nil && !only[f.Value.GetName()]
-		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.Value.GetName()); err != nil {
-			return nil, err
-		}
-		f.Value.Ip6Nd = h.autoconfOf(f.Value.GetName())
+	if err := h.clearLeftovers(ctx, all, noted, only); err != nil {
+		return nil, err
 	}
 	for _, step := range []func(context.Context, map[uint32]*kinds.Found) error{h.signOlder, h.readLinks, h.readParts, h.readRx} {
 		if err := step(ctx, all); err != nil {
@@ -138,6 +128,25 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 	}
 	h.unconfirmed.Settle(lost)
 	return kinds.Sorted(all), nil
+}
+
+// clearLeftovers removes what interfaces left on an index that another one has now. It comes
+// before the state of the interfaces is read, which would show the rest as theirs.
+func (h *handler) clearLeftovers(ctx context.Context, all map[uint32]*kinds.Found, noted map[uint32]leftovers.Noted, only map[string]bool) error {
+	if len(noted) > 0 {
+		if err := h.leftovers.Reclaim(ctx, h.API); err != nil {
+			return err
+		}
+	}
+	for index, f := range all {
+		f.Skipped = only != nil && !only[f.Value.GetName()]
+		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.Value.GetName()); err != nil {
+			return err
+		}
+		f.Value.Ip6Nd = h.autoconfOf(f.Value.GetName())
+		h.noteMTU(f)
+	}
+	return nil
 }
 
 // signOlder adds this agent as the owner to the tags of declared interfaces. Tags of an

@@ -79,6 +79,12 @@ func (h *handler) tagNew(ctx context.Context, meta Meta, v *interfaces.Interface
 			return meta, err
 		}
 	}
+	if len(details[0].Mtu) > 0 {
+		h.mtus.created(v.GetName(), details[0].Mtu[0]) // the batch sets the MTU after this reading
+	}
+	if mtu := h.mtu(v); mtu != 0 {
+		h.mtus.declared(v.GetName(), mtu)
+	}
 	out := ifindex.MetaOf(details[0])
 	out.TAPHost = meta.TAPHost
 	return out, nil
@@ -88,6 +94,9 @@ func (h *handler) tagNew(ctx context.Context, meta Meta, v *interfaces.Interface
 // the interface last.
 func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
 	settings := h.settings(meta, v)
+	if mtu := h.mtu(v); mtu != 0 {
+		h.mtus.declared(v.GetName(), mtu)
+	}
 	_ = h.API.Batch(ctx, settings...) // each step has its own error
 	return h.finishSettings(ctx, meta, v, settings)
 }
@@ -138,6 +147,9 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 			return meta, err
 		}
 	}
+	if err := h.restoreMTU(ctx, meta, old, new); err != nil {
+		return meta, err
+	}
 	return meta, h.configure(ctx, meta, new)
 }
 
@@ -165,6 +177,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	}
 	h.env.RaiseLinkOf(v)
 	h.table.Deleted(v.GetName(), meta.Index)
+	h.mtus.deleted(v.GetName())
 	h.forgetAutoconf(v.GetName())
 	if h.observe != nil && meta.DevType != ifindex.Hardware {
 		h.observe(events.LinkGone(v.GetName())...) // VPP sends no event for hidden interfaces

@@ -136,6 +136,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
+		Recreate:     recreateRoute,
 		Dependencies: routeDependencies,
 		// A saved route has the addresses of its references, since the allocation may be
 		// another one after a restart.
@@ -143,6 +144,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 
 		Create:        h.createRoute,
 		CreateAll:     h.createRoutes,
+		Update:        h.updateRoute,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,
 		RetrieveAfter: alloc.After(h.Allocations, iface.Name, VRFName),

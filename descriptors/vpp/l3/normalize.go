@@ -14,9 +14,9 @@ import (
 // normalizeRoute removes fields that the route's type does not use, and the prefix length of
 // the next hop. An IPv6 next hop gets the notation of Retrieve.
 func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
-	// A DROP route by an interface would wait for that interface, and VPP would not report
-	// it.
-	drops := v.GetType() == l3.Route_DROP && v.GetOutgoingInterface() != ""
+	// A DROP route by an interface would wait for that interface. VPP reports neither the
+	// interface nor the next hop.
+	drops := v.GetType() == l3.Route_DROP && (v.GetOutgoingInterface() != "" || v.GetNextHopAddr() != "")
 	via := v.GetType() == l3.Route_INTRA_VRF && v.GetViaVrfId() != 0
 	hop := v.GetNextHopAddr()
 	if !drops && !via && !strings.ContainsAny(hop, "/:") {
@@ -25,8 +25,8 @@ func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
 	var warnings []string
 	n := proto.CloneOf(v)
 	if drops {
-		warnings = append(warnings, models.Ignored("outgoing_interface", v.GetOutgoingInterface(), "a route of type DROP has none"))
-		n.OutgoingInterface = ""
+		warnings = ignore(warnings, "outgoing_interface", &n.OutgoingInterface)
+		warnings = ignore(warnings, "next_hop_addr", &n.NextHopAddr)
 	}
 	if via {
 		warnings = append(warnings, models.Ignored("via_vrf_id", v.GetViaVrfId(), "only a route of type INTER_VRF has one"))
@@ -38,6 +38,16 @@ func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
 		return v, nil
 	}
 	return n, warnings
+}
+
+// ignore empties a field that a route of type DROP does not use, with a warning if it is set.
+func ignore(warnings []string, name string, field *string) []string {
+	if *field == "" {
+		return warnings
+	}
+	warnings = append(warnings, models.Ignored(name, *field, "a route of type DROP has none"))
+	*field = ""
+	return warnings
 }
 
 // normalizeARP removes the prefix length of the neighbour and uses the notation of Retrieve.

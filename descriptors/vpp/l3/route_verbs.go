@@ -93,8 +93,7 @@ func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, e
 	return ip.IPRoute{TableID: v.GetVrfId(), Prefix: vppwire.Prefix(dst.Masked()), Paths: append(paths, path)}, nil
 }
 
-// createRoute adds a path to the prefix. There is no Update: VPP ignores a new weight for a
-// path that exists, so a changed route is deleted and created.
+// createRoute adds a path to the prefix.
 func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct{}, error) {
 	by, err := h.outgoingIndex(v)
 	if err == nil {
@@ -295,8 +294,7 @@ func (h handler) paths(ctx context.Context, begun func()) (out []path, err error
 // decodes into one message again and again: a dump may have a million routes.
 func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteV2Details
-	var decoder vppwire.Decoder
-	return h.API.Details(ctx, &ip.IPRouteV2Dump{Src: srcAPI, Table: t}, &d, func(message []byte) error {
+	return h.API.Details(ctx, &ip.IPRouteV2Dump{Src: srcAPI, Table: t}, &d, func(decoder *vppwire.Decoder, message []byte) error {
 		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}
@@ -308,8 +306,7 @@ func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IP
 // dumpRoutes dumps all routes and drops those that VPP has made itself.
 func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteDetails
-	var decoder vppwire.Decoder
-	return h.API.Details(ctx, &ip.IPRouteDump{Table: t}, &d, func(message []byte) error {
+	return h.API.Details(ctx, &ip.IPRouteDump{Table: t}, &d, func(decoder *vppwire.Decoder, message []byte) error {
 		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}

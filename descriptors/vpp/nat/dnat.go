@@ -59,32 +59,62 @@ func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
 	}
 }
 
+// named has what the mappings of a value name: interfaces, VRFs, and pools of twice-NAT.
+type named struct {
+	links []string
+	vrfs  []uint32
+	pools []netip.Addr
+}
+
+// namedBy returns the names in a valid value. Most values have none, and their addresses need
+// not be read for that.
+func namedBy(v *nat.DNat44) (n named) {
+	for _, s := range v.GetStMappings() {
+		n.add(s.GetExternalInterface(), 0)
+		for _, l := range s.GetLocalIps() {
+			n.add("", l.GetVrfId())
+		}
+		n.addPool(s.GetTwiceNatPoolIp())
+	}
+	for _, d := range v.GetIdMappings() {
+		n.add(d.GetInterface(), d.GetVrfId())
+	}
+	return n
+}
+
+// add adds an interface and a VRF. An empty name and VRF 0 need nothing.
+func (n *named) add(link string, vrf uint32) {
+	if link != "" {
+		n.links = append(n.links, link)
+	}
+	if vrf != 0 {
+		n.vrfs = append(n.vrfs, vrf)
+	}
+}
+
+// addPool adds an address of a pool; empty: none.
+func (n *named) addPool(text string) {
+	if text == "" {
+		return
+	}
+	pool, err := netip.ParseAddr(text)
+	if err == nil {
+		n.pools = append(n.pools, pool)
+	}
+}
+
 // dnatDependencies requires the interfaces, VRFs and pools that mappings name.
 func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
-	var links []string
-	var vrfs []uint32
-	var pools []netip.Addr
-	for _, m := range mappingsOf(v) {
-		if m.link != "" {
-			links = append(links, m.link)
-		}
-		if m.pool.IsValid() {
-			pools = append(pools, m.pool)
-		}
-		vrfs = append(vrfs, m.vrf, m.local.vrf)
-		for _, l := range m.locals() {
-			vrfs = append(vrfs, l.vrf)
-		}
-	}
+	by := namedBy(v)
 	out := []scheduler.Dependency{enabledFor(true)}
 	// The scheduler requires unique labels, and many mappings share a VRF or an interface.
-	for _, name := range unique(links, strings.Compare) {
+	for _, name := range unique(by.links, strings.Compare) {
 		out = append(out, scheduler.Dependency{Label: "interface-exists-" + name, Key: keys.Interface(name).Key()})
 	}
-	for _, id := range unique(vrfs, cmp.Compare) {
+	for _, id := range unique(by.vrfs, cmp.Compare) {
 		out = append(out, vrfExists("vrf-table-exists-"+strconv.FormatUint(uint64(id), 10), id)...)
 	}
-	pools = unique(pools, netip.Addr.Compare)
+	pools := unique(by.pools, netip.Addr.Compare)
 	for _, pool := range pools {
 		label := "reference-to-twiceNATPoolIP"
 		if len(pools) > 1 {
@@ -137,7 +167,7 @@ func (p place) String() string {
 		return at
 	}
 	protocol, _ := protocolOf(p.protocol)
-	return at + ":" + strconv.Itoa(int(p.port)) + " " + protocol.String()
+	return at + ":" + strconv.Itoa(int(p.port)) + " " + nat.DNat44_Protocol_name[int32(protocol)]
 }
 
 // createDNATs makes the mappings of several values with one batch. VPP refuses a mapping whose

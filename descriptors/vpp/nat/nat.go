@@ -7,20 +7,20 @@
 // NAT44 says which of them is enabled, and the other values use the enabled one. Twice-NAT,
 // VRF tables and static mappings need the endpoint-dependent plugin.
 //
-// VPP checks little, or in a way of its own, so the descriptors must:
+// VPP does not refuse these requests, and answers the dumps incompletely:
 //
-//	request                                | VPP 25.10
-//	remove a side that an interface lacks  | removes its other side (nat44_ed_del_interface)
-//	add a range with an address that is in | adds those before it, and stops
-//	balance with probabilities of 0        | dies of a division by zero at the first packet
-//	dump VRF tables                        | sends memory behind the routes, once one was removed
-//	dump a mapping                         | leaves out affinity and the address of twice-NAT
+//	request                                       | VPP 25.10
+//	remove a side that an interface lacks         | removes its other side (nat44_ed_del_interface)
+//	add a range with an address that exists       | adds the addresses before it, and stops
+//	balance with probabilities of 0               | crashes at the first packet: division by zero
+//	dump VRF tables, after a route was removed    | the list ends with unrelated memory
+//	dump a mapping                                | affinity and the address of twice-NAT are missing
 //
-// So sides are read before they are removed, and ranges are repaired. The tag of a mapping
-// has its owner, the label of its value, and the settings that VPP does not tell.
+// So the descriptors read sides before they remove them, and repair ranges. The tag of a mapping
+// has its owner, the label of its value, and the settings that a dump lacks.
 //
-// VPP has no room for an owner of other items: one that nobody declares is left alone, unless
-// the agent remembers having made it.
+// VPP stores no owner of other items. An item that nobody declares stays, unless the agent
+// remembers that it created the item.
 //
 //	file          | subject
 //	nat.go        | descriptors

@@ -13,7 +13,7 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 )
 
 // Readers read counters. Functions that are nil make their paths answer 404. Results
@@ -22,11 +22,11 @@ type Readers struct {
 	// Memory, Runtime and NodeCounters read VPP.
 	Memory, Runtime, NodeCounters func(ctx context.Context) (any, error)
 	// LinuxInterfaces reads the kernel's counters of the agent's interfaces.
-	LinuxInterfaces func(ctx context.Context) ([]wire.LinuxInterfaceStats, error)
+	LinuxInterfaces func(ctx context.Context) ([]counts.LinuxInterfaceStats, error)
 	// Requests counts requests to VPP.
-	Requests func() wire.MuxStats
+	Requests func() counts.MuxStats
 	// Configurator counts the changes of the configuration by clients.
-	Configurator func() wire.ConfiguratorStats
+	Configurator func() counts.ConfiguratorStats
 	// Metrics and Health are the metrics in Prometheus' format.
 	Metrics, Health http.Handler
 	// Models are the models of class metrics by name.
@@ -39,13 +39,13 @@ var errNone = errors.New("this agent does not have these counters")
 // Endpoints returns the paths in the order of the index.
 func (t Readers) Endpoints() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/stats/linux/interfaces", endpoint.Stats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).Answers([]wire.LinuxInterfaceStats{}).Costly(),
-		endpoint.Get("/stats/configurator", endpoint.Stats, "", "number and duration of changes by clients", readNow(t.Configurator)).Answers(wire.ConfiguratorStats{}),
+		endpoint.Get("/stats/linux/interfaces", endpoint.Stats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).Answers([]counts.LinuxInterfaceStats{}).Costly(),
+		endpoint.Get("/stats/configurator", endpoint.Stats, "", "number and duration of changes by clients", readNow(t.Configurator)).Answers(counts.ConfiguratorStats{}),
 		endpoint.Get("/vpp/telemetry", endpoint.Telemetry, "", "VPP's memory, runtime and node counters", t.allOfVPP).Answers(map[string]any{}).Costly(),
 		endpoint.Get("/vpp/telemetry/memory", endpoint.Telemetry, "", "VPP's memory", read(t.Memory)).Answers(map[string]any{}),
 		endpoint.Get("/vpp/telemetry/runtime", endpoint.Telemetry, "", "VPP's graph nodes", read(t.Runtime)).Answers(map[string]any{}).Costly(),
 		endpoint.Get("/vpp/telemetry/nodecount", endpoint.Telemetry, "", "VPP's node counters", read(t.NodeCounters)).Answers(map[string]any{}).Costly(),
-		endpoint.Get("/govppmux/stats", endpoint.Stats, "", "requests to VPP", readNow(t.Requests)).Answers(wire.MuxStats{}),
+		endpoint.Get("/govppmux/stats", endpoint.Stats, "", "requests to VPP", readNow(t.Requests)).Answers(counts.MuxStats{}),
 		endpoint.Get("/health", endpoint.Stats, "", "health as Prometheus metrics", mounted(t.Health)).Writes("text/plain"),
 		endpoint.Get("/metrics", endpoint.Stats, "", "Prometheus metrics", mounted(t.Metrics)).Writes("text/plain"),
 		endpoint.Get("/metrics/{model}", endpoint.Stats, "", "metrics of a model, such as govppmux.stats", t.metricsModel).Answers(map[string]any{}),

@@ -1,5 +1,6 @@
 // Package contest decides how long a value that somebody else removes again and again
-// waits before it is created again. It knows only keys and times, and has no clock.
+// waits before it is created again. [Contests] decide; they know only keys and times, and have no
+// clock. [Delays] apply that to a graph.
 //
 // A value is contested after [After] losses within [Within]. From then on there is a pause
 // before it is created again. Each further loss doubles the pause, up to [LongestPause]. A

@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/waitlist"
+
 // replaceProviders finds new providers for edges that lost theirs, after all simultaneous
 // changes were made. It reports whether there were such edges.
 func (g *Graph) replaceProviders() bool {
@@ -22,25 +24,22 @@ func (g *Graph) replaceProviders() bool {
 
 // announce offers n, which became available, to the edges without a provider.
 func (g *Graph) announce(n *Node) {
-	if len(g.waitlists) == 0 {
+	if g.waitlists.Empty() {
 		return
 	}
-	g.offer(g.waitlists[""], n)
+	g.offer(g.waitlists.In(""), n)
 	for i := range len(n.key) {
 		if n.key[i] == '/' {
-			g.offer(g.waitlists[n.key[:i+1]], n)
+			g.offer(g.waitlists.In(n.key[:i+1]), n)
 		}
 	}
 }
 
 // offer meets the waiting dependencies that the node can meet. Meeting one removes it from
 // the list, so the index stays.
-func (g *Graph) offer(b *waitlist, n *Node) {
-	if b == nil {
-		return
-	}
-	for i := 0; i < len(b.waiters); {
-		e := b.waiters[i].e
+func (g *Graph) offer(list *waitlist.List[*edge], n *Node) {
+	for i := 0; i < list.Len(); {
+		e := list.At(i)
 		if !e.dep.MetBy(n.key) {
 			i++
 			continue
@@ -49,6 +48,6 @@ func (g *Graph) offer(b *waitlist, n *Node) {
 			g.detach(e)
 		}
 		g.attach(e, n)
-		g.meet(e) // removes e from b
+		g.meet(e) // removes e from the list
 	}
 }

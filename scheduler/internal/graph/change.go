@@ -82,7 +82,7 @@ func (g *Graph) setToDelete(n *Node, going bool) {
 // recheckDerived classifies the derived nodes of v again after their base changed.
 func (g *Graph) recheckDerived(v *version) {
 	for _, d := range v.Derived {
-		if dn := g.nodes[d.Key]; dn != nil {
+		if dn := g.Node(d.Key); dn != nil {
 			g.touch(dn)
 			g.push(dn)
 		}

@@ -12,7 +12,7 @@ func (g *Graph) reopenClaims(v *version) {
 		return
 	}
 	for _, c := range *v.Claims {
-		g.reopenClaim(g.nodes[c.Of])
+		g.reopenClaim(g.Node(c.Of))
 	}
 }
 

@@ -15,7 +15,7 @@ func (g *Graph) drain() {
 	for {
 		g.Pace()
 		g.resolveClaims()
-		n := g.dirty.pop()
+		n := g.dirty.Pop()
 		if n == nil {
 			if g.replaceProviders() {
 				continue
@@ -50,9 +50,9 @@ func (g *Graph) classify(n *Node) {
 	case actionBlocked:
 		g.addBlocked(n)
 	case actionDelete:
-		g.deletes.push(n)
+		g.deletes.Push(n)
 	case actionApply:
-		g.applies.push(n)
+		g.applies.Push(n)
 	case actionNone: // nothing to do, or an event must come first
 	}
 }

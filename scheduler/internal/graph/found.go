@@ -130,7 +130,7 @@ func (g *Graph) derivedNode(key string, base *Node) *Node {
 
 // Lost reports that key and its derived keys have no actual value any more.
 func (g *Graph) Lost(key string) {
-	if n := g.nodes[key]; n != nil {
+	if n := g.Node(key); n != nil {
 		g.loseNode(n, false)
 	}
 }
@@ -138,7 +138,7 @@ func (g *Graph) Lost(key string) {
 // NotFound reports that key was read back and has no actual value. Its derived values are
 // gone too, except those that are read back alone.
 func (g *Graph) NotFound(key string) {
-	if n := g.nodes[key]; n != nil {
+	if n := g.Node(key); n != nil {
 		g.loseNode(n, true)
 	}
 }

@@ -42,8 +42,8 @@
 // The cost follows the size of a change: each dependency is an edge with a flag, each
 // version counts its unmet edges, and only neighbours of a change are visited. A
 // dependency on any of several keys is one edge to one provider. It looks for another
-// provider when that one leaves. Without a provider it waits in the list of its folder,
-// and is matched with each key that appears there. So n such dependencies in a folder of n
+// provider when that one leaves. An edge without a provider waits in the list of its folder,
+// and each key that appears there is matched with it. So n such dependencies in a folder of n
 // keys may cost n*n matches.
 //
 // # Files
@@ -59,15 +59,18 @@
 //	intent.go, found.go            desired and actual values, from the owner
 //	change.go                      a node gets another version
 //	anyof.go, claims.go, edge.go   dependencies, and resources that values claim
-//	nodes.go, kind.go, waitlist.go lists of nodes and edges
+//	nodes.go, kind.go, await.go    lists of nodes and edges
 //	saved.go                       earlier states, for the journal
-//	graph.go, queue.go             the lists of a graph
+//	graph.go                       the lists of a graph
 //	version.go, node.go, state.go  the state of a node
 //	connection.go, value.go        what the owner gives
 package graph
 
 import (
 	"github.com/tidwall/btree"
+
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
+	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
 // A Graph is owned by one goroutine.
@@ -76,11 +79,11 @@ type Graph struct {
 	byKind       map[Kind]*kindNodes
 	available    *btree.Map[string, *Node] // available nodes, by key; nil until the first any-of dependency
 	lostProvider []*edge                   // any-of edges whose provider left
-	waitlists    map[string]*waitlist      // any-of edges without a provider, by folder
+	waitlists    waitlist.Lists[*edge]     // any-of edges without a provider, by folder
 
-	dirty      queue // to be classified
-	deletes    queue // Delete can run
-	applies    queue // Create or Update can run
+	dirty      queue.Queue[*Node] // to be classified
+	deletes    queue.Queue[*Node] // Delete can run
+	applies    queue.Queue[*Node] // Create or Update can run
 	blocked    []*Node
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle
@@ -96,5 +99,5 @@ type Graph struct {
 
 // New returns an empty graph.
 func New() *Graph {
-	return &Graph{nodes: map[string]*Node{}, byKind: map[Kind]*kindNodes{}, waitlists: map[string]*waitlist{}}
+	return &Graph{nodes: map[string]*Node{}, byKind: map[Kind]*kindNodes{}}
 }

@@ -13,7 +13,7 @@ func (g *Graph) Want(v *Value) {
 
 // Unwant clears the desired value of key.
 func (g *Graph) Unwant(key string) {
-	n := g.nodes[key]
+	n := g.Node(key)
 	if n == nil || n.base != nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (g *Graph) Complete() {
 
 // Retry allows the next attempt for a failed key.
 func (g *Graph) Retry(key string) {
-	if n := g.nodes[key]; n != nil && n.suspended() {
+	if n := g.Node(key); n != nil && n.suspended() {
 		g.saveNode(n)
 		n.retry()
 		g.push(n)
@@ -68,7 +68,7 @@ func (g *Graph) Retry(key string) {
 // Suspend marks a desired value that is not actual as failed with err, until Retry or a
 // new value.
 func (g *Graph) Suspend(key string, err error) {
-	n := g.nodes[key]
+	n := g.Node(key)
 	if n == nil || n.desired == nil || n.actual != nil || n.running != idle {
 		return
 	}
@@ -120,7 +120,7 @@ func (g *Graph) unwantDerived(base *Node, was []*Value) {
 		}
 	}
 	for _, d := range was {
-		if dn := g.nodes[d.Key]; dn != nil && dn.base == base && !still[d.Key] {
+		if dn := g.Node(d.Key); dn != nil && dn.base == base && !still[d.Key] {
 			g.saveNode(dn)
 			dn.removable = true
 			g.unwantNode(dn)

@@ -2,6 +2,8 @@ package graph
 
 import (
 	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
 )
 
 // Begin starts a journal. Commit, Rollback or Undo ends it. No operation may be in flight.
@@ -9,13 +11,13 @@ import (
 // Operations may be possible that were not begun, for example those of a run that waits. Their
 // nodes are classified again, in the journal and after a Rollback, which empties their queues.
 func (g *Graph) Begin() {
-	for _, q := range []*queue{&g.deletes, &g.applies} {
-		for n := q.pop(); n != nil; n = q.pop() {
-			g.dirty.push(n)
+	for _, q := range []*queue.Queue[*Node]{&g.deletes, &g.applies} {
+		for n := q.Pop(); n != nil; n = q.Pop() {
+			g.dirty.Push(n)
 		}
 	}
 	g.journal = &journal{
-		dirty: g.dirty.clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
+		dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
 		indexed: g.available != nil, complete: g.complete,
 	}
 	for _, r := range g.cycles {
@@ -37,6 +39,7 @@ func (g *Graph) Begin() {
 func (g *Graph) BeginPlan(pace func()) {
 	g.Begin()
 	g.journal.plan, g.journal.pace = true, pace
+	g.journal.fresh, g.journal.lengths = map[string]*Node{}, map[*kindNodes]int{}
 	if g.available != nil {
 		g.journal.available = g.available.Copy() // shares all but the changes of the plan
 	}
@@ -70,7 +73,11 @@ func (g *Graph) Rollback() {
 	j := g.journal
 	g.journal = nil
 	g.deleting, g.applying = 0, 0
-	g.clearQueues()
+	if j.plan {
+		g.dropQueues(j)
+	} else {
+		g.clearQueues()
+	}
 	for _, s := range slices.Backward(j.steps) {
 		s.undo(g)
 	}
@@ -88,9 +95,7 @@ func (g *Graph) Rollback() {
 			g.reindex(m.node)
 		}
 	}
-	for _, n := range slices.Backward(j.kinded) {
-		g.removeFromKind(n)
-	}
+	g.restoreKinds(j)
 	for _, n := range j.created {
 		delete(g.nodes, n.key)
 		n.life = dropped
@@ -99,10 +104,26 @@ func (g *Graph) Rollback() {
 	g.restoreLists(j)
 }
 
+// restoreKinds removes the nodes that were added to lists of kinds.
+func (g *Graph) restoreKinds(j *journal) {
+	if !j.plan {
+		for _, n := range slices.Backward(j.kinded) {
+			g.removeFromKind(n)
+		}
+		return
+	}
+	for k, length := range j.lengths {
+		g.shorten(k, length)
+	}
+	for _, n := range j.kinded {
+		n.kindNodes, n.kindIndex = nil, 0
+	}
+}
+
 // restoreLists restores the lists of the graph, and the flags of the nodes in them.
 func (g *Graph) restoreLists(j *journal) {
 	g.dirty, g.unresolved, g.lostProvider = j.dirty, j.unresolved, j.lostProvider
-	for _, n := range g.dirty.list[g.dirty.head:] {
+	for n := range g.dirty.All() {
 		n.queued = true
 	}
 	for i, n := range j.members {
@@ -121,17 +142,26 @@ func (g *Graph) restoreLists(j *journal) {
 	for _, n := range j.newsNodes {
 		n.News = false
 	}
-	for _, n := range g.touched[j.touched:] {
+	for _, n := range j.touchedNodes {
 		n.touched = false
 	}
 	clear(g.touched[j.touched:])
 	g.touched = g.touched[:j.touched]
 }
 
+// dropQueues empties the queues and cycles of a plan without a visit to each node of it.
+func (g *Graph) dropQueues(j *journal) {
+	g.dirty, g.deletes, g.applies = queue.Queue[*Node]{}, queue.Queue[*Node]{}, queue.Queue[*Node]{}
+	for _, n := range j.pushed {
+		n.queued = false
+	}
+	g.clearQueues()
+}
+
 // clearQueues removes all nodes from queues and cycles and returns them.
 func (g *Graph) clearQueues() (out []*Node) {
-	for _, q := range []*queue{&g.dirty, &g.deletes, &g.applies} {
-		for n := q.pop(); n != nil; n = q.pop() {
+	for _, q := range []*queue.Queue[*Node]{&g.dirty, &g.deletes, &g.applies} {
+		for n := q.Pop(); n != nil; n = q.Pop() {
 			n.queued = false
 			out = append(out, n)
 		}

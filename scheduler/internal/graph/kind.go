@@ -26,9 +26,21 @@ func (g *Graph) addNewToKind(n *Node, v *version) {
 		g.byKind[v.Kind] = n.kindNodes
 	}
 	n.kindIndex = int32(len(n.kindNodes.nodes))
+	if g.planning() {
+		g.journal.keepLength(n.kindNodes)
+	}
 	n.kindNodes.nodes = append(n.kindNodes.nodes, n)
-	if g.journal != nil {
+	if g.journal != nil && n.life != planned {
 		g.journal.kinded = append(g.journal.kinded, n)
+	}
+}
+
+// shorten drops the nodes that were added to k since it had so many.
+func (g *Graph) shorten(k *kindNodes, length int) {
+	clear(k.nodes[length:])
+	k.nodes = k.nodes[:length]
+	if length == 0 {
+		delete(g.byKind, k.kind)
 	}
 }
 

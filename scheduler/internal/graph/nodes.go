@@ -5,20 +5,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
 )
 
 // node returns the node of key. A new node has no state, but edges can end there.
 func (g *Graph) node(key string) *Node {
-	n := g.nodes[key]
-	if n == nil {
+	n := g.Node(key)
+	switch {
+	case n != nil:
+	case g.planning():
+		n = &Node{key: key, life: planned, saved: nodeSaved}
+		g.journal.fresh[key] = n
+		g.journal.keepPace()
+	default:
 		n = &Node{key: key}
 		g.nodes[key] = n
 		if g.journal != nil {
 			g.journal.created = append(g.journal.created, n)
-			if g.journal.plan {
-				n.life, n.saved = planned, nodeSaved
-				g.journal.keepPace()
-			}
 		}
 	}
 	return n
@@ -56,18 +60,40 @@ func (g *Graph) newVersion(n *Node, v *Value) *version {
 }
 
 // Node returns the node of key, or nil.
-func (g *Graph) Node(key string) *Node { return g.nodes[key] }
+func (g *Graph) Node(key string) *Node {
+	n := g.nodes[key]
+	if n == nil && g.planning() {
+		n = g.journal.fresh[key]
+	}
+	return n
+}
 
 // Wants reports that key has a desired value.
-func (g *Graph) Wants(key string) bool { return g.nodes[key] != nil && g.nodes[key].desired != nil }
+func (g *Graph) Wants(key string) bool {
+	n := g.Node(key)
+	return n != nil && n.desired != nil
+}
 
 // Len is the number of nodes, including those that are only dependencies.
-func (g *Graph) Len() int { return len(g.nodes) }
+func (g *Graph) Len() int {
+	if g.planning() {
+		return len(g.nodes) + len(g.journal.fresh)
+	}
+	return len(g.nodes)
+}
 
 // Nodes yields all nodes in no particular order.
 func (g *Graph) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, n := range g.nodes {
+			if !yield(n) {
+				return
+			}
+		}
+		if !g.planning() {
+			return
+		}
+		for _, n := range g.journal.fresh {
 			if !yield(n) {
 				return
 			}
@@ -80,7 +106,7 @@ func (g *Graph) Derived(n *Node) iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		if n.desired != nil {
 			for _, d := range n.desired.Derived {
-				if dn := g.nodes[d.Key]; dn != nil && dn.base == n && !yield(dn) {
+				if dn := g.Node(d.Key); dn != nil && dn.base == n && !yield(dn) {
 					return
 				}
 			}
@@ -105,13 +131,13 @@ func (g *Graph) Expect(n int) {
 		g.nodes = nodes
 	}
 	g.touched = slices.Grow(g.touched, n)
-	g.dirty.list = slices.Grow(g.dirty.list, n)
+	g.dirty.Grow(n)
 }
 
 // sortedBy returns the matching nodes sorted by key, so that operations have a predictable
 // order.
 func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
-	for _, n := range g.nodes {
+	for n := range g.Nodes() {
 		g.Pace()
 		if is(n) {
 			out = append(out, n)
@@ -133,19 +159,26 @@ func (g *Graph) sortByKey(nodes []*Node) {
 func (g *Graph) push(n *Node) {
 	if !n.queued {
 		n.queued = true
-		g.dirty.push(n)
+		g.dirty.Push(n)
+		if g.planning() && n.life != planned {
+			g.journal.pushed = append(g.journal.pushed, n)
+		}
 	}
 }
 
 // touch puts a node on the list of those whose status may have changed.
 func (g *Graph) touch(n *Node) {
-	if g.journal != nil && !n.News {
+	log := g.journal != nil && n.life != planned
+	if log && !n.News {
 		g.journal.newsNodes = append(g.journal.newsNodes, n)
 	}
 	n.News = true
 	if !n.touched {
 		n.touched = true
 		g.touched = append(g.touched, n)
+		if log {
+			g.journal.touchedNodes = append(g.journal.touchedNodes, n)
+		}
 	}
 }
 
@@ -162,7 +195,7 @@ func (g *Graph) Touched() iter.Seq[*Node] {
 			}
 			g.forget(n)
 		}
-		g.touched = cleared(g.touched)
+		g.touched = queue.Cleared(g.touched)
 	}
 }
 

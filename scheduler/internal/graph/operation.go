@@ -82,13 +82,13 @@ func (g *Graph) Cancel(op Op) {
 func (g *Graph) start() (Op, bool) {
 	for {
 		q, next := &g.applies, actionApply
-		if g.deletes.len() > 0 {
+		if g.deletes.Len() > 0 {
 			q, next = &g.deletes, actionDelete
 		}
 		if next == actionDelete && g.applying > 0 || next == actionApply && g.deleting > 0 {
 			return Op{}, false
 		}
-		n := q.pop()
+		n := q.Pop()
 		if n == nil {
 			return Op{}, false
 		}

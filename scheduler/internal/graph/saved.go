@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/tidwall/btree"
+
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
+	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
 // A journal can undo all changes of a graph since Begin.
@@ -13,7 +16,8 @@ import (
 // Steps are undone in reverse order, which restores the order of the lists.
 //
 // A node that a plan creates vanishes with it. Nothing of such a node is copied, nor changes
-// of lists between two of them.
+// of lists between two of them. It is in a map of the journal's own, and never in that of the
+// graph. So the time to undo a plan follows the nodes that existed before and that it changed.
 //
 // Rollback restores everything. Undo keeps the actual values and restores the desired
 // ones.
@@ -23,12 +27,17 @@ type journal struct {
 	steps     []step
 	kinded    []*Node // added to the nodes of their kind
 	created   []*Node
-	newsNodes []*Node                   // News was false before
-	plan      bool                      // only Rollback may follow
-	pace      func()                    // nil: none
-	available *btree.Map[string, *Node] // of a plan: the index at Begin
+	newsNodes []*Node // News was false before
+	// touchedNodes are the nodes that were added to the graph's list.
+	touchedNodes []*Node
+	fresh        map[string]*Node          // of a plan: the nodes that it creates, by key
+	pushed       []*Node                   // of a plan: older nodes that it queued
+	lengths      map[*kindNodes]int        // of a plan: how many nodes a kind had
+	plan         bool                      // only Rollback may follow
+	pace         func()                    // nil: none
+	available    *btree.Map[string, *Node] // of a plan: the index at Begin
 
-	dirty        queue
+	dirty        queue.Queue[*Node]
 	blocked      []blockedMemento
 	cycles       []*cycle // that go on: a plan knows nothing of them
 	members      []*Node  // of cycles; their field is in inCycle
@@ -66,10 +75,20 @@ type blockedMemento struct {
 // since.
 type step struct {
 	edge    *edge
-	to      *Node     // its list of incoming edges changed; nil: waitlists changed
-	waiters *[]waiter // the entries in the waitlists
-	pos     int32     // where the edge was
+	to      *Node                   // its list of incoming edges changed; nil: waitlists changed
+	waiters *waitlist.Places[*edge] // the entries in the waitlists
+	pos     int32                   // where the edge was
 	added   bool
+}
+
+// planning reports that a plan is being made, which can only be rolled back.
+func (g *Graph) planning() bool { return g.journal != nil && g.journal.plan }
+
+// keepLength notes how many nodes a kind has before the plan adds the first one.
+func (j *journal) keepLength(k *kindNodes) {
+	if _, known := j.lengths[k]; !known {
+		j.lengths[k] = len(k.nodes)
+	}
 }
 
 // saveNode, saveIncoming and saveVersion are called before each change. Without a journal

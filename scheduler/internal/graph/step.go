@@ -11,30 +11,10 @@ func (s step) undo(g *Graph) {
 	case s.to != nil:
 		s.attach()
 	case s.added:
-		s.stopAwaiting(g)
+		g.waitlists.Remove(s.waiters)
+		s.edge.waiters = nil
 	default:
-		s.await(g)
+		g.waitlists.Restore(s.waiters)
+		s.edge.waiters = s.waiters
 	}
-}
-
-// stopAwaiting takes the dependency off the waitlists, last first.
-func (s step) stopAwaiting(g *Graph) {
-	for i := len(*s.waiters) - 1; i >= 0; i-- {
-		g.removeWaiter(&(*s.waiters)[i])
-	}
-	s.edge.waiters = nil
-}
-
-// await puts the dependency back at its former positions.
-func (s step) await(g *Graph) {
-	for i := len(*s.waiters) - 1; i >= 0; i-- {
-		spot := &(*s.waiters)[i]
-		b := spot.list
-		g.waitlists[b.folder] = b
-		b.waiters = append(b.waiters, spot)
-		last := len(b.waiters) - 1
-		b.waiters[last], b.waiters[spot.pos] = b.waiters[spot.pos], spot
-		b.waiters[last].pos = last
-	}
-	s.edge.waiters = s.waiters
 }

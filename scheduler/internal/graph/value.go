@@ -27,6 +27,9 @@ type Value struct {
 	// Doubt says that an actual value may have been changed or removed since it was read.
 	// It is deleted before the desired value is created, even if both are equal.
 	Doubt bool
+	// Size is the memory of a declared value with its derived values, in bytes; 0: not counted.
+	// The graph does not use it.
+	Size int
 	// Declared is the value as it was declared, if that differs from Data.
 	Declared *Declared
 }

@@ -1,14 +1,16 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/waitlist"
+
 // An edge is a dependency of a version. It ends at the key of the dependency. An any-of
 // dependency ends at its provider: one of the keys that meet it.
 type edge struct {
 	v       *version
-	dep     *Dep       // nil: the dependency of a derived value on its base
-	to      *Node      // nil: an any-of dependency that never had a provider
-	waiters *[]waiter  // entries in waitlists, while it is any-of and unmet
-	claim   *claimEdge // set if the edge is a claim
-	pos     int32      // index in to.in
+	dep     *Dep                    // nil: the dependency of a derived value on its base
+	to      *Node                   // nil: an any-of dependency that never had a provider
+	waiters *waitlist.Places[*edge] // entries in waitlists, while it is any-of and unmet
+	claim   *claimEdge              // set if the edge is a claim
+	pos     int32                   // index in to.in
 	met     bool
 	assumed bool // counted as met because to is created next, in the same cycle
 }
@@ -28,19 +30,6 @@ type claimEdge struct {
 type claimResult struct {
 	holder *Node // the other node that holds it; nil: none
 	lost   bool  // holder keeps it; false: holder is about to leave
-}
-
-// A waitlist has the unmet any-of edges of one folder.
-type waitlist struct {
-	folder  string
-	waiters []*waiter
-}
-
-// A waiter is the entry of an edge in a waitlist.
-type waiter struct {
-	e    *edge
-	list *waitlist
-	pos  int
 }
 
 // A version is a Value of a node. It has edges while it is desired or actual.

@@ -1,28 +1,27 @@
-// Package inside is the view of a scheduler that packages drift, explain, inspect and stats have. It
-// keeps the names that only tools need out of package scheduler, and its internals away from
-// all other packages.
+// Package inside is the view of a scheduler that packages actual, changes, drift, explain, inspect
+// and stats have. It keeps the names that only tools need out of package scheduler, and its
+// internals away from all other packages.
 package inside
 
 import (
-	"context"
-
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
+	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
-// Read reads back all values of a descriptor.
-type Read = func(context.Context, *kind.Descriptor) ([]kind.Found, error)
-
-// A View is the inside of a scheduler. Any goroutine may use it; no transaction waits for it.
-type View struct {
+// A View is the inside of a scheduler; S is its type of statuses. Any goroutine may use it; no
+// transaction waits for it.
+type View[S any] struct {
 	Registry *kind.Registry
 	Executor *executor.Executor // only Running may be called
 	Counters *counters.Counters
-	// Reader returns a function that reads back all values of a descriptor, which is told the
-	// values that are desired now. The function is for any descriptor, or only for one: then it
-	// is cheaper. A value that is not ours is Foreign in its result.
-	Reader func(only *kind.Descriptor) Read
+	Reader   *readback.Reader // only Collect may be called
+	// Remembers reports whether the memory has a key.
+	Remembers func(key string) bool
+	// Recent begins to collect the changes of up to most values.
+	Recent func(most int) *watch.Recent[S]
 	// Connections reports by name whether a connection is ready.
 	Connections func() map[string]bool
 	// Loss returns the numbers of transactions and plans that the transaction log lost.

@@ -4,38 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
-
-// ErrInvalid is the error of a value that can never be applied; see scheduler.ErrInvalid.
-var ErrInvalid = errors.New("invalid value")
-
-// invalidError is ErrInvalid with its reasons on one line.
-type invalidError struct{ reasons error }
-
-// Invalid returns ErrInvalid with its reasons.
-func Invalid(reasons error) error { return &invalidError{reasons} }
-
-func (e *invalidError) Error() string {
-	return ErrInvalid.Error() + ": " + strings.ReplaceAll(e.reasons.Error(), "\n", "; ")
-}
-
-func (e *invalidError) Unwrap() []error { return []error{ErrInvalid, e.reasons} }
-
-// A Conflict means that another value holds a claimed resource.
-type Conflict struct {
-	Holder string // key
-	Err    *models.FieldError
-}
-
-func (e *Conflict) Error() string { return e.Err.Error() }
-
-func (e *Conflict) Unwrap() error { return e.Err }
 
 // Declared returns the graph's view of a value that somebody declares. An invalid value has
 // no derived values: it may have 100,000 bad parts.
@@ -44,7 +18,17 @@ func (r *Registry) Declared(d *Descriptor, key string, m proto.Message) *graph.V
 	if known && v.Err == nil {
 		r.derive(d, v, declaredValue)
 	}
+	r.count(v)
 	return v
+}
+
+// count keeps the memory of a declared value in it: here, many sources can work at the same
+// time. The scheduler would hold up all transactions while it counts 100,000 rules.
+func (r *Registry) count(v *graph.Value) {
+	for _, d := range v.Derived {
+		r.count(d)
+	}
+	v.Size = r.Sizes.Value(v)
 }
 
 // DeclaredWhole is Declared with the derived values of an invalid value, for a report of all

@@ -3,8 +3,12 @@ package kind
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/size"
 )
 
 // ErrMisuse is the error of wrong calls; see scheduler.ErrMisuse.
@@ -16,6 +20,7 @@ type Registry struct {
 	All      []*Descriptor // in order of registration
 	Order    []*Descriptor // in order of retrieval; set by Run
 	byPrefix map[string][]*Descriptor
+	Sizes    size.Types // counts values that are declared
 }
 
 // Add registers d. It returns ErrMisuse if another descriptor has the name or the keys.
@@ -122,4 +127,18 @@ func (r *Registry) Named(names map[string]bool) []*Descriptor {
 		}
 	}
 	return out
+}
+
+// Nodes yields the nodes of g that have a descriptor, in no particular order. They must not change
+// meanwhile.
+func (r *Registry) Nodes(g *graph.Graph) iter.Seq[*graph.Node] {
+	return func(yield func(*graph.Node) bool) {
+		for _, d := range r.Order {
+			for _, n := range g.Of(d) {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -6,6 +6,8 @@
 //	Until(work that calls      CallIn, when there is work
 //	  Pace often)
 //	GiveBack                   goes on
+//
+// A [Desk] is the place where they meet: it repeats work that was interrupted.
 package loan
 
 import (

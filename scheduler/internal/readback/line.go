@@ -17,6 +17,17 @@ type Line struct {
 	holder *Reading // reads its values back; nil: none does
 }
 
+// Lines are the lines of a scheduler, by the names of their connections.
+type Lines map[string]*Line
+
+// Named returns the line with this name, which may be new.
+func (ls Lines) Named(name string) *Line {
+	if ls[name] == nil {
+		ls[name] = &Line{}
+	}
+	return ls[name]
+}
+
 // LineOf returns the line of a descriptor.
 func LineOf(d *kind.Descriptor) *Line { return d.Line.(*Line) }
 

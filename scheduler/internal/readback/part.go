@@ -43,6 +43,11 @@ func (rb *Reader) Everything(ds []*kind.Descriptor) []Part {
 	return out
 }
 
+// EverythingOn is Everything for the descriptors of a line.
+func (rb *Reader) EverythingOn(l *Line) []Part {
+	return rb.Everything(slices.DeleteFunc(slices.Clone(rb.Registry.Order), func(d *kind.Descriptor) bool { return LineOf(d) != l }))
+}
+
 // For reads back the values that failed verbs may have changed: the key of each
 // node and its derived values. A derived value without Retrieve is read back with its
 // base.

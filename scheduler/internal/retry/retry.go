@@ -1,5 +1,6 @@
 // Package retry has the schedule of failed values: the time of the next attempt of each,
-// and which of them are due. It knows only keys, policies and times, and has no clock.
+// and which of them are due. A [Schedule] knows only keys, policies and times, and has no clock.
+// [Failed] selects the values of a graph that can be tried again.
 //
 // An attempt that fails again doubles the delay of the next one. A value that fails in a
 // run which neither declares nor retries it, such as a resync, keeps its schedule: a resync

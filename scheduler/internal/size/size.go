@@ -3,8 +3,8 @@
 //
 // A record of a transaction refers to the values that it changed. These may be the same
 // messages in many records, or may be kept by nothing else: nobody can know cheaply. So
-// each record counts its values in full, and only values that occur twice within one
-// record count once.
+// each record counts its values in full. Only large messages that occur twice within one
+// record count once; to remember small ones would cost more than they have.
 //
 // An estimate that is too large costs history; one that is too small costs memory without
 // a bound.
@@ -16,25 +16,98 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// Seen has the messages that were counted. Use make; one goroutine uses it.
-type Seen map[proto.Message]struct{}
+// Value returns the memory of a value with its derived values. A value whose Size is known is
+// not counted again.
+func (t *Types) Value(v *graph.Value) int {
+	if v.Size != 0 {
+		return v.Size
+	}
+	n := int(unsafe.Sizeof(*v)) + len(v.Key) + Error(v.Err) + t.data(v.Data)
+	if v.Declared != nil {
+		n += int(unsafe.Sizeof(*v.Declared)) + Texts(v.Declared.Warnings) + t.data(v.Declared.Data)
+	}
+	n += cap(v.Deps) * int(unsafe.Sizeof(graph.Dep{}))
+	for i := range v.Deps {
+		d := &v.Deps[i]
+		n += len(d.Label) + len(d.Key)
+		if a := d.Any; a != nil {
+			n += int(unsafe.Sizeof(*a)) + Texts(a.Keys) + Texts(a.Prefixes)
+		}
+	}
+	for _, d := range v.Derived {
+		n += int(unsafe.Sizeof(d)) + t.Value(d)
+	}
+	return n
+}
 
-// Message returns the memory of a message, or 0 if it was counted before.
-func (seen Seen) Message(m proto.Message) int {
+// data returns the memory of the data of a value, which is a message or nothing.
+func (t *Types) data(data any) int {
+	m, _ := data.(proto.Message)
+	return t.Message(m)
+}
+
+// large is the size in bytes above which a record remembers a message.
+const large = 1 << 10
+
+// A Record counts the memory of one record. The zero value with Types is ready.
+type Record struct {
+	Types *Types
+	seen  map[proto.Message]struct{} // large messages that were counted
+}
+
+// Value returns the memory of a value with its derived values.
+func (r *Record) Value(v *graph.Value) int {
+	n := r.Types.Value(v)
+	if n > large {
+		r.remember(v)
+	}
+	return n
+}
+
+// remember notes the messages of a large value and of its large derived values.
+func (r *Record) remember(v *graph.Value) {
+	if m, is := v.Data.(proto.Message); is {
+		r.add(m)
+	}
+	for _, d := range v.Derived {
+		if d.Size > large {
+			r.remember(d)
+		}
+	}
+}
+
+// Message returns the memory of a message, or 0 if it is a large one that was counted before.
+func (r *Record) Message(m proto.Message) int {
 	if m == nil {
 		return 0
 	}
-	if _, twice := seen[m]; twice {
-		return 0
+	if len(r.seen) > 0 {
+		if _, twice := r.seen[m]; twice {
+			return 0
+		}
 	}
-	seen[m] = struct{}{}
-	return sizeOf(m.ProtoReflect())
+	n := r.Types.Message(m)
+	if n > large {
+		r.add(m)
+	}
+	return n
 }
 
-// sizeOf counts the struct of a message and all memory that it references.
-func sizeOf(m protoreflect.Message) int {
+// add notes a message that was counted.
+func (r *Record) add(m proto.Message) {
+	if r.seen == nil {
+		r.seen = map[proto.Message]struct{}{}
+	}
+	r.seen[m] = struct{}{}
+}
+
+// reflected counts the struct of a message and all memory that it references. It asks for each
+// field by its accessor, which works for all messages and takes long.
+func reflected(m protoreflect.Message) int {
 	n := len(m.GetUnknown())
 	if t := reflect.TypeOf(m.Interface()); t.Kind() == reflect.Pointer {
 		n += int(t.Elem().Size())
@@ -67,7 +140,7 @@ func sizeOf(m protoreflect.Message) int {
 func sizeOfField(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
 	switch fd.Kind() {
 	case protoreflect.MessageKind, protoreflect.GroupKind:
-		return sizeOf(v.Message())
+		return reflected(v.Message())
 	case protoreflect.StringKind:
 		return len(v.String())
 	case protoreflect.BytesKind:

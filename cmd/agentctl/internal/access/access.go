@@ -14,6 +14,7 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/summary"
 )
 
 // The words of --for.
@@ -27,7 +28,7 @@ const (
 type rights struct {
 	user   string
 	prefix string   // all that may be read; it ends with a slash
-	keys   []string // that may be written
+	keys   []string // that may be read and written; one of them is outside prefix
 	below  []string // prefixes below which all may be written; each ends with a slash
 	// The agent owns its label and its status by a session, which ends with it.
 	session bool
@@ -38,7 +39,7 @@ func rightsOf(label, user, word string) rights {
 	r := rights{user: user, prefix: session.AllAgents + label + "/"}
 	if word != forEditor {
 		r.session = true
-		r.keys = append(r.keys, r.prefix+"owner")
+		r.keys = append(r.keys, r.prefix+"owner", summary.Key(label))
 		for _, published := range []string{"config-status/", "check/status/", "vpp/status/", "status/"} {
 			r.below = append(r.below, r.prefix+published)
 		}
@@ -55,7 +56,7 @@ func Command(s *session.Session) *cobra.Command {
 		Use:   "access",
 		Short: "Prints how to give the agent the least rights in a store",
 		Long: "Access prints the commands with which the administrator of a store makes a user with the least rights. It executes nothing.\n" +
-			"The agent reads all keys of its label, and writes its own status and the key owner, nothing else. An editor reads them too,\n" +
+			"The agent reads all keys of its label, and writes its own status, its summary and the key owner, nothing else. An editor reads them too,\n" +
 			"and writes the keys below config/. An agent whose keys are edited through its socket (agentctl kvdb) needs both.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -205,6 +205,10 @@ func TestLeastRights(t *testing.T) {
 			}
 			done("the agent ends its session", lease.Close(ctx))
 
+			done("the agent writes its summary", asAgent.Put(ctx, "/vnf-agent-fleet/vpp1", []byte("1")))
+			refused("the agent writes another summary", asAgent.Put(ctx, "/vnf-agent-fleet/vpp2", []byte("1")))
+			refused("the editor writes a summary", asEditor.Put(ctx, "/vnf-agent-fleet/vpp1", []byte("2")))
+
 			refused("the agent puts", asAgent.Put(ctx, root+"config/a", []byte("2")))
 			refused("the editor writes status", asEditor.Put(ctx, root+"config-status/a", []byte("2")))
 			refused("the agent of another label puts", asOther.Put(ctx, root+"config-status/a", []byte("2")))

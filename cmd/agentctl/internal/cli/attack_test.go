@@ -19,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/cli"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -43,8 +44,8 @@ func hostile(attack string) http.Handler {
 	content, _ := json.Marshal(map[string]string{"name": evil("if")})
 	answers := map[string]any{
 		"/scheduler/status": []wire.BaseValueStatus{{Value: status, DerivedValues: []wire.ValueStatus{status}}},
-		"/scheduler/values": wire.ValuePage{Total: 2, Values: []wire.ListedValue{{Key: key, State: evil("FAILED")}, {Key: key + "2", State: evil("FAILED")}}},
-		"/scheduler/value": wire.ValueDetails{Value: wire.ListedValue{Key: key, State: evil("FAILED"), Error: evil("error"), LastOperation: evil("CREATE")},
+		"/scheduler/values": browse.ValuePage{Total: 2, Values: []browse.ListedValue{{Key: key, State: evil("FAILED")}, {Key: key + "2", State: evil("FAILED")}}},
+		"/scheduler/value": browse.ValueDetails{Value: browse.ListedValue{Key: key, State: evil("FAILED"), Error: evil("error"), LastOperation: evil("CREATE")},
 			Desired: &wire.Message{ProtoMsgName: "x", ProtoMsgData: content}},
 		"/scheduler/txn-history": []wire.Record{record},
 		"/scheduler/retry":       record,

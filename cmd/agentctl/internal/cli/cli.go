@@ -28,9 +28,11 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/access"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/config"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/declare"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/fleet"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/inspect"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/kv"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/logs"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/migrate"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/plan"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/report"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/service"
@@ -123,7 +125,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 		Example: "  agentctl status\n  agentctl values\n  agentctl explain veth1",
 	}
 	s.Flags(root.PersistentFlags())
-	root.AddCommand(config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s))
+	root.AddCommand(config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s), fleet.Command(s), migrate.Command(s))
 	root.AddCommand(report.Command(s))
 	root.AddCommand(kv.Commands(s)...)
 	root.AddCommand(inspect.Commands(s)...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 )
 
 // usage is the help of a command below its description. It names the flags of all commands only
@@ -27,16 +28,26 @@ Commands:{{range .Commands}}{{if or .IsAvailableCommand (eq .Name "help")}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+{{.LocalFlags.FlagUsagesWrapped %d | trimTrailingWhitespaces}}{{end}}
 {{if .HasAvailableSubCommands}}
 Help for a command: {{.CommandPath}} COMMAND -h{{end}}{{if .HasAvailableInheritedFlags}}
 Flags of all commands: {{.Root.Name}} options{{end}}
 `
 
+// widestHelp is the largest width of the help, in columns. Longer lines are hard to read.
+const widestHelp = 120
+
 // addHelp gives root its help, and the commands that need neither settings nor an agent: those
 // about agentctl itself.
 func addHelp(root *cobra.Command, s *session.Session) {
-	root.SetUsageTemplate(usage)
+	columns, _ := show.Size(s.Out)
+	columns = min(columns, widestHelp)
+	root.SetUsageTemplate(fmt.Sprintf(usage, columns))
+	printHelp := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Long = show.Fill(cmd.Long, columns)
+		printHelp(cmd, args)
+	})
 	root.AddCommand(options(), man(), completion())
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for name, complete := range map[string]cobra.CompletionFunc{

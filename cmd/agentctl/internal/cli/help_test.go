@@ -15,6 +15,7 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/cli"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 )
 
 // tree returns a new tree of commands.
@@ -54,6 +55,13 @@ func TestHelp(t *testing.T) {
 		}
 		if c.HasParent() && !strings.Contains(help, "\nFlags of all commands: agentctl options\n") {
 			t.Errorf("%s -h does not name the flags of all commands:\n%s", path, help)
+		}
+		about, _, _ := strings.Cut(help, "\nExamples:")
+		_, flags, _ := strings.Cut(help, "\nCommands:")
+		for line := range strings.Lines(about + flags) {
+			if show.Width(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("%s -h has a line of more than 80 columns: %s", path, line)
+			}
 		}
 		if c.Example != "" && !strings.Contains(help, "\nExamples:\n"+c.Example+"\n") {
 			t.Errorf("%s -h has no examples:\n%s", path, help)

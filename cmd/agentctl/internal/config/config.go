@@ -19,7 +19,7 @@ import (
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
-		Short:   "Reads and changes declared values; transaction history; repairs differences",
+		Short:   "Reads and changes declared values; history; repairs differences",
 		Example: "  agentctl config history\n  agentctl config get > network.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,7 @@ type editing struct {
 	change
 	key    string
 	before string // the value in its source, as YAML
+	stored []byte // the bytes of the value in its store
 	store  bool   // the source is a store of the agent; otherwise it is a layer
 }
 
@@ -78,14 +80,75 @@ func (e *editing) find(ctx context.Context, given string) (err error) {
 		e.source = held[at].Source
 	}
 	if e.source == "filedb" {
-		return fmt.Errorf("%s is in a file of filedb: expected an edit of that file (agentctl plan FILE --as filedb:FILE shows its effect)", show.Line(e.key))
+		return e.ofFile(ctx)
 	}
 	c := kvdb.NewClient(e.Socket, "")
 	defer c.Close()
 	stores, err := c.Stores(ctx)
 	e.store = err == nil && slices.Contains(stores, e.source)
+	if e.store {
+		// Before the text: a change between the two is then found.
+		if e.stored, err = e.bytes(ctx); err != nil {
+			return err
+		}
+	}
 	e.before, err = e.now(ctx)
 	return err
+}
+
+// bytes returns the value as its store has it.
+func (e *editing) bytes(ctx context.Context) ([]byte, error) {
+	c := kvdb.NewClient(e.Socket, e.source)
+	defer c.Close()
+	full, err := e.FullKey(ctx, c, e.key)
+	if err != nil {
+		return nil, err
+	}
+	return c.Get(ctx, full)
+}
+
+// ofFile returns the error for a value in a file. A file has comments and other values, which an edit
+// of one value would lose. The store refuses a write with the place of the key.
+func (e *editing) ofFile(ctx context.Context) error {
+	c := kvdb.NewClient(e.Socket, e.source)
+	defer c.Close()
+	key, err := e.FullKey(ctx, c, e.key)
+	if err != nil {
+		return err
+	}
+	value, err := c.Get(ctx, key)
+	if err == nil {
+		err = c.Put(ctx, key, value) // what it has: the answer is the place, and nothing could change
+	}
+	_, place, known := strings.Cut(fmt.Sprint(err), ": edit ")
+	place, _, _ = strings.Cut(place, ", where ")
+	at := strings.LastIndexByte(place, ':')
+	if !known || at < 0 {
+		return fmt.Errorf("%s is in a file of filedb: expected an edit of that file (agentctl plan FILE --as filedb:FILE shows its effect)", show.Line(e.key))
+	}
+	file, line := quoted(show.Line(place[:at])), show.Line(place[at+1:])
+	return fmt.Errorf("%s is in a file, which the agent only reads. Edit the file; the agent follows when it is saved:\n  %s +%s %s", show.Line(e.key), e.editor(), line, file)
+}
+
+// quoted returns a path as a word of a shell.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+,:@", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// editor returns the command of the user's editor.
+func (e *editing) editor() string {
+	editor := "vi"
+	for _, name := range []string{"EDITOR", "VISUAL"} {
+		if given, _ := e.Env(name); given != "" {
+			editor = given
+		}
+	}
+	return editor
 }
 
 // now returns the value in its source, as YAML. Who may not see secrets gets it without them,
@@ -140,12 +203,7 @@ func (e *editing) open(ctx context.Context, text string) (string, error) {
 	if err := f.Close(); err != nil {
 		return "", err
 	}
-	editor := "vi"
-	for _, name := range []string{"EDITOR", "VISUAL"} {
-		if given, _ := e.Env(name); given != "" {
-			editor = given
-		}
-	}
+	editor := e.editor()
 	// The variable may have arguments, so a shell splits it, as git does.
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, editor, f.Name()) //nolint:gosec // the user chooses the editor
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Out, e.Err
@@ -185,27 +243,53 @@ func (e *editing) check(ctx context.Context, text string) (value []byte, err err
 	return value, e.show(p)
 }
 
-// keep stores the value, unless it has changed in its source since it was read. Two writers
-// within the milliseconds of these two requests are not told apart: not every source can compare
-// and write in one step.
+// keep stores the value, unless it has changed in its source since it was read.
 func (e *editing) keep(ctx context.Context, value []byte) error {
+	if e.store {
+		return e.replace(ctx, value)
+	}
+	// Of two writers within the milliseconds of these two requests, the agent takes the later one.
 	now, err := e.now(ctx)
 	if err != nil {
 		return err
 	}
 	if now != e.before {
-		return fmt.Errorf("nothing was changed, because %s has changed in %s meanwhile; your text was:\n%s", e.key, e.source, e.text)
+		return e.changed()
 	}
-	if e.store {
-		c := kvdb.NewClient(e.Socket, e.source)
-		defer c.Close()
-		var full string
-		if full, err = e.FullKey(ctx, c, e.key); err == nil {
-			err = c.Apply(ctx, []kvdbsync.Pair{{Key: full, Value: value}})
-		}
-	} else {
-		err = e.Request(ctx, http.MethodPut, "/configuration", url.Values{"datasrc": {e.source}}, e.text, &wire.Nothing{})
+	err = e.Request(ctx, http.MethodPut, "/configuration", url.Values{"datasrc": {e.source}}, e.text, &wire.Nothing{})
+	return e.done(err)
+}
+
+// replace stores the value. The store compares and writes in one step.
+func (e *editing) replace(ctx context.Context, value []byte) error {
+	c := kvdb.NewClient(e.Socket, e.source)
+	defer c.Close()
+	full, err := e.FullKey(ctx, c, e.key)
+	if err != nil {
+		return err
 	}
+	stored, err := c.PutIfSame(ctx, full, e.stored, value)
+	if err != nil || stored {
+		return e.done(err)
+	}
+	now, err := c.Get(ctx, full)
+	if err != nil && !errors.Is(err, kvdbsync.ErrNotFound) {
+		return errors.Join(e.changed(), err)
+	}
+	other := show.Change{Key: e.key, Symbol: show.Updates, Before: shown(full, e.stored), After: shown(full, now)}
+	if err != nil {
+		other.Symbol, other.After = show.Deletes, nil
+	}
+	return errors.Join(e.changed(), show.Changes(e.Err, e.Env, "Changed by others in "+e.source, []show.Change{other}, 0))
+}
+
+// changed returns the error for a value that others have changed, with the text of the user.
+func (e *editing) changed() error {
+	return fmt.Errorf("nothing was changed, because %s has changed in %s meanwhile; your text was:\n%s", e.key, e.source, e.text)
+}
+
+// done tells the user the result of storing the value.
+func (e *editing) done(err error) error {
 	if err != nil {
 		return e.refused(err)
 	}

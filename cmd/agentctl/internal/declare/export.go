@@ -22,10 +22,11 @@ func exportValues(s *session.Session) *cobra.Command {
 	var source string
 	var secrets bool
 	cmd := &cobra.Command{
-		Use:   "export [MODEL|KEY...]",
+		Use:   "export [MODEL|KEY|NAME...]",
 		Short: "Prints declared values as YAML that can be applied again",
 		Long: "Export prints the declared values that take effect, or with --source those that one source declares. A file of filedb, agentctl apply\n" +
-			"and PUT /configuration read the output unchanged. MODEL is a name, a pattern such as 'linux.*', or all; KEY begins with config/.\n\n" +
+			"and PUT /configuration read the output unchanged. MODEL is a name, a pattern such as 'linux.*', or all; NAME is the name of a value, or a unique\n" +
+			"part of it.\n\n" +
 			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept. Such a\n" +
 			"value cannot be applied. If a declared value cannot be exported, the exit code is 1, and the others are printed.",
 		Example:           "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
@@ -78,32 +79,30 @@ func first(keys []string) string {
 	return fmt.Sprintf("%s, and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
 }
 
-// patternsOrKeys checks that arguments are patterns of models, or keys.
+// patternsOrKeys checks that arguments are patterns of models, or have the form of a key or a name.
 func patternsOrKeys(cmd *cobra.Command, args []string) error {
 	var patterns []string
 	for _, arg := range args {
-		if !isKey(arg) {
+		if !strings.Contains(arg, "/") || strings.Contains(arg, "[") {
 			patterns = append(patterns, arg)
 		}
 	}
 	return session.Patterns("")(cmd, patterns)
 }
 
-// isKey tells a key from the name of a model.
-func isKey(arg string) bool { return strings.Contains(arg, "/") && !strings.Contains(arg, "[") }
-
 // selection returns the arguments model and key of a request for models and keys; none of them
-// selects all values.
+// selects all values. A key need not have a value. Other arguments that match no model are names
+// of values.
 func selection(ctx context.Context, s *session.Session, args []string) (url.Values, error) {
 	out := url.Values{}
 	var known session.Catalogue
 	for _, arg := range args {
-		if isKey(arg) {
-			out.Add("key", arg)
-			continue
-		}
 		if arg == "all" {
 			return url.Values{}, nil
+		}
+		if session.IsKey(arg) {
+			out.Add("key", arg)
+			continue
 		}
 		if known == nil {
 			var err error
@@ -111,13 +110,26 @@ func selection(ctx context.Context, s *session.Session, args []string) (url.Valu
 				return nil, err
 			}
 		}
-		like, err := known.Like(arg)
-		if err != nil {
-			return nil, err
-		}
+		like, noModel := known.Like(arg)
 		for _, m := range like {
 			out.Add("model", m.Name)
 		}
+		if noModel == nil {
+			continue
+		}
+		key, err := names.Value(ctx, s, arg)
+		if _, absent := err.(session.NotFoundError); absent && looksLikeModel(arg) { //nolint:errorlint // it is never wrapped
+			return nil, noModel
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Add("key", key)
 	}
 	return out, nil
+}
+
+// looksLikeModel tells a misspelt model, or a pattern, from a misspelt name.
+func looksLikeModel(arg string) bool {
+	return !strings.Contains(arg, "/") && strings.ContainsAny(arg, ".*?[")
 }

@@ -36,7 +36,7 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if err != nil {
 		return err
 	}
-	changes, err := c.pairs(ctx, store, values)
+	changes, err := documents.Pairs(values, func(short string) (string, error) { return c.FullKey(ctx, store, short) })
 	if err != nil {
 		return err
 	}
@@ -60,31 +60,6 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 		return fmt.Errorf("written, but its effect is unknown: %w", err)
 	}
 	return errors.Join(printWaited(c.Out, "configured", out), waitError(c.Session, "configured", out))
-}
-
-// pairs returns the changes of a store for values. A key may occur once.
-func (c *change) pairs(ctx context.Context, store kvdbsync.Store, values []documents.Value) (out []kvdbsync.Pair, err error) {
-	known := map[string]bool{}
-	for _, v := range values {
-		if known[v.Key] {
-			return nil, fmt.Errorf("nothing was written: the key %s is there twice: expected it once", show.Line(v.Key))
-		}
-		known[v.Key] = true
-		p := kvdbsync.Pair{}
-		if p.Key, err = c.FullKey(ctx, store, v.Key); err != nil {
-			return nil, err
-		}
-		if v.Message != nil {
-			if err := models.CheckSecrets(v.Message); err != nil {
-				return nil, fmt.Errorf("nothing was written: %s: %w", show.Line(v.Key), err)
-			}
-			if p.Value, err = models.JSON(v.Message); err != nil {
-				return nil, fmt.Errorf("%s: %w", show.Line(v.Key), err)
-			}
-		}
-		out = append(out, p)
-	}
-	return out, nil
 }
 
 // planForStore prints the changes that the agent would make or, if no agent answers that follows

@@ -27,17 +27,22 @@ func try(s *session.Session) *cobra.Command {
 	var list, cancel bool
 	cmd := &cobra.Command{
 		Use:   "try FILE... --confirm DURATION",
-		Short: "Declares the values of files for a time; confirm makes them permanent",
+		Short: "Declares values of files for a time; confirm makes them permanent",
 		Long: "Try does what apply --atomic does, but the agent takes the change back by itself after the time of --confirm, unless\n" +
 			"agentctl confirm follows. So a change that cuts off the network of its author ends. The agent saves what takes the change back\n" +
 			"before it applies anything: after a crash the time goes on, and what is due is taken back before anything else is applied.\n\n" +
 			"A trial changes the values that agentctl has declared, with their priority: confirming changes nothing in the network. Null values and\n" +
 			"--replace withdraw values of agentctl for the time; values that a store declares are not withdrawn. During a trial, the data source\n" +
 			"takes no other change.\n" + fileHelp + "\n\n" +
+			"Values of a store, --store, cannot be tried: other agents and people write there too, so taking a change back could undo theirs.\n" +
+			"Try them with this command, and then write them with apply --store; the trial ends with try --cancel.\n\n" +
 			"--list prints the trials of the agent, --cancel takes the trial back at once.",
 		Example:           "  agentctl try network.yaml --confirm 60s\n  agentctl try --list\n  agentctl try --cancel",
 		ValidArgsFunction: names.CompleteFile,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if err := noStore(cmd); err != nil {
+				return err
+			}
 			if !list && !cancel {
 				return fileArgs(cmd, args)
 			}
@@ -74,17 +79,27 @@ func try(s *session.Session) *cobra.Command {
 func confirm(s *session.Session) *cobra.Command {
 	var source string
 	cmd := &cobra.Command{
-		Use:     "confirm",
-		Short:   "Makes the values of try permanent",
-		Long:    "Confirm makes the change of the running trial permanent: agentctl has declared its values. Without a running trial, the exit code is 1.",
+		Use:   "confirm",
+		Short: "Makes the values of try permanent",
+		Long: "Confirm makes the change of the running trial permanent: agentctl has declared its values. Without a running trial, the exit code is 1.\n" +
+			"No store has trials, so --store is refused.",
 		Example: "  agentctl confirm",
-		Args:    session.ExpectArgs(),
+		Args:    cobra.MatchAll(session.ExpectArgs(), func(cmd *cobra.Command, _ []string) error { return noStore(cmd) }),
 	}
 	cmd.Flags().StringVar(&source, "source", layer, "confirm the trial of this data source")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
 		return endTrial(ctx, s, "/configuration/confirm", source, "Confirmed: %s of %s.\n")
 	})
 	return cmd
+}
+
+// noStore refuses a store for a trial. Without an error, the user would take the values for those
+// of the store.
+func noStore(cmd *cobra.Command) error {
+	if !intoStore(cmd) {
+		return nil
+	}
+	return fmt.Errorf("%s: a trial is a change of the agent's own values, not of a store: expected no --store; apply --store writes into a store", cmd.CommandPath())
 }
 
 // endTrial ends a trial in one of the ways, and prints the number of its values and its source.

@@ -28,18 +28,18 @@ const answerTime = 10 * time.Second
 func waitFor(s *session.Session) *cobra.Command {
 	var q wire.Wait
 	cmd := &cobra.Command{
-		Use:   "wait KEY|MODEL|all...",
+		Use:   "wait KEY|NAME|MODEL|all...",
 		Short: "Waits until values have a state",
-		Long: "Wait returns as soon as all of the values have the state: of a KEY, of all values of a MODEL (a name or a pattern such as\n" +
-			"'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no such value exists.\n" +
+		Long: "Wait returns as soon as all of the values have the state: of a KEY, of the value with a NAME (or a unique part of it),\n" +
+			"of all values of a MODEL (a name or a pattern such as 'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no such value exists.\n" +
 			"For all, and for the values of a model, it first waits until each source has listed its values.\n\n" +
 			"Exit codes: 0 the values have the state, 1 the timeout has ended, or a value is INVALID, FAILED or UNIMPLEMENTED, which does not\n" +
 			"change by itself. Then the values that lack the state are printed. The agent tells the end; it is not asked again and again.",
-		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait config/linux/interfaces/v2/interface/veth1\n  agentctl wait linux.l3.route --for removed",
+		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait veth1\n  agentctl wait linux.l3.route --for removed",
 		ValidArgsFunction: names.CompleteModelOrValue(s),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("KEY, MODEL or all is missing")
+				return errors.New("KEY, NAME, MODEL or all is missing")
 			}
 			return patternsOrKeys(cmd, args)
 		},
@@ -63,11 +63,21 @@ func waitFor(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// wait asks the agent until the wait has ended, at the latest at the deadline.
+// shownWait is the longest wait of one request where a bar shows how far the work has come.
+const shownWait = time.Second
+
+// wait asks the agent until the wait has ended, at the latest at the deadline. On a terminal it
+// shows how many values have the state.
 func wait(ctx context.Context, s *session.Session, q wire.Wait, deadline time.Time) (out wire.Waited, err error) {
+	longest := longestWait
+	if show.IsTerminal(s.Err) {
+		longest = shownWait
+	}
+	progress := show.NewProgress(s.Err, "waiting", 0)
+	defer progress.End()
 	for {
 		left := time.Until(deadline)
-		q.Milliseconds = max(1, min(left, longestWait).Milliseconds())
+		q.Milliseconds = max(1, min(left, longest).Milliseconds())
 		body, err := json.Marshal(q)
 		if err != nil {
 			return out, err
@@ -76,8 +86,11 @@ func wait(ctx context.Context, s *session.Session, q wire.Wait, deadline time.Ti
 		if err := s.Request(ctx, http.MethodPost, "/scheduler/wait", nil, body, &out); err != nil {
 			return out, err
 		}
-		if out.Done || out.Hopeless || left <= longestWait {
+		if out.Done || out.Hopeless || left <= longest {
 			return out, nil
+		}
+		if longest == shownWait {
+			progress.At(out.Count-out.MissingCount, out.Count)
 		}
 	}
 }

@@ -50,6 +50,9 @@ func Read(in io.Reader, names []string) (Documents, error) {
 	return out, nil
 }
 
+// Of returns the document of a text. Errors name it.
+func Of(name string, text []byte) Documents { return Documents{{name, text}} }
+
 // ReadAny is Read for a caller that reports mistakes in the syntax itself.
 func ReadAny(in io.Reader, names []string) (out Documents, err error) {
 	for _, name := range names {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -31,6 +32,31 @@ func (ds Documents) Values(r *models.Registry) ([]Value, error) {
 		m, err := r.Decode(it.Key, it.Value)
 		return Value{it.Key, m}, err
 	})
+}
+
+// Pairs returns the changes of a store for values. Full completes a key. A key may occur once.
+func Pairs(values []Value, full func(short string) (string, error)) (out []kvdbsync.Pair, err error) {
+	known := map[string]bool{}
+	for _, v := range values {
+		if known[v.Key] {
+			return nil, fmt.Errorf("nothing was written: the key %s is there twice: expected it once", show.Line(v.Key))
+		}
+		known[v.Key] = true
+		p := kvdbsync.Pair{}
+		if p.Key, err = full(v.Key); err != nil {
+			return nil, err
+		}
+		if v.Message != nil {
+			if err := models.CheckSecrets(v.Message); err != nil {
+				return nil, fmt.Errorf("nothing was written: %s: %w", show.Line(v.Key), err)
+			}
+			if p.Value, err = models.JSON(v.Message); err != nil {
+				return nil, fmt.Errorf("%s: %w", show.Line(v.Key), err)
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // Keys returns the keys of the values of the documents, for their removal: only the fields that

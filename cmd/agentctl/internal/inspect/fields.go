@@ -5,34 +5,49 @@ import (
 	"io"
 	"strings"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	facts "github.com/keyplane/keyplane/models/describe"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// A describedModel is a model of the agent with its fields. Models that agentctl was built without
-// have none.
+// A describedModel is a model of the agent with its fields. Models of counters that agentctl was
+// built without have none.
 type describedModel struct {
 	wire.Model
 	Comment string        `json:",omitempty"`
 	Fields  []facts.Field `json:",omitempty"`
 }
 
+// messageTypes has the messages of models that agentctl was built without.
+type messageTypes interface {
+	MessageType(name string) (protoreflect.MessageType, error)
+}
+
 // describeModels adds the fields of models.
-func describeModels(all []wire.Model) ([]describedModel, error) {
+func describeModels(types messageTypes, all []wire.Model) ([]describedModel, error) {
 	out := make([]describedModel, len(all))
 	for i, m := range all {
 		out[i].Model = m
-		own, ok := models.BuiltIn().ByName(m.Name)
-		if !ok {
+		one, ok := models.BuiltIn().ByName(m.Name)
+		if !ok && m.Class != session.ConfigClass {
 			continue
 		}
-		fields, err := facts.Fields(own)
+		if !ok {
+			kind, err := types.MessageType(m.ProtoName)
+			if err != nil {
+				return nil, fmt.Errorf("model %s of the agent: %w", m.Name, err)
+			}
+			one = session.ModelOf(m, kind)
+		}
+		fields, err := facts.Fields(one)
 		if err != nil {
 			return nil, err
 		}
-		out[i].Comment, out[i].Fields = facts.Message(own), fields
+		out[i].Comment, out[i].Fields = facts.Message(one), fields
 	}
 	return out, nil
 }
@@ -47,14 +62,18 @@ const (
 )
 
 // fieldTables prints each model, with one row for each field. Fields of a message are indented
-// below it. Long cells continue in the next line.
-func fieldTables(out io.Writer, all []describedModel) error {
+// below it. Long cells continue in the next line. Without an agent, nobody knows which models one
+// implements.
+func fieldTables(out io.Writer, all []describedModel, offline bool) error {
 	var b strings.Builder
 	for i, m := range all {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		implemented := map[bool]string{true: "yes", false: "no"}[m.Implemented]
+		if offline {
+			implemented = ""
+		}
 		for _, row := range [][2]string{
 			{"model", m.Name}, {"keys", m.KeyPrefix + m.NameTemplate}, {"message", m.ProtoName}, {"in files", m.ConfigField},
 			{"implemented", implemented}, {"", m.Comment},

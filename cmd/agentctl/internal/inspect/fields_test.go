@@ -13,12 +13,12 @@ import (
 // lost where cells continue in the next line.
 func TestFieldsFitATerminal(t *testing.T) {
 	for _, m := range models.BuiltIn().All() {
-		described, err := describeModels([]wire.Model{{Name: m.Name(), KeyPrefix: m.Prefix(), NameTemplate: m.NameTemplate()}})
+		described, err := describeModels(nil, []wire.Model{{Name: m.Name(), KeyPrefix: m.Prefix(), NameTemplate: m.NameTemplate()}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		if err := fieldTables(&out, described); err != nil {
+		if err := fieldTables(&out, described, false); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -34,7 +34,7 @@ func TestFieldsFitATerminal(t *testing.T) {
 
 // TestFieldsOfVRRP is the table of one model.
 func TestFieldsOfVRRP(t *testing.T) {
-	described, err := describeModels([]wire.Model{{Name: "vpp.vrrp"}})
+	described, err := describeModels(nil, []wire.Model{{Name: "vpp.vrrp"}})
 	if err != nil {
 		t.Fatal(err)
 	}

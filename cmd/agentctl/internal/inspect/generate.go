@@ -5,20 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/sample"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
 // generate returns the command that prints a sample of a model.
@@ -52,7 +49,7 @@ func generate(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		one, err := sample.Of(modelOf(m, kind))
+		one, err := sample.Of(session.ModelOf(m, kind))
 		if err != nil {
 			return err
 		}
@@ -60,27 +57,6 @@ func generate(s *session.Session) *cobra.Command {
 	})
 	return cmd
 }
-
-// modelOf returns the built-in model that m describes, or one made of the description.
-func modelOf(m wire.Model, kind protoreflect.MessageType) *models.Model {
-	if own, ok := models.BuiltIn().ByName(m.Name); ok {
-		return own
-	}
-	// The prefix of keys is config/MODULE/VERSION/TYPE/, where slashes replace dots.
-	d := models.Definition{NameTemplate: m.NameTemplate}
-	part := &d.Module
-	for element := range strings.SplitSeq(strings.Trim(strings.TrimPrefix(m.KeyPrefix, m.Class), "/"), "/") {
-		if part == &d.Module && version.MatchString(element) {
-			d.Version, part = element, &d.Type
-			continue
-		}
-		*part = strings.TrimPrefix(*part+"."+element, ".")
-	}
-	return models.DefineMessage(d, kind)
-}
-
-// version matches the element of keys that has the version of a module.
-var version = regexp.MustCompile(`^v[0-9]`)
 
 // printSample prints a message, its fields in the order of their declaration.
 func printSample(out io.Writer, f *show.Format, oneLine bool, one proto.Message) error {

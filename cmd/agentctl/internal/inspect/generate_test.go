@@ -9,7 +9,6 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/sample"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
 // TestSamples parses the sample of each model in all forms.
@@ -56,17 +55,6 @@ func TestSamples(t *testing.T) {
 		}
 		if lines := bytes.Count(oneLine.Bytes(), []byte("\n")); lines != 1 {
 			t.Errorf("%s has %d lines", m.Name(), lines)
-		}
-	}
-}
-
-// TestModelOf makes each built-in model again from its description.
-func TestModelOf(t *testing.T) {
-	for _, m := range models.BuiltIn().All() {
-		described := wire.Model{Name: "acme." + m.Name(), Class: m.Class, KeyPrefix: m.Prefix(), NameTemplate: m.NameTemplate()}
-		got := modelOf(described, m.New().ProtoReflect().Type())
-		if m.Class == "config" && (got == m || got.Name() != m.Name() || got.Version != m.Version || got.Prefix() != m.Prefix()) {
-			t.Errorf("%s %s is %s %s with the prefix %s; expected %s", m.Name(), m.Version, got.Name(), got.Version, got.Prefix(), m.Prefix())
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
 // get returns the command that prints all that is known of a value, or of the values of a model.
@@ -23,7 +24,7 @@ func get(s *session.Session) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "get VALUE|MODEL",
-		Short: "Prints values as declared and as they are, with state, sources and reason",
+		Short: "Prints values as declared and as they are, with state and reason",
 		Long: "Get prints a value: as the sources declare it, as it is, its state, the reason of that, and the sources that have it. VALUE is a key,\n" +
 			"a name, or a unique part of either. Of a MODEL, which is a name or a pattern such as linux.*, it prints all values in a table; the\n" +
 			"format wide adds the content. With --watch, it then prints what changes, until it is interrupted or --timeout ends it.\n\n" +
@@ -99,7 +100,7 @@ func (g *getter) print(ctx context.Context) error {
 		current[i.Key] = i
 	}
 	for _, key := range goneFrom(g.last, current) {
-		gone := g.itemOf(wire.ListedValue{Key: key, State: removed})
+		gone := g.itemOf(browse.ListedValue{Key: key, State: removed})
 		changed = append(changed, gone)
 	}
 	g.last = current

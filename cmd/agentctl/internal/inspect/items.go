@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
 // explained is the number of values that one request asks for with their causes: the most that an
@@ -34,7 +35,7 @@ func (g *getter) read(ctx context.Context) (out []item, err error) {
 }
 
 // itemOf begins an item with the state of a value.
-func (g *getter) itemOf(v wire.ListedValue) item {
+func (g *getter) itemOf(v browse.ListedValue) item {
 	out := item{Key: v.Key, State: v.State, Since: v.Since, LastOperation: v.LastOperation}
 	if model, name := g.known.ModelAndName(v.Key); model != "" {
 		out.Model, out.Name = model, name
@@ -57,7 +58,7 @@ func (g *getter) itemOf(v wire.ListedValue) item {
 
 // one returns the item of the one key.
 func (g *getter) one(ctx context.Context) (item, error) {
-	var d wire.ValueDetails
+	var d browse.ValueDetails
 	if err := g.s.Get(ctx, "/scheduler/value", url.Values{"key": {g.key}}, &d); err != nil {
 		return item{}, err
 	}
@@ -66,7 +67,7 @@ func (g *getter) one(ctx context.Context) (item, error) {
 		return item{}, err
 	}
 	for _, root := range rootsOf(e) {
-		d.Value.Roots = append(d.Value.Roots, wire.Root{Key: root.Key, Text: root.Text})
+		d.Value.Roots = append(d.Value.Roots, browse.Root{Key: root.Key, Text: root.Text})
 	}
 	out := g.itemOf(d.Value)
 	out.Declared, out.Actual = d.Desired, d.Actual
@@ -133,9 +134,9 @@ func (g *getter) ofModel(ctx context.Context, m wire.Model) (out []item, err err
 }
 
 // listed returns the values of a model with their states and causes.
-func (g *getter) listed(ctx context.Context, m wire.Model) (out []wire.ListedValue, err error) {
+func (g *getter) listed(ctx context.Context, m wire.Model) (out []browse.ListedValue, err error) {
 	for offset := 0; ; {
-		var part wire.ValuePage
+		var part browse.ValuePage
 		query := url.Values{"search": {m.KeyPrefix}, "why": {"1"}, "offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(explained)}}
 		if err := g.s.Get(ctx, "/scheduler/values", query, &part); err != nil {
 			return nil, err

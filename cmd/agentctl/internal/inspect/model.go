@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -59,9 +61,11 @@ func modelList(s *session.Session) *cobra.Command {
 // modelInspect returns the command that prints all that is known of models.
 func modelInspect(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "inspect MODEL...",
-		Aliases:           []string{"i"},
-		Short:             "Prints the keys and the fields of models, with types, limits, defaults and examples",
+		Use:     "inspect MODEL...",
+		Aliases: []string{"i"},
+		Short:   "Prints keys and fields of models, with types, limits and examples",
+		Long: "Inspect prints keys and fields of the models of the agent, also of those that agentctl was not built with. If no agent listens, it\n" +
+			"says so and prints the built-in models.",
 		Example:           "  agentctl model inspect linux.l3.route",
 		ValidArgsFunction: names.CompleteModel(s, ""),
 		Args:              session.Patterns("agentctl model inspect: MODEL is missing: expected names, patterns such as linux.*, or all"),
@@ -69,6 +73,11 @@ func modelInspect(s *session.Session) *cobra.Command {
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		known, err := s.Models(ctx, "")
+		offline := errors.Is(err, session.ErrNoAgent)
+		if offline {
+			fmt.Fprintln(s.Err, "agentctl: these are the built-in models:", show.Line(err.Error()))
+			known, err = session.BuiltIn(""), nil
+		}
 		if err != nil {
 			return err
 		}
@@ -80,11 +89,11 @@ func modelInspect(s *session.Session) *cobra.Command {
 			}
 			shown = append(shown, found...)
 		}
-		described, err := describeModels(shown)
+		described, err := describeModels(s, shown)
 		if err != nil {
 			return err
 		}
-		return f.Write(s.Out, described, func(out io.Writer) error { return fieldTables(out, described) })
+		return f.Write(s.Out, described, func(out io.Writer) error { return fieldTables(out, described, offline) })
 	})
 	return cmd
 }

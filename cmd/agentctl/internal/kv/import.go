@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -145,6 +146,11 @@ const mostChecked = 256
 
 // checkLines returns an error with all lines that the agent would refuse.
 func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []kvdbsync.Pair) error {
+	progress := show.NewProgress(s.Err, "checking", (len(pairs)+mostChecked-1)/mostChecked)
+	if !show.IsTerminal(s.Err) {
+		progress = show.NewProgress(io.Discard, "", 0)
+	}
+	defer progress.End()
 	var wrong []string
 	for begin := 0; begin < len(pairs); begin += mostChecked {
 		end := min(begin+mostChecked, len(pairs))
@@ -152,6 +158,7 @@ func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []k
 		if err != nil {
 			return err
 		}
+		progress.Step()
 		for i, err := range errs {
 			if err != nil {
 				l := lines[begin+i]

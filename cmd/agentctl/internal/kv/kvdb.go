@@ -168,6 +168,9 @@ func put(s *session.Session) *cobra.Command {
 		if err := store.Put(ctx, key, value); err != nil {
 			return err
 		}
+		if !session.IsRead(key) {
+			fmt.Fprintf(s.Err, "no agent reads this key: agents read only keys below %sLABEL/config/\n", session.AllAgents)
+		}
 		return printDone(s, "written", args[0], key)
 	})
 	return cmd

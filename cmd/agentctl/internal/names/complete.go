@@ -10,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
 // maxWords is the number of words that a shell gets: more are no help for a person.
@@ -42,7 +43,7 @@ func CompleteModelOrValue(s *session.Session) cobra.CompletionFunc {
 }
 
 // wordsOf returns the names and keys that begin with given, with state and model for people.
-func wordsOf(listed []wire.ListedValue, known session.Catalogue, given string) (out []string) {
+func wordsOf(listed []browse.ListedValue, known session.Catalogue, given string) (out []string) {
 	models := map[string]int{} // number of values by name
 	for _, v := range listed {
 		if model, name := known.ModelAndName(v.Key); model != "" {

@@ -25,7 +25,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
 // Value returns the key of the value that the user means. Only commands within
@@ -89,7 +89,7 @@ func ValueOrKey(ctx context.Context, s *session.Session, given string) (key stri
 
 // A candidate is a value that may be meant.
 type candidate struct {
-	wire.ListedValue
+	browse.ListedValue
 	model, name string // both are those of Catalogue.ModelAndName
 }
 
@@ -105,7 +105,7 @@ const (
 )
 
 // pick returns the values that given means, all with the same kind of match.
-func pick(given string, known session.Catalogue, all []wire.ListedValue) (out []candidate) {
+func pick(given string, known session.Catalogue, all []browse.ListedValue) (out []candidate) {
 	best := noMatch
 	for _, v := range all {
 		model, name := known.ModelAndName(v.Key)

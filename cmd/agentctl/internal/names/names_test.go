@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
 // catalogue has two models whose values may have the same names.
@@ -20,8 +20,8 @@ func catalogue() session.Catalogue {
 	}
 }
 
-func values() []wire.ListedValue {
-	return []wire.ListedValue{
+func values() []browse.ListedValue {
+	return []browse.ListedValue{
 		{Key: "config/linux/interface/tap1"},
 		{Key: "config/linux/interface/tap10"},
 		{Key: "config/linux/interface/uplink"},
@@ -91,7 +91,7 @@ func TestSimilar(t *testing.T) {
 func TestAmbiguousIsBounded(t *testing.T) {
 	var found []candidate
 	for i := range 1000 {
-		found = append(found, candidate{ListedValue: wire.ListedValue{Key: fmt.Sprintf("config/%03d\x1b", i)}})
+		found = append(found, candidate{ListedValue: browse.ListedValue{Key: fmt.Sprintf("config/%03d\x1b", i)}})
 	}
 	text := ambiguous("config", found).Error()
 	if lines := strings.Count(text, "\n") + 1; lines != 12 || !strings.HasSuffix(text, "\nand 990 more") || strings.Contains(text, "\x1b") {

@@ -13,8 +13,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/internal/reach"
 )
+
+// ErrNoAgent reports that no process listens where the settings expect the agent. Commands that
+// can do without an agent then do.
+var ErrNoAgent = errors.New("no agent listens")
 
 // An agentClient sends requests to the agent's HTTP server, over TCP or over the agent's
 // Unix socket.
@@ -30,7 +34,7 @@ type agentClient struct {
 // port, that is the agent that listens on the socket of the label. Only if there is none, it is
 // the HTTP server on the loopback: another agent on this host may have it.
 func (s *settings) agent(ctx context.Context) (*agentClient, error) {
-	if s.bySocket || !s.byHTTP && listens(ctx, s.Socket) {
+	if s.bySocket || !s.byHTTP && reach.Listens(ctx, s.Socket) {
 		return s.agentBySocket(), nil
 	}
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort))
@@ -53,21 +57,11 @@ func (s *settings) agent(ctx context.Context) (*agentClient, error) {
 	return out, nil
 }
 
-// listens reports whether an agent that this user may trust listens on the socket.
-func listens(ctx context.Context, socket string) bool {
-	conn, err := kvdb.Dial(ctx, socket)
-	if err != nil {
-		return false
-	}
-	conn.Close()
-	return true
-}
-
 // agentBySocket returns a client for the agent behind the socket. The host in the URL is
 // arbitrary: each connection goes to the socket.
 func (s *settings) agentBySocket() *agentClient {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return kvdb.Dial(ctx, s.Socket)
+		return reach.Dial(ctx, s.Socket)
 	}
 	return &agentClient{
 		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
@@ -99,7 +93,7 @@ func (at *agentClient) requestError(err error) error {
 	_, foreign := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("no agent listens at %s: %s", at.name, at.hint)
+		return fmt.Errorf("%w at %s: %s", ErrNoAgent, at.name, at.hint)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the agent at %s does not answer in time: %w", at.name, err)
 	case foreign || strings.Contains(err.Error(), "HTTP response to HTTPS client"):

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/stream"
 )
 
 const (
@@ -155,16 +155,16 @@ func (n News) any() bool { return n.Again || n.Sources || len(n.Keys) > 0 }
 // releases have, are no news.
 func newsOf(name, data string) (out News, err error) {
 	switch name {
-	case wire.EventHello:
+	case stream.NameHello:
 		out.Again = true
-	case wire.EventValues:
-		var v wire.ValuesChanged
+	case stream.NameValues:
+		var v stream.ValuesChanged
 		err = json.Unmarshal([]byte(data), &v)
 		out.Again = v.Missed
 		for _, c := range v.Changed {
 			out.Keys = append(out.Keys, c.Key)
 		}
-	case wire.EventSources:
+	case stream.NameSources:
 		out.Sources = true
 	}
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -30,7 +31,7 @@ func (s *Session) WithGRPC(f func(ctx context.Context, conn *grpc.ClientConn, ar
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), s.Timeout)
 		defer cancel()
-		conn, err := s.DialGRPC()
+		conn, err := s.DialGRPC(ctx)
 		if err != nil {
 			return err
 		}
@@ -39,21 +40,40 @@ func (s *Session) WithGRPC(f func(ctx context.Context, conn *grpc.ClientConn, ar
 	}
 }
 
-// DialGRPC returns a connection to the gRPC server of the agent. The caller closes it, and passes
-// errors of calls through ExplainGRPC. It connects at the first call.
-func (s *Session) DialGRPC() (*grpc.ClientConn, error) {
-	if s.bySocket && !s.grpcGiven { // another agent may have the default port
-		return nil, Usagef("the agent at %s was chosen by its socket, which does not serve gRPC: expected --grpc-port with the port of its gRPC server", s.Socket)
+// DialGRPC returns a connection to the agent that the settings name: to its own socket, as for
+// HTTP, or to its gRPC server. The caller closes it, and passes errors of calls through
+// ExplainGRPC. It connects at the first call.
+func (s *Session) DialGRPC(ctx context.Context) (*grpc.ClientConn, error) {
+	options := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer))}
+	if s.labelGiven {
+		options = append(options, reach.Naming(s.Label)...)
+	}
+	if s.grpcBySocket(ctx) {
+		s.grpcName = s.Socket
+		return grpc.NewClient(reach.Target, append(options, reach.Through(s.Socket)...)...)
+	}
+	s.grpcName = net.JoinHostPort(s.Host, strconv.Itoa(s.GRPCPort))
+	target := "passthrough:///" + s.grpcName
+	// The owner of this socket is not checked, unlike that of the agent's own one: it serves users
+	// other than the agent's. The user who names the path trusts it.
+	if s.GRPCSocket != "" {
+		s.grpcName, target = s.GRPCSocket, "unix:"+s.GRPCSocket
 	}
 	security, err := s.grpcCredentials()
 	if err != nil {
 		return nil, fmt.Errorf("grpc-tls: %w", err)
 	}
-	return grpc.NewClient("passthrough:///"+s.grpcAddress(), grpc.WithTransportCredentials(security),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer)))
+	return grpc.NewClient(target, append(options, grpc.WithTransportCredentials(security))...)
 }
 
-func (s *Session) grpcAddress() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.GRPCPort)) }
+// grpcBySocket reports whether calls go to the agent's own socket. Any setting that only an
+// address has, such as a port, another socket or TLS, means an agent that may not be that of the label.
+func (s *settings) grpcBySocket(ctx context.Context) bool {
+	if s.grpcGiven || s.bySocket {
+		return !s.grpcGiven
+	}
+	return !s.byHTTP && !s.GRPCTLS.enabled() && reach.Listens(ctx, s.Socket)
+}
 
 // grpcCredentials returns TLS or none. The flag --insecure-tls overrides the configuration file,
 // as it does for HTTP.
@@ -79,22 +99,34 @@ func (s *Session) ExplainGRPC(err error) error {
 	}
 	text, values := st.Message(), valueLines(st)
 	switch code := st.Code(); {
-	case code == codes.Unavailable && strings.Contains(text, "connection refused"):
-		return fmt.Errorf("no agent serves gRPC at %s: is it running, and does its grpc.conf have this endpoint?", s.grpcAddress())
 	case code == codes.DeadlineExceeded && len(values) > 0:
 		return errors.New("values are still pending:" + strings.Join(values, ""))
 	case code == codes.DeadlineExceeded:
-		return fmt.Errorf("the agent at %s does not answer in time: %w", s.grpcAddress(), context.DeadlineExceeded)
+		return fmt.Errorf("the agent at %s does not answer in time: %w", s.grpcName, context.DeadlineExceeded)
 	case code == codes.Canceled:
 		return context.Canceled
 	case len(values) > 0:
 		return errors.New("values failed:" + strings.Join(values, ""))
 	case code == codes.Unavailable:
-		return fmt.Errorf("agent at %s: %s", s.grpcAddress(), show.Remote(text))
+		return s.unavailable(text)
 	case code == codes.Unimplemented:
-		return fmt.Errorf("the agent at %s lacks this call: %s", s.grpcAddress(), show.Remote(text))
+		return fmt.Errorf("the agent at %s lacks this call: %s", s.grpcName, show.Remote(text))
 	}
 	return errors.New(show.Remote(text))
+}
+
+// unavailable returns the error of a call that has reached no gRPC server. The text is that of
+// the connection.
+func (s *Session) unavailable(text string) error {
+	switch refused := strings.Contains(text, "connection refused") || strings.Contains(text, "no such file"); {
+	case refused && s.grpcName == s.Socket:
+		return fmt.Errorf("no agent listens at %s: is it running?", s.grpcName)
+	case refused:
+		return fmt.Errorf("no agent serves gRPC at %s: is it running, and does its grpc.conf have this endpoint?", s.grpcName)
+	case strings.Contains(text, "HTTP/1.1 header"): // of an agent of an earlier release
+		return fmt.Errorf("the agent at %s does not serve gRPC there: expected --grpc-port with the port of its gRPC server", s.grpcName)
+	}
+	return fmt.Errorf("agent at %s: %s", s.grpcName, show.Remote(text))
 }
 
 // valueLines returns a line, with a line feed before it, for each value in the details of a

@@ -6,12 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
 // AllAgents is the common prefix of the keys of all agents.
 const AllAgents = "/vnf-agent/"
+
+// configFolder is the only folder of a label that the agent reads.
+const configFolder = "config"
+
+// IsRead reports whether an agent reads a complete key: it is below config/ of a label.
+func IsRead(key string) bool { return strings.HasPrefix(ShortKey(key), configFolder+"/") }
 
 // IsFullKey reports whether a key contains the label of its agent.
 func IsFullKey(key string) bool { return strings.HasPrefix(key, AllAgents) }
@@ -34,7 +41,7 @@ func IsKey(text string) bool {
 
 // folders are the first elements of the keys of one agent, behind its label.
 func folders() []string {
-	return []string{"config", "config-status", "check", "status", "owner", "vpp", "linux", "metrics"}
+	return []string{configFolder, "config-status", "check", "status", "owner", "vpp", "linux", "metrics"}
 }
 
 // FullKey completes a short key or prefix. One that begins with a folder of an agent, such as
@@ -45,7 +52,11 @@ func (s *Session) FullKey(ctx context.Context, store kvdbsync.Store, key string)
 	if IsFullKey(key) {
 		return key, nil
 	}
-	if first, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "/"); !slices.Contains(folders(), first) {
+	if first, _, below := strings.Cut(strings.TrimPrefix(key, "/"), "/"); !slices.Contains(folders(), first) {
+		if similar := nearest.Word(first, []string{configFolder}); below && similar != "" {
+			return "", Usagef("%q is no folder of an agent: did you mean %q? If it is a label, write the full key, %s%s",
+				first+"/", similar+"/", AllAgents, strings.TrimPrefix(key, "/"))
+		}
 		return AllAgents + strings.TrimPrefix(key, "/"), nil
 	}
 	if s.storeLabel != "" {

@@ -31,20 +31,26 @@ const (
 func (s *Session) Models(ctx context.Context, class string) (out Catalogue, err error) {
 	err = s.Get(ctx, "/info/models", url.Values{"class": {class}}, &out)
 	if refused, ok := errors.AsType[StatusError](err); ok && refused.Status == http.StatusNotFound {
-		return builtIn(class), nil
+		return BuiltIn(class), nil
 	}
 	return out, err
 }
 
-// builtIn returns the models of a class that agentctl was built with.
-func builtIn(class string) (out Catalogue) {
+// BuiltIn returns the models of a class that agentctl was built with, or all of them if it is
+// empty.
+func BuiltIn(class string) (out Catalogue) {
 	for _, m := range models.BuiltIn().All() {
-		if class == "" || class == m.Class {
-			out = append(out, wire.Model{
-				Name: m.Name(), Class: m.Class, ProtoName: m.ProtoName(), ProtoFile: m.ProtoFile(), KeyPrefix: m.Prefix(),
-				NameTemplate: m.NameTemplate(), KeyFields: m.KeyFields(),
-			})
+		if class != "" && class != m.Class {
+			continue
 		}
+		one := wire.Model{
+			Name: m.Name(), Class: m.Class, ProtoName: m.ProtoName(), ProtoFile: m.ProtoFile(), KeyPrefix: m.Prefix(),
+			NameTemplate: m.NameTemplate(), KeyFields: m.KeyFields(),
+		}
+		if group, field := m.ConfigField(); field != "" {
+			one.ConfigField = group + "." + field
+		}
+		out = append(out, one)
 	}
 	return out
 }

@@ -14,8 +14,10 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -108,12 +110,23 @@ func TestExplainGRPC(t *testing.T) {
 		"context canceled":    status.Error(codes.Canceled, "x"),
 		net.ErrClosed.Error(): net.ErrClosed,
 	} {
-		s := &Session{settings: settings{Host: "h", GRPCPort: 1}}
+		s := &Session{settings: settings{grpcName: "h:1"}}
 		if got := s.ExplainGRPC(err); got == nil || got.Error() != want {
 			t.Errorf("%v: %v; expected %s", err, got, want)
 		}
 	}
 	if err := (&Session{}).ExplainGRPC(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestModelOf makes each built-in model again from its description.
+func TestModelOf(t *testing.T) {
+	for _, m := range models.BuiltIn().All() {
+		described := wire.Model{Name: "acme." + m.Name(), Class: m.Class, KeyPrefix: m.Prefix(), NameTemplate: m.NameTemplate()}
+		got := ModelOf(described, m.New().ProtoReflect().Type())
+		if m.Class == "config" && (got == m || got.Name() != m.Name() || got.Version != m.Version || got.Prefix() != m.Prefix()) {
+			t.Errorf("%s %s is %s %s with the prefix %s; expected %s", m.Name(), m.Version, got.Name(), got.Version, got.Prefix(), m.Prefix())
+		}
 	}
 }

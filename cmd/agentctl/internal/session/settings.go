@@ -15,7 +15,7 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/config"
-	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/internal/reach"
 )
 
 // settings are the merged flags, environment variables and configuration file, in this order
@@ -28,11 +28,12 @@ type settings struct {
 	Label   string        `yaml:"service-label"` // Defaults to vpp1
 	Timeout time.Duration `yaml:"timeout"`       // Defaults to 2 min
 	Store   string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else the one of the agent
-	Socket  string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
+	Socket  string        `yaml:"socket"`        // Defaults to reach.DefaultSocket
 
 	// The address of the agent's HTTP server. If Socket is given and neither Host nor
 	// HTTPPort is, the socket is used instead. Without all three, the socket of the label is
-	// used if an agent listens there.
+	// used if an agent listens there. The same socket serves gRPC, unless GRPCPort or GRPCSocket
+	// is given.
 	Host     string      `yaml:"host"`            // Defaults to 127.0.0.1
 	HTTPPort int         `yaml:"http-port"`       // Defaults to 9191
 	HTTPAuth string      `yaml:"http-basic-auth"` // user:password. Defaults to none
@@ -44,6 +45,9 @@ type settings struct {
 
 	GRPCPort int         `yaml:"grpc-port"` // of the agent's gRPC server, at Host. Defaults to 9111
 	GRPCTLS  tlsSettings `yaml:"grpc-tls"`
+	// The path of a Unix socket of the gRPC server ("network: unix" in grpc.conf), instead of Host
+	// and GRPCPort. Defaults to none.
+	GRPCSocket string `yaml:"grpc-socket"`
 
 	// Accepted from configuration files of other clients, without effect in this release.
 	APIVersion string `yaml:"ligato-api-version"`
@@ -51,7 +55,8 @@ type settings struct {
 	file, dir  string // location of the configuration file
 	bySocket   bool   // query the agent through its socket
 	byHTTP     bool   // the HTTP server was chosen: by address, or by settings that only it has
-	grpcGiven  bool   // the port of the gRPC server was chosen; it is not the default
+	grpcGiven  bool   // the port or the socket of the gRPC server was chosen; it is not the default
+	grpcName   string // host and port, or the path of the socket, once DialGRPC was called; for messages
 	ofAgent    bool   // Store is one of the agent, reached through its socket
 	labelGiven bool   // the user has chosen a label; it is not the default
 }
@@ -62,10 +67,11 @@ func (s *Session) Flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
 	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: vpp1, but the label of the agent if --socket, --host or --http-port names it)")
 	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else the only one of the agent, or bolt)")
-	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (env AGENTCTL_SOCKET; default, if an agent listens there: "+kvdb.DefaultSocket("LABEL")+")")
+	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (env AGENTCTL_SOCKET; default, if an agent listens there: "+reach.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")
-	f.Int("grpc-port", 0, "port of the agent's gRPC server, for commands that change or watch its configuration (default 9111)")
+	f.Int("grpc-port", 0, "port of the agent's gRPC server, for commands that change or watch its configuration (default 9111, if no agent listens on the socket)")
+	f.String("grpc-socket", "", "Unix socket of the agent's gRPC server, if its grpc.conf has \"network: unix\"; replaces --host and --grpc-port")
 	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH); visible in the list of processes, unlike a file or the environment")
 	f.String("http-basic-auth-file", "", "file with USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH_FILE)")
 	f.Bool("insecure-tls", false, "use TLS for HTTP, gRPC and etcd, and do not verify certificates")
@@ -90,20 +96,13 @@ func (s *Session) Load(f *pflag.FlagSet) error {
 	if err := s.loadFile(); err != nil {
 		return err
 	}
-	if label, ok := s.Env("MICROSERVICE_LABEL"); ok && label != "" {
-		s.Label = label
+	s.fromEnvironment(f.Changed("socket"))
+	if f.Changed("grpc-port") {
+		s.GRPCSocket = "" // of the configuration file
 	}
-	if list, ok := s.Env("ETCD_ENDPOINTS"); ok && list != "" {
-		s.Endpoints = strings.Split(list, ",")
+	if f.Changed("grpc-socket") {
+		s.GRPCPort = 0
 	}
-	// A socket on the command line is meant for all requests, also those by HTTP.
-	if host, ok := s.Env("AGENT_HOST"); ok && host != "" && !f.Changed("socket") {
-		s.Host = host
-	}
-	if socket, ok := s.Env("AGENTCTL_SOCKET"); ok && socket != "" {
-		s.Socket = socket
-	}
-	s.authFromEnvironment()
 	if f.Changed("socket") {
 		s.Store, s.Endpoints = "", nil // a socket names one agent; the environment's etcd is not meant
 	}
@@ -119,6 +118,7 @@ func (s *Session) Load(f *pflag.FlagSet) error {
 		given(f, "host", &s.Host, f.GetString),
 		given(f, "http-port", &s.HTTPPort, f.GetInt),
 		given(f, "grpc-port", &s.GRPCPort, f.GetInt),
+		given(f, "grpc-socket", &s.GRPCSocket, f.GetString),
 		s.authFromFlags(f),
 		given(f, "insecure-tls", &s.Insecure, f.GetBool),
 		given(f, "timeout", &s.Timeout, f.GetDuration),
@@ -127,6 +127,24 @@ func (s *Session) Load(f *pflag.FlagSet) error {
 		s.Timeout, _ = f.GetDuration("timeout") // the default of a command with a TimeoutFlag
 	}
 	return errors.Join(err, s.readAuth(), s.complete())
+}
+
+// fromEnvironment merges the environment. A socket on the command line is meant for all requests,
+// also those by HTTP, so AGENT_HOST does not count then.
+func (s *Session) fromEnvironment(bySocket bool) {
+	if label, ok := s.Env("MICROSERVICE_LABEL"); ok && label != "" {
+		s.Label = label
+	}
+	if list, ok := s.Env("ETCD_ENDPOINTS"); ok && list != "" {
+		s.Endpoints = strings.Split(list, ",")
+	}
+	if host, ok := s.Env("AGENT_HOST"); ok && host != "" && !bySocket {
+		s.Host = host
+	}
+	if socket, ok := s.Env("AGENTCTL_SOCKET"); ok && socket != "" {
+		s.Socket = socket
+	}
+	s.authFromEnvironment()
 }
 
 // given stores the value of a flag that is on the command line. Other flags leave into
@@ -155,10 +173,13 @@ func (s *settings) complete() error {
 	s.Label = cmp.Or(s.Label, "vpp1")
 	s.Host = cmp.Or(s.Host, "127.0.0.1")
 	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)
-	s.grpcGiven = s.GRPCPort != 0
+	s.grpcGiven = s.GRPCPort != 0 || s.GRPCSocket != ""
+	if s.GRPCPort != 0 && s.GRPCSocket != "" {
+		return errors.New("grpc-port and grpc-socket exclude each other: expected one of them")
+	}
 	s.GRPCPort = cmp.Or(s.GRPCPort, 9111)
 	s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
-	s.Socket = cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label))
+	s.Socket = cmp.Or(s.Socket, reach.DefaultSocket(s.Label))
 	return s.validate()
 }
 

@@ -35,9 +35,16 @@ func NewProgress(out io.Writer, label string, total int) *Progress {
 
 // Step counts one more step. An error of the output is ignored: it must not end the work.
 func (p *Progress) Step() {
+	p.At(p.done+1, p.total)
+}
+
+// At sets the steps that are done and those of the work, which may change. It prints nothing while
+// there is no work.
+func (p *Progress) At(done, total int) {
 	before := p.tenths()
-	p.done = min(p.done+1, p.total)
+	p.total, p.done = total, min(done, total)
 	switch {
+	case total == 0:
 	case p.live:
 		columns, _ := Size(p.out)
 		// A line of the full width would wrap, and could not be drawn over.
@@ -49,7 +56,7 @@ func (p *Progress) Step() {
 
 // End removes the bar. Lines stay.
 func (p *Progress) End() {
-	if p.live && p.done > 0 {
+	if p.live && p.total > 0 {
 		_, _ = io.WriteString(p.out, "\r\x1b[K")
 	}
 }

@@ -30,6 +30,22 @@ func TestProgressOnTerminal(t *testing.T) {
 	}
 }
 
+// TestProgressOfWaiting has work whose size is known only later.
+func TestProgressOfWaiting(t *testing.T) {
+	got := onTerminal(t, 80, 24, func(out io.Writer) error {
+		p := show.NewProgress(out, "waiting", 0)
+		p.At(0, 0)
+		p.At(1, 3)
+		p.At(3, 3)
+		p.End()
+		return nil
+	})
+	want := "\rwaiting [##########....................] 1 of 3\x1b[K\rwaiting [##############################] 3 of 3\x1b[K\r\x1b[K"
+	if got != want {
+		t.Errorf("printed %q; expected %q", got, want)
+	}
+}
+
 func TestProgressInPipe(t *testing.T) {
 	for steps, want := range map[int]string{
 		0:   "",

@@ -8,12 +8,13 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 )
 
 // A sample is the state of the agent's counters at one moment.
 type sample struct {
 	at      time.Time
-	stats   wire.Stats
+	stats   counts.Stats
 	sources []wire.Source // the highest priority first
 }
 
@@ -52,7 +53,7 @@ func rate(before, now *sample, count func(*sample) uint64) (perSecond float64, k
 // A verb is one verb of one descriptor.
 type verb struct {
 	descriptor string
-	wire.Method
+	counts.Method
 }
 
 // verbs returns the verbs that were called, by descriptor and name.

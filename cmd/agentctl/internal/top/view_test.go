@@ -8,22 +8,23 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 )
 
 // sampleOf returns a sample with this many sources and descriptors.
 func sampleOf(at time.Time, calls uint64, sources, descriptors int) *sample {
-	out := &sample{at: at, stats: wire.Stats{
-		TxnStats: wire.TxnStats{
+	out := &sample{at: at, stats: counts.Stats{
+		TxnStats: counts.TxnStats{
 			TotalProcessed: calls, OperationCount: map[string]uint64{"CREATE": 2 * calls}, ErrorCount: 1,
 			ValueStateCount: map[string]uint64{"CONFIGURED": 12, "FAILED": 0, "PENDING": 1},
 		},
-		Descriptors: map[string][]wire.Method{},
+		Descriptors: map[string][]counts.Method{},
 	}}
 	for i := range sources {
 		out.sources = append(out.sources, wire.Source{Name: fmt.Sprintf("source%d", i), State: "synced", Keys: 3, Error: strings.Repeat("long error ", 20)})
 	}
 	for i := range descriptors {
-		out.stats.Descriptors[fmt.Sprintf("vpp-interface-%02d", i)] = []wire.Method{
+		out.stats.Descriptors[fmt.Sprintf("vpp-interface-%02d", i)] = []counts.Method{
 			{Name: "Create", Count: calls, Total: float64(i), Avg: float64(i) / 1000, Max: float64(i) / 100}, {Name: "Delete"},
 		}
 	}

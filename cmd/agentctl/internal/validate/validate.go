@@ -1,5 +1,5 @@
-// Package validate has the commands of agentctl that work without an agent: they check files of values,
-// and write the schema with which editors check them.
+// Package validate has the commands of agentctl that check files of values, and write the schema with
+// which editors check them. Without an agent, they know the built-in models.
 package validate
 
 import (
@@ -33,7 +33,8 @@ func validate(s *session.Session) *cobra.Command {
 		Long: "Validate prints all mistakes in the FILEs (- for standard input) with line and column: syntax, unknown and repeated fields, wrong types,\n" +
 			"values outside of their limits, repeated keys. Of a folder, all files that end with .yaml, .yml or .json are read. A reference to a value\n" +
 			"that no file declares is a warning: an agent may have it from elsewhere.\n\n" +
-			"Files without mistakes are also sent to the agent, which checks them without declaring them. If no agent answers, validate says so.",
+			"Files without mistakes are also sent to the agent, which checks them without declaring them. The agent is asked for models that\n" +
+			"agentctl was not built with, too. If no agent answers, validate says so.",
 		Example:           "  agentctl validate network.yaml\n  agentctl validate --offline network/",
 		ValidArgsFunction: names.CompleteFile,
 		Args:              cobra.MinimumNArgs(1),
@@ -45,7 +46,11 @@ func validate(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found := all.Check(models.BuiltIn())
+		known, err := modelsOf(cmd, s, offline)
+		if err != nil {
+			return err
+		}
+		found := all.Check(known)
 		invalid := 0
 		for _, one := range found {
 			if !one.Warning {
@@ -67,6 +72,25 @@ func validate(s *session.Session) *cobra.Command {
 		return s.WithAgent(func(ctx context.Context, _ []string) error { return ask(ctx, s, all) })(cmd, args)
 	}
 	return cmd
+}
+
+// modelsOf returns the built-in models and, unless offline is set, those that only the agent has.
+// If no agent answers, the user is told.
+func modelsOf(cmd *cobra.Command, s *session.Session, offline bool) (known *models.Registry, err error) {
+	known = models.BuiltIn()
+	if offline {
+		return known, nil
+	}
+	err = s.WithAgent(func(ctx context.Context, _ []string) error {
+		all, err := s.Registry(ctx)
+		if err == nil {
+			known = all
+			return nil
+		}
+		fmt.Fprintln(s.Err, "agentctl: only the built-in models are known:", show.Line(err.Error()))
+		return nil
+	})(cmd, nil)
+	return known, err
 }
 
 // lines prints one finding per line.
@@ -94,21 +118,28 @@ const modeline = "# yaml-language-server: $schema="
 
 // schema returns the command that writes a JSON schema.
 func schema(s *session.Session) *cobra.Command {
+	var offline bool
 	cmd := &cobra.Command{
 		Use:   "schema [MODEL]",
 		Short: "Prints the JSON schema of files of values",
 		Long: "Schema prints a JSON schema (draft 2020-12) of the files that filedb reads and apply accepts, or of the values of MODEL. Editors complete and\n" +
-			"check such files with it. It has the descriptions, ranges and formats of the fields; validate and the agent check more.\n\n" +
+			"check such files with it. It has the descriptions, ranges and formats of the fields, and says which are required; validate and the agent\n" +
+			"check more. The models are the built-in ones and those of the agent, if one answers.\n\n" +
 			"The first line of a YAML file names its schema:\n\n  " + modeline + "keyplane.schema.json",
 		Example: "  agentctl schema > keyplane.schema.json\n  agentctl schema linux.l3.route",
 		Args:    session.ExpectArgs("[MODEL]"),
 	}
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		out := jsonschema.Of(models.BuiltIn(), jsonschema.BothNames)
+	cmd.Flags().BoolVar(&offline, "offline", false, "do not ask the agent: only built-in models")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		known, err := modelsOf(cmd, s, offline || len(args) > 0 && isBuiltIn(args[0]))
+		if err != nil {
+			return err
+		}
+		out := jsonschema.Of(known, jsonschema.BothNames)
 		if len(args) > 0 {
-			m, ok := models.BuiltIn().ByName(args[0])
+			m, ok := known.ByName(args[0])
 			if !ok {
-				return session.Usagef("model %q: not a built-in model; expected one that agentctl model list prints", args[0])
+				return session.Usagef("model %q: not known; expected one that agentctl model list prints", args[0])
 			}
 			out = jsonschema.OfModel(m, jsonschema.BothNames)
 		}
@@ -120,4 +151,10 @@ func schema(s *session.Session) *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// isBuiltIn reports whether agentctl was built with a model.
+func isBuiltIn(name string) bool {
+	_, ok := models.BuiltIn().ByName(name)
+	return ok
 }

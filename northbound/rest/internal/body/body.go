@@ -33,7 +33,7 @@ func Of(text []byte) Body { return Body{text, structured.Quick(text, func(struct
 
 // bytesOfItem is about the memory, in bytes, that a value takes while it is planned, besides
 // its text: its message, its node, its edges, and the operation.
-const bytesOfItem = 1500
+const bytesOfItem = 2000
 
 // Cost returns the memory that the values need while they are read and planned, in bytes.
 func (b Body) Cost() int64 {

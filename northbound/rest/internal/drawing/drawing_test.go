@@ -6,6 +6,7 @@ import (
 	"errors"
 	"image/png"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,39 @@ func TestFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A bitmap that is drawn in bands of a few rows has the same pixels as one that is drawn at once.
+func TestBands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := random(t)
+		for i := range g.Edges {
+			g.Edges[i].Dashed = i%2 == 0
+		}
+		d := Layout(g)
+		whole, banded := d.bitmap(maxPixels), d.bitmap(rapid.IntRange(1, 10_000).Draw(t, "bytes"))
+		for y := range whole.bounds.Max.Y {
+			for x := range whole.bounds.Max.X {
+				if a, b := whole.ColorIndexAt(x, y), banded.ColorIndexAt(x, y); a != b {
+					t.Fatalf("the pixel at %d, %d has colour %d, and %d in bands of %d rows", x, y, a, b, banded.rows)
+				}
+			}
+		}
+	})
+}
+
+// A large picture takes no more memory than a band of it and what the encoder needs.
+func TestLargePictureIsDrawnInBands(t *testing.T) {
+	d := &Drawing{Width: 1000, Height: maxPixels / 1000}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := d.PNG(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 8*bandBytes {
+		t.Errorf("a picture of %d MB allocates %d MB, want at most %d", maxPixels>>20, got>>20, 8*bandBytes>>20)
+	}
 }
 
 func TestTooLargeForPixels(t *testing.T) {

@@ -37,7 +37,9 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/stream"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/changes"
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
@@ -93,9 +95,9 @@ func (s *Streams) Serve(w http.ResponseWriter, r *http.Request, allowed func() e
 	}
 	defer s.clients.Add(-1)
 	// Before the present state is read, so that no change falls between both.
-	changes := s.Scheduler.Changes(maxValues)
-	defer changes.Close()
-	c := &client{streams: s, changes: changes, out: http.NewResponseController(w), w: w}
+	collector := changes.Collect(s.Scheduler, maxValues)
+	defer collector.Close()
+	c := &client{streams: s, changes: collector, out: http.NewResponseController(w), w: w}
 	// The limits of the server are for answers that end.
 	_ = c.out.SetReadDeadline(time.Time{})
 	w.Header().Set("Cache-Control", "no-store")
@@ -108,7 +110,7 @@ func (s *Streams) Serve(w http.ResponseWriter, r *http.Request, allowed func() e
 // A client is one stream. The goroutine of its request owns it.
 type client struct {
 	streams *Streams
-	changes *scheduler.Changes
+	changes *changes.Collector
 	w       http.ResponseWriter
 	out     *http.ResponseController
 
@@ -126,7 +128,7 @@ var errEnded = errors.New("the stream has ended")
 func (c *client) run(r *http.Request, allowed func() error) error {
 	c.sources, c.connections = c.sourcesNow(), c.connectionsNow()
 	fmt.Fprintf(&c.pending, "retry: %d\n\n", (2 * time.Second).Milliseconds())
-	c.event(wire.EventHello, wire.Hello{Label: c.streams.Label, States: c.states(), Connections: c.connections})
+	c.event(stream.NameHello, stream.Hello{Label: c.streams.Label, States: c.states(), Connections: c.connections})
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -164,17 +166,17 @@ func (c *client) run(r *http.Request, allowed func() error) error {
 }
 
 // news adds the events of the scheduler.
-func (c *client) news(n scheduler.News) {
+func (c *client) news(n changes.News) {
 	if len(n.Values) > 0 || n.Missed {
-		changed := make([]wire.ValueChange, len(n.Values))
+		changed := make([]stream.ValueChange, len(n.Values))
 		for i, st := range n.Values {
-			changed[i] = wire.ValueChange{Key: st.Key, State: st.State.String()}
+			changed[i] = stream.ValueChange{Key: st.Key, State: st.State.String()}
 		}
-		slices.SortFunc(changed, func(a, b wire.ValueChange) int { return cmp.Compare(a.Key, b.Key) })
-		c.event(wire.EventValues, wire.ValuesChanged{Changed: changed, Missed: n.Missed, States: c.states()})
+		slices.SortFunc(changed, func(a, b stream.ValueChange) int { return cmp.Compare(a.Key, b.Key) })
+		c.event(stream.NameValues, stream.ValuesChanged{Changed: changed, Missed: n.Missed, States: c.states()})
 	}
 	if n.Transactions > 0 {
-		c.event(wire.EventTransactions, wire.TransactionsEnded{Count: n.Transactions})
+		c.event(stream.NameTransactions, stream.TransactionsEnded{Count: n.Transactions})
 	}
 }
 
@@ -182,7 +184,7 @@ func (c *client) news(n scheduler.News) {
 func (c *client) look() {
 	if now := c.connectionsNow(); !maps.Equal(now, c.connections) {
 		c.connections = now
-		c.event(wire.EventConnections, wire.ConnectionsChanged{Connections: now})
+		c.event(stream.NameConnections, stream.ConnectionsChanged{Connections: now})
 	}
 	now := c.sourcesNow()
 	var names []string
@@ -198,7 +200,7 @@ func (c *client) look() {
 	}
 	if c.sources = now; len(names) > 0 {
 		slices.Sort(names)
-		c.event(wire.EventSources, wire.SourcesChanged{Names: names})
+		c.event(stream.NameSources, stream.SourcesChanged{Names: names})
 	}
 }
 

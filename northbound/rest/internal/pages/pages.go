@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -32,9 +33,9 @@ const maxLimit, defaultLimit = 1000, 100
 // Endpoints returns the paths in the order of the index.
 func (p Pages) Endpoints() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/scheduler/values", endpoint.Dump, "search=, state= (many), why=1, offset=, limit=", "a part of the list of values, with states and, with why, the last causes", p.values).Answers(wire.ValuePage{}).Costly(),
-		endpoint.Get("/scheduler/value", endpoint.Dump, "key=", "one value with its content and its relations", p.value).Answers(wire.ValueDetails{}).Costly(),
-		endpoint.Get("/scheduler/transactions", endpoint.Dump, "offset=, limit=", "a part of the list of transactions, the newest first", p.transactions).Answers(wire.TransactionPage{}),
+		endpoint.Get("/scheduler/values", endpoint.Dump, "search=, state= (many), why=1, offset=, limit=", "a part of the list of values, with states and, with why, the last causes", p.values).Answers(browse.ValuePage{}).Costly(),
+		endpoint.Get("/scheduler/value", endpoint.Dump, "key=", "one value with its content and its relations", p.value).Answers(browse.ValueDetails{}).Costly(),
+		endpoint.Get("/scheduler/transactions", endpoint.Dump, "offset=, limit=", "a part of the list of transactions, the newest first", p.transactions).Answers(browse.TransactionPage{}),
 		endpoint.Get("/scheduler/operations", endpoint.Dump, "seq-num=, list=executed|planned, offset=, limit=", "a part of the operations of a transaction", p.operations).Answers([]wire.Operation{}).Costly(),
 	}
 }
@@ -73,7 +74,7 @@ func (p Pages) transactions(w http.ResponseWriter, _ *http.Request, q endpoint.Q
 	}
 	all := p.Scheduler.History()
 	slices.Reverse(all)
-	out := wire.TransactionPage{Total: len(all), Offset: offset, Transactions: []wire.TransactionSummary{}}
+	out := browse.TransactionPage{Total: len(all), Offset: offset, Transactions: []browse.TransactionSummary{}}
 	for _, r := range cut(all, offset, limit) {
 		out.Transactions = append(out.Transactions, summaryOf(r))
 	}
@@ -81,8 +82,8 @@ func (p Pages) transactions(w http.ResponseWriter, _ *http.Request, q endpoint.Q
 }
 
 // summaryOf counts the parts of a transaction.
-func summaryOf(r *scheduler.Record) wire.TransactionSummary {
-	out := wire.TransactionSummary{
+func summaryOf(r *scheduler.Record) browse.TransactionSummary {
+	out := browse.TransactionSummary{
 		SeqNum: r.Seq, Start: r.Start, Stop: r.Stop, TxnType: records.TypeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
 		Values: len(r.Values), Planned: len(r.Planned), Executed: len(r.Executed), NotReadBack: len(r.RefreshErrors),

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/nodes"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
 )
@@ -52,7 +53,7 @@ func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) 
 	if err != nil {
 		return reply.BadRequest(err)
 	}
-	out := wire.ValuePage{Offset: offset, States: map[string]int{}, Values: []wire.ListedValue{}}
+	out := browse.ValuePage{Offset: offset, States: map[string]int{}, Values: []browse.ListedValue{}}
 	var chosen []*scheduler.Status
 	counts := map[scheduler.State]int{}
 	for st := range p.Scheduler.All() {
@@ -80,7 +81,7 @@ func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) 
 }
 
 // addRoots adds the last causes of the values that are not as declared.
-func (p Pages) addRoots(values []wire.ListedValue) {
+func (p Pages) addRoots(values []browse.ListedValue) {
 	var keys []string
 	for _, v := range values {
 		if v.State != scheduler.Configured.String() && v.State != scheduler.Obtained.String() {
@@ -93,7 +94,7 @@ func (p Pages) addRoots(values []wire.ListedValue) {
 	roots := explain.Roots(p.Scheduler, keys, maxRoots)
 	for i := range values {
 		for _, e := range roots[values[i].Key] {
-			values[i].Roots = append(values[i].Roots, wire.Root{Key: e.Key, Text: printable.Cut(e.Text, maxText)})
+			values[i].Roots = append(values[i].Roots, browse.Root{Key: e.Key, Text: printable.Cut(e.Text, maxText)})
 		}
 	}
 }
@@ -136,8 +137,8 @@ func matcher(search string) (func(key string) bool, error) {
 }
 
 // listed converts the state of a value.
-func listed(st *scheduler.Status) wire.ListedValue {
-	out := wire.ListedValue{
+func listed(st *scheduler.Status) browse.ListedValue {
+	out := browse.ListedValue{
 		Key: st.Key, State: st.State.String(), Since: st.Since, Error: printable.Cut(reply.ErrorText(st.Err), maxText),
 		Descriptor: st.Descriptor, Base: st.Base,
 	}
@@ -158,9 +159,9 @@ func (p Pages) value(w http.ResponseWriter, _ *http.Request, q endpoint.Query) e
 		return reply.BadRequest(err)
 	}
 	key = p.Short(key)
-	out := wire.ValueDetails{
-		Value: wire.ListedValue{Key: key, State: scheduler.Nonexistent.String()},
-		Needs: []wire.Need{}, Derived: []wire.Neighbour{}, Dependents: []wire.Neighbour{},
+	out := browse.ValueDetails{
+		Value: browse.ListedValue{Key: key, State: scheduler.Nonexistent.String()},
+		Needs: []browse.Need{}, Derived: []browse.Neighbour{}, Dependents: []browse.Neighbour{},
 	}
 	if st, exists := p.Scheduler.Status(key); exists {
 		out.Value = listed(st)
@@ -174,36 +175,36 @@ func (p Pages) value(w http.ResponseWriter, _ *http.Request, q endpoint.Query) e
 }
 
 // bounded sorts neighbours by key, and returns the first ones and the number of the others.
-func bounded(all []wire.Neighbour) (first []wire.Neighbour, more int) {
-	slices.SortFunc(all, func(a, b wire.Neighbour) int {
+func bounded(all []browse.Neighbour) (first []browse.Neighbour, more int) {
+	slices.SortFunc(all, func(a, b browse.Neighbour) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Via, b.Via), cmp.Compare(a.Label, b.Label))
 	})
 	first = all[:min(len(all), maxRelated)]
-	return append([]wire.Neighbour{}, first...), len(all) - len(first)
+	return append([]browse.Neighbour{}, first...), len(all) - len(first)
 }
 
 // needs returns the dependencies of a value, with the values that satisfy them.
-func (p Pages) needs(st *scheduler.Status) []wire.Need {
+func (p Pages) needs(st *scheduler.Status) []browse.Need {
 	deps := st.Dependencies()
-	met := make([][]wire.Neighbour, len(deps))
+	met := make([][]browse.Neighbour, len(deps))
 	for other := range p.Scheduler.All() {
 		for i, d := range deps {
 			if other.Key == d.Key || d.Key == "" && d.MetBy(other.Key) {
-				met[i] = append(met[i], wire.Neighbour{Key: other.Key, State: other.State.String()})
+				met[i] = append(met[i], browse.Neighbour{Key: other.Key, State: other.State.String()})
 			}
 		}
 	}
-	out := []wire.Need{}
+	out := []browse.Need{}
 	for i, d := range deps {
 		first, _ := bounded(met[i])
 		n := min(len(first), maxMet)
-		out = append(out, wire.Need{Label: d.Label, Expected: nodes.Expected(d), Met: first[:n], More: len(met[i]) - n})
+		out = append(out, browse.Need{Label: d.Label, Expected: nodes.Expected(d), Met: first[:n], More: len(met[i]) - n})
 	}
 	return out
 }
 
 // derived returns the values that are derived from key, directly or indirectly.
-func (p Pages) derived(key string) (out []wire.Neighbour) {
+func (p Pages) derived(key string) (out []browse.Neighbour) {
 	bases := map[string][]*scheduler.Status{}
 	for st := range p.Scheduler.All() {
 		if st.Base != "" {
@@ -213,7 +214,7 @@ func (p Pages) derived(key string) (out []wire.Neighbour) {
 	var add func(base string)
 	add = func(base string) {
 		for _, st := range bases[base] {
-			out = append(out, wire.Neighbour{Key: st.Key, State: st.State.String()})
+			out = append(out, browse.Neighbour{Key: st.Key, State: st.State.String()})
 			add(st.Key)
 		}
 	}
@@ -223,7 +224,7 @@ func (p Pages) derived(key string) (out []wire.Neighbour) {
 
 // dependents returns the values with a dependency that key, or a value derived from it, can
 // satisfy.
-func (p Pages) dependents(key string, derived []wire.Neighbour) (out []wire.Neighbour) {
+func (p Pages) dependents(key string, derived []browse.Neighbour) (out []browse.Neighbour) {
 	own := map[string]bool{key: true}
 	keys := []string{key}
 	for _, d := range derived {
@@ -241,7 +242,7 @@ func (p Pages) dependents(key string, derived []wire.Neighbour) (out []wire.Neig
 			if by == "" || !own[by] {
 				continue
 			}
-			n := wire.Neighbour{Key: st.Key, State: st.State.String(), Label: d.Label}
+			n := browse.Neighbour{Key: st.Key, State: st.State.String(), Label: d.Label}
 			if by != key {
 				n.Via = by
 			}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/records"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/northbound/rest/wire/counts"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
@@ -16,15 +16,15 @@ import (
 // Of converts the statistics. Counters run since the start of the agent; durations of
 // transactions cover the history only. Its cost grows with the numbers of values and of
 // records, so monitoring should ask /metrics instead.
-func Of(st stats.Stats, statuses []*scheduler.Status, history []*scheduler.Record) wire.Stats {
-	out := wire.Stats{
-		TxnStats: wire.TxnStats{
+func Of(st stats.Stats, statuses []*scheduler.Status, history []*scheduler.Record) counts.Stats {
+	out := counts.Stats{
+		TxnStats: counts.TxnStats{
 			OperationCount: map[string]uint64{}, ValueStateCount: map[string]uint64{},
 			ErrorCount: st.Failures, Methods: transactions(history),
 			Unwritten: st.LostTransactions, LatePlans: st.LostPlans,
 		},
-		GraphMethods: []wire.Method{},
-		Descriptors:  map[string][]wire.Method{},
+		GraphMethods: []counts.Method{},
+		Descriptors:  map[string][]counts.Method{},
 	}
 	for _, n := range st.Transactions {
 		out.TxnStats.TotalProcessed += n
@@ -47,13 +47,13 @@ func Of(st stats.Stats, statuses []*scheduler.Status, history []*scheduler.Recor
 }
 
 // transactions returns the durations of transactions by type.
-func transactions(history []*scheduler.Record) []wire.Method {
+func transactions(history []*scheduler.Record) []counts.Method {
 	timings := map[string]stats.Timing{}
 	for _, r := range history {
 		name, took := records.TypeName(r.Type), r.Stop.Sub(r.Start)
 		timings[name] = sum(timings[name], stats.Timing{Count: 1, Total: took, Min: took, Max: took})
 	}
-	out := []wire.Method{}
+	out := []counts.Method{}
 	for _, name := range slices.Sorted(maps.Keys(timings)) {
 		out = append(out, method(name, timings[name]))
 	}
@@ -61,8 +61,8 @@ func transactions(history []*scheduler.Record) []wire.Method {
 }
 
 // methods returns the durations of verbs, sorted by verb.
-func methods(verbs map[scheduler.Verb]stats.Timing) []wire.Method {
-	out := []wire.Method{}
+func methods(verbs map[scheduler.Verb]stats.Timing) []counts.Method {
+	out := []counts.Method{}
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
 		out = append(out, method(verbName(verb), verbs[verb]))
 	}
@@ -84,8 +84,8 @@ func verbName(v scheduler.Verb) string {
 }
 
 // method converts a timing to seconds.
-func method(name string, t stats.Timing) wire.Method {
-	return wire.Method{
+func method(name string, t stats.Timing) counts.Method {
+	return counts.Method{
 		Name: name, Count: t.Count, Total: t.Total.Seconds(), Min: t.Min.Seconds(), Max: t.Max.Seconds(),
 		Avg: (t.Total / time.Duration(max(t.Count, 1))).Seconds(),
 	}

@@ -343,6 +343,12 @@ func TestNarrowWindows(t *testing.T) {
 		p.Go(hash)
 		p.Until(`document.querySelector(".view") && document.documentElement.scrollWidth <= innerWidth`)
 	}
+	// A view may scroll by itself, so a table could still be cut.
+	for _, size := range []browser.Size{browser.Narrow(), {Width: 480, Height: 800}} {
+		p.Resize(size)
+		p.Go("#sources")
+		p.Until(`(() => { const v = document.querySelector(".view"); return document.querySelector("table.wide td:last-child") && v.scrollWidth <= v.clientWidth; })()`)
+	}
 }
 
 // TestNothingIsAskedWhileNothingChanges waits until the page has shown some seconds, which it

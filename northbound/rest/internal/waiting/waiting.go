@@ -27,6 +27,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/states"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/changes"
 )
 
 const (
@@ -91,8 +92,8 @@ func (w *Waiter) Wait(ctx context.Context, q wire.Wait) (wire.Waited, error) {
 	}
 	defer w.clients.Add(-1)
 	// Before the first comparison, so that no change falls between both.
-	changes := w.Scheduler.Changes(1)
-	defer changes.Close()
+	changed := changes.Collect(w.Scheduler, 1)
+	defer changed.Close()
 	end := time.NewTimer(wanted.most)
 	defer end.Stop()
 	for {
@@ -100,14 +101,14 @@ func (w *Waiter) Wait(ctx context.Context, q wire.Wait) (wire.Waited, error) {
 		if out.Done || out.Hopeless {
 			return out, nil
 		}
-		if over, err := w.sleep(ctx, changes, end, len(out.Incomplete) > 0); over || err != nil {
+		if over, err := w.sleep(ctx, changed, end, len(out.Incomplete) > 0); over || err != nil {
 			return w.compare(wanted), err
 		}
 	}
 }
 
 // sleep waits for the next reason to compare. over means that the time has ended.
-func (w *Waiter) sleep(ctx context.Context, changes *scheduler.Changes, end *time.Timer, asks bool) (over bool, err error) {
+func (w *Waiter) sleep(ctx context.Context, changed *changes.Collector, end *time.Timer, asks bool) (over bool, err error) {
 	var tick <-chan time.Time
 	if asks {
 		timer := time.NewTimer(look)
@@ -115,8 +116,8 @@ func (w *Waiter) sleep(ctx context.Context, changes *scheduler.Changes, end *tim
 		tick = timer.C
 	}
 	select {
-	case <-changes.Ready():
-		changes.Take()
+	case <-changed.Ready():
+		changed.Take()
 	case <-tick:
 	case <-end.C:
 		return true, nil

@@ -59,6 +59,7 @@ type Options struct {
 // Events takes events from VPP and reports them to the scheduler.
 type Events struct {
 	Options
+	decoder vppwire.Decoder
 
 	mu      sync.Mutex                 // guards all fields below
 	pending map[uint32]event           // by sw_if_index: not reported yet
@@ -86,7 +87,7 @@ func New(o Options) *Events {
 // Take takes a message sw_interface_event.
 func (e *Events) Take(message []byte) {
 	var m vppif.SwInterfaceEvent
-	if vppwire.Decode(message, &m) != nil {
+	if e.decoder.Decode(message, &m) != nil {
 		return
 	}
 	index := uint32(m.SwIfIndex)

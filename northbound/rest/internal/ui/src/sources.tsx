@@ -47,15 +47,16 @@ export function Sources() {
 }
 
 function Row({ s }: { s: Source }) {
-  const n = (v: number | undefined, bad = false) => <td class={v ? (bad ? "num bad" : "num") : "num dim"}>{count(v ?? 0)}</td>;
+  // In a narrow window the cells flow, and each shows the name of its column.
+  const n = (of: string, v: number | undefined, bad = false) => <td data-of={of} class={v ? (bad ? "num bad" : "num") : "num dim"}>{count(v ?? 0)}</td>;
   return (
     <tr>
-      <td><b>{s.Name}</b></td><td class="num">{s.Priority}</td>
+      <td><b>{s.Name}</b></td><td data-of="priority" class="num">{s.Priority}</td>
       <td><Mark ok={s.State === "synced"}>{s.State}{s.State === "syncing" && s.Listed ? `, ${count(s.Listed)} keys so far` : ""}</Mark></td>
-      <td class="num"><Age since={s.Since} /></td>
-      {n(s.Keys)}{n(s.Refused, true)}{n(s.Remembered)}{n(s.Doubted, true)}
-      <td class={s.Waiting ? "num" : "num dim"}>{count(s.Waiting ?? 0)}{s.Lag ? `, ${duration(s.Lag / 1e6)}` : ""}</td>
-      <td class="num dim">{s.Revision ? count(s.Revision) : "–"}</td>
+      <td data-of="since" class="num"><Age since={s.Since} /></td>
+      {n("keys", s.Keys)}{n("refused", s.Refused, true)}{n("remembered", s.Remembered)}{n("in doubt", s.Doubted, true)}
+      <td data-of="waiting" class={s.Waiting ? "num" : "num dim"}>{count(s.Waiting ?? 0)}{s.Lag ? `, ${duration(s.Lag / 1e6)}` : ""}</td>
+      <td data-of="revision" class="num dim">{s.Revision ? count(s.Revision) : "–"}</td>
       <td>
         {s.Error ? <div class="bad">{s.Error}</div> : null}
         {(s.Faults ?? []).map((f) => <div key={f} class="bad">{f}</div>)}

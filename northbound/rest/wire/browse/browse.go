@@ -1,6 +1,12 @@
-package wire
+// Package browse has the JSON of lists that are read in parts, and of one value with its relations.
+// People browse with them; programs that want everything use /scheduler/dump.
+package browse
 
-import "time"
+import (
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
 
 // A ValuePage is a part of a list of values.
 type ValuePage struct {
@@ -18,7 +24,7 @@ type ListedValue struct {
 	Key, State string
 	// Since is the time from which the value has State.
 	Since time.Time
-	// Error and Details explain the state as in ValueStatus. Long texts are cut.
+	// Error and Details explain the state as in wire.ValueStatus. Long texts are cut.
 	Error   string   `json:",omitempty"`
 	Details []string `json:",omitempty"`
 	// LastOperation is empty if there was none since the start.
@@ -41,8 +47,8 @@ type ValueDetails struct {
 	Value ListedValue
 	// Desired is as declared, Actual as known from the system; null: there is none. Secrets
 	// are redacted.
-	Desired *Message `json:",omitempty"`
-	Actual  *Message `json:",omitempty"`
+	Desired *wire.Message `json:",omitempty"`
+	Actual  *wire.Message `json:",omitempty"`
 	// Needs are the dependencies. Derived are the values that are made from this one.
 	// Dependents are those that depend on it, or on a value that is derived from it.
 	Needs      []Need

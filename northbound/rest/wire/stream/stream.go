@@ -1,12 +1,14 @@
-package wire
+// Package stream has the events of GET /events: their names and their JSON. Each one tells only
+// that something has changed; a client reads the rest from the other paths.
+package stream
 
 // Names of the events of GET /events. Each event is a JSON object of the type below it.
 const (
-	EventHello        = "hello"        // Hello
-	EventValues       = "values"       // ValuesChanged
-	EventTransactions = "transactions" // TransactionsEnded
-	EventSources      = "sources"      // SourcesChanged
-	EventConnections  = "connections"  // ConnectionsChanged
+	NameHello        = "hello"        // Hello
+	NameValues       = "values"       // ValuesChanged
+	NameTransactions = "transactions" // TransactionsEnded
+	NameSources      = "sources"      // SourcesChanged
+	NameConnections  = "connections"  // ConnectionsChanged
 )
 
 // A Hello is the first event of each stream, also after an interruption. A client reads

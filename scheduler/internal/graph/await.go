@@ -13,7 +13,7 @@ func (g *Graph) provider(d *Dep) *Node {
 		return nil
 	}
 	for _, key := range d.Any.Keys {
-		if n := g.nodes[key]; n != nil && n.available() {
+		if n := g.Node(key); n != nil && n.available() {
 			return n
 		}
 	}
@@ -31,9 +31,9 @@ func (g *Graph) provider(d *Dep) *Node {
 func (g *Graph) availableUnder(prefix string) iter.Seq[*Node] {
 	if g.available == nil {
 		g.available = &btree.Map[string, *Node]{}
-		for key, n := range g.nodes {
+		for n := range g.Nodes() {
 			if n.available() {
-				g.available.Set(key, n)
+				g.available.Set(n.key, n)
 			}
 		}
 	}
@@ -49,24 +49,12 @@ func (g *Graph) await(e *edge) {
 		return
 	}
 	prefixes := e.dep.beginnings()
-	spots := make([]waiter, len(prefixes))
+	folders := make([]string, len(prefixes))
 	for i, prefix := range prefixes {
-		b := g.waitlist(prefix[:strings.LastIndexByte(prefix, '/')+1])
-		spots[i] = waiter{e: e, list: b, pos: len(b.waiters)}
-		b.waiters = append(b.waiters, &spots[i])
+		folders[i] = prefix[:strings.LastIndexByte(prefix, '/')+1]
 	}
-	e.waiters = &spots
+	e.waiters = g.waitlists.Add(e, folders)
 	g.logStep(step{edge: e, waiters: e.waiters, added: true})
-}
-
-// waitlist returns the list of a folder, and makes it at first use.
-func (g *Graph) waitlist(folder string) *waitlist {
-	b := g.waitlists[folder]
-	if b == nil {
-		b = &waitlist{folder: folder}
-		g.waitlists[folder] = b
-	}
-	return b
 }
 
 // stopAwaiting takes a dependency off its waitlists. It does nothing if it is on none.
@@ -75,19 +63,6 @@ func (g *Graph) stopAwaiting(e *edge) {
 		return
 	}
 	g.logStep(step{edge: e, waiters: e.waiters})
-	for i := range *e.waiters {
-		g.removeWaiter(&(*e.waiters)[i])
-	}
+	g.waitlists.Remove(e.waiters)
 	e.waiters = nil
-}
-
-// removeWaiter removes s from its waitlist.
-func (g *Graph) removeWaiter(s *waiter) {
-	last := len(s.list.waiters) - 1
-	s.list.waiters[s.pos] = s.list.waiters[last]
-	s.list.waiters[s.pos].pos = s.pos
-	s.list.waiters[last] = nil
-	if s.list.waiters = s.list.waiters[:last]; last == 0 {
-		delete(g.waitlists, s.list.folder)
-	}
 }

@@ -1,0 +1,260 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/backoff"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// atOnce is a store that makes several changes as one transaction.
+type atOnce interface {
+	kvdbsync.Store
+	Apply(ctx context.Context, changes []kvdbsync.Pair) error
+}
+
+// A rollout brings a change to many labels.
+type rollout struct {
+	s        *session.Session
+	store    atOnce
+	patterns []string
+	batch    int // labels at a time
+	// The run stops after maxFailures labels have failed.
+	maxFailures int
+	wait, undo  bool
+	patience    time.Duration // for one batch
+
+	skipped int // agents that do not run
+}
+
+const (
+	// pollPause is the time between two looks at the published status.
+	pollPause = 300 * time.Millisecond
+	// settle is how long a result must stay the same. An agent writes the status of a key at most
+	// once a second, so a text about the value before may arrive just after our change.
+	settle = 1500 * time.Millisecond
+)
+
+// errNotAll ends a run in which labels failed, were skipped or were not reached.
+var errNotAll = errors.New("not all labels have the change")
+
+// say prints what happens to a label.
+func (o *rollout) say(label, text string) {
+	fmt.Fprintf(o.s.Out, "%s: %s\n", show.Line(label), show.Remote(text))
+}
+
+// run changes all labels. The order of the jobs is that of the labels.
+func (o *rollout) run(ctx context.Context, jobs []*job) error {
+	failed, done := 0, 0
+	for batch := range slices.Chunk(jobs, o.batch) {
+		if failed >= o.maxFailures {
+			break
+		}
+		failed += o.one(ctx, batch)
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted; the same command continues: %w", ctx.Err())
+		}
+		done += len(batch)
+	}
+	fmt.Fprintf(o.s.Out, "%d of %d labels done, %d failed, %d not begun, %d skipped.\n", done-failed, len(jobs), failed, len(jobs)-done, o.skipped)
+	if failed >= o.maxFailures && o.undo {
+		if err := o.takeBack(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	if failed > 0 || done < len(jobs) || o.skipped > 0 {
+		return errNotAll
+	}
+	return nil
+}
+
+// one changes the labels of a batch, and waits for them. It returns how many failed.
+func (o *rollout) one(ctx context.Context, batch []*job) (failed int) {
+	var waiting []*job
+	for _, j := range batch {
+		text, err := o.write(ctx, j)
+		switch {
+		case err != nil:
+			failed++
+			o.say(j.label, "FAILED: "+err.Error())
+		case o.wait:
+			waiting = append(waiting, j)
+		default:
+			o.say(j.label, text)
+		}
+	}
+	return failed + o.await(ctx, waiting)
+}
+
+// write writes the changes of a label as one transaction, unless the store has them already.
+// The published status of the changed keys describes the values before, so it is removed: at
+// once with the change if the store can make so many changes, otherwise just before.
+func (o *rollout) write(ctx context.Context, j *job) (text string, err error) {
+	if err := j.read(ctx, o.store); err != nil { // others may have changed it since the plan
+		return "", err
+	}
+	changes := j.differing()
+	if len(changes) == 0 {
+		return "unchanged", nil
+	}
+	if o.wait {
+		var old []kvdbsync.Pair
+		for _, c := range changes {
+			old = append(old, kvdbsync.Pair{Key: statusKey(c.Key)})
+		}
+		if len(changes)+len(old) <= kvdbsync.MaxApply {
+			changes = append(changes, old...)
+			old = nil
+		}
+		for part := range slices.Chunk(old, kvdbsync.MaxApply) {
+			if err := o.store.Apply(ctx, part); err != nil {
+				return "", fmt.Errorf("nothing was written: %w", err)
+			}
+		}
+	}
+	if err := o.store.Apply(ctx, changes); err != nil {
+		return "", fmt.Errorf("nothing was written: %w", err)
+	}
+	j.put = true
+	return "written", nil
+}
+
+// statusKey returns the key of the published status of a declared key.
+func statusKey(key string) string {
+	label, rest, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
+	return session.AllAgents + label + "/" + statusPrefix + strings.TrimPrefix(rest, configPrefix)
+}
+
+// A verdict is what the published status says about a label.
+type verdict struct {
+	done, failed bool
+	text         string
+}
+
+// await waits until each label has succeeded or failed, and returns how many failed. A verdict
+// counts once it has stayed the same for the time settle.
+func (o *rollout) await(ctx context.Context, waiting []*job) (failed int) {
+	late := time.Now().Add(o.patience)
+	since := map[*job]time.Time{}
+	last := map[*job]verdict{}
+	for len(waiting) > 0 {
+		var rest []*job
+		for _, j := range waiting {
+			v := o.look(ctx, j)
+			now := time.Now()
+			if v != last[j] || since[j].IsZero() {
+				last[j], since[j] = v, now
+			}
+			switch settled := now.Sub(since[j]) >= settle; {
+			case settled && v.done:
+				o.say(j.label, v.text)
+			case settled && v.failed:
+				failed++
+				o.say(j.label, "FAILED: "+v.text)
+			case now.After(late):
+				failed++
+				o.say(j.label, fmt.Sprintf("FAILED: not configured within %v: %s", o.patience, v.text))
+			default:
+				rest = append(rest, j)
+			}
+		}
+		waiting = rest
+		if len(waiting) > 0 && !backoff.Sleep(ctx, pollPause) {
+			return failed
+		}
+	}
+	return failed
+}
+
+// look reads the published status of the keys of a label.
+func (o *rollout) look(ctx context.Context, j *job) verdict {
+	for _, c := range j.changes {
+		text, err := o.store.Get(ctx, statusKey(c.Key))
+		absent := errors.Is(err, kvdbsync.ErrNotFound)
+		short := session.ShortKey(c.Key)
+		var st keyStatus
+		switch {
+		case err != nil && !absent: // the store may be back before the time is over
+			return verdict{text: err.Error()}
+		case absent && c.Value == nil:
+			continue
+		case absent:
+			return verdict{text: short + ": no status; does the agent run, and publish it (publish-status)?"}
+		case json.Unmarshal(text, &st) != nil:
+			return verdict{text: short + ": its status is unreadable"}
+		}
+		switch {
+		case st.State == "CONFIGURED" && c.Value != nil:
+		case slices.Contains([]string{"INVALID", "FAILED", "UNIMPLEMENTED"}, st.State):
+			return verdict{failed: true, text: st.line(short)}
+		default:
+			return verdict{text: st.line(short)}
+		}
+	}
+	text := "configured"
+	if !j.put {
+		text = "unchanged, configured"
+	}
+	return verdict{done: true, text: text}
+}
+
+// line returns a status on one line.
+func (st keyStatus) line(key string) string {
+	out := key + " is " + st.State
+	if why := strings.Join(append(slices.Clone(st.Details), st.Error), ", "); why != "" {
+		out += ": " + strings.TrimSuffix(why, ", ")
+	}
+	return out
+}
+
+// takeBack writes the values before the run again, in all labels that it has changed. A key
+// that somebody else has changed since then stays.
+func (o *rollout) takeBack(ctx context.Context, jobs []*job) error {
+	var errs []error
+	for _, j := range jobs {
+		if !j.put {
+			continue
+		}
+		was := job{label: j.label, changes: j.changes}
+		if err := was.read(ctx, o.store); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", j.label, err))
+			continue
+		}
+		var back []kvdbsync.Pair
+		others := 0
+		for i, now := range was.before {
+			switch {
+			case !same(now, j.changes[i]):
+				others++
+			case !same(j.before[i], now):
+				back = append(back, j.before[i])
+			}
+		}
+		if err := o.applyAny(ctx, back); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", j.label, err))
+			continue
+		}
+		text := fmt.Sprintf("undone: %d keys", len(back))
+		if others > 0 {
+			text += fmt.Sprintf("; %d keys stay, because somebody else has changed them", others)
+		}
+		o.say(j.label, text)
+	}
+	return errors.Join(errs...)
+}
+
+// applyAny makes changes; there may be none.
+func (o *rollout) applyAny(ctx context.Context, changes []kvdbsync.Pair) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	return o.store.Apply(ctx, changes)
+}

@@ -1,0 +1,96 @@
+package migrate
+
+import "strings"
+
+// A verdict says what becomes of a setting or a value.
+type verdict string
+
+const (
+	same    verdict = "same"    // it works as before
+	changed verdict = "changed" // it works, but differently
+	ignored verdict = "ignored" // it has no effect
+	stops   verdict = "stops"   // the agent does not start, or refuses the value
+)
+
+// A fact is the verdict on a setting, with the reason unless it is same.
+type fact struct {
+	verdict verdict
+	why     string
+}
+
+// settings are the keys of one configuration file. Nested keys have their parents: tls.enabled.
+type settings map[string]fact
+
+// of returns the settings that work as before, whose names are the words of a text.
+func of(names string) settings {
+	out := settings{}
+	for name := range strings.FieldsSeq(names) {
+		out[name] = fact{same, ""}
+	}
+	return out
+}
+
+// but adds settings for which the fact holds.
+func (s settings) but(v verdict, why, names string) settings {
+	for name := range strings.FieldsSeq(names) {
+		s[name] = fact{v, why}
+	}
+	return s
+}
+
+// Reasons that several settings share.
+const (
+	relists    = "the agent starts without its stores, and lists a store anew whenever it was lost"
+	reconnects = "the agent reconnects for ever, and reads VPP's state back each time"
+	bounded    = "the history is bounded by number and bytes"
+	secure     = "beyond the loopback the agent needs users or TLS"
+	batched    = "namespaces and rules are handled together"
+)
+
+// files returns the configuration files of vpp-agent 3.5 with their settings. A file that is nil has no
+// effect as a whole.
+func files() map[string]settings {
+	return map[string]settings{
+		"etcd.conf": of("endpoints dial-timeout operation-timeout insecure-transport insecure-skip-tls-verify cert-file key-file ca-file auto-compact session-ttl").
+			but(changed, "only variables that expand-env-names lists are replaced", "expand-env-variables").
+			but(ignored, relists, "resync-after-reconnect allow-delayed-start reconnect-interval"),
+		"redis.conf": of("endpoint endpoints master-name db password dial-timeout read-timeout write-timeout enable-query-on-slave max-rediects route-by-latency "+
+			"pool pool.max-connections pool.busy-timeout pool.idle-timeout tls tls.enabled tls.skip-verify tls.cert-file tls.key-file tls.ca-file").
+			but(ignored, "idle connections are closed by idle-timeout", "pool.idle-check-frequency"),
+		"consul.conf": of("address").but(ignored, relists, "resync-after-reconnect"),
+		"bolt.conf": of("db-path filter-duplicate-notifications").
+			but(changed, `octal digits in quotes, such as "0600"`, "file-mode").
+			but(changed, "0 is the default, 5s, and not for ever", "lock-timeout"),
+		"filedb.conf": of("configuration-paths status-path"),
+		"govpp.conf": of("binapi-socket-path stats-socket-path health-check-probe-interval health-check-reply-timeout retry-connect-timeout proxy-enabled").
+			but(ignored, reconnects, "resync-after-reconnect reply-timeout retry-request-count retry-request-timeout retry-connect-count health-check-threshold connect-via-shm shm-prefix trace-enabled"),
+		"kvscheduler.conf": of("enable-txn-simulation print-txn-summary").
+			but(ignored, bounded, "record-transaction-history transaction-history-age-limit permanently-recorded-init-period"),
+		"http.conf": of("disabled readtimeout readheadertimeout writetimeout idletimeout maxheaderbytes server-cert-file server-key-file client-basic-auth "+
+			"client-cert-files enable-token-auth token-expiration users password-hash-cost rate-limiter rate-limiter.limit rate-limiter.burst").
+			but(changed, secure, "endpoint").
+			but(changed, "it has at least 32 bytes", "sign-key"),
+		"grpc.conf": of("network permission force-socket-removal max-msg-size max-concurrent-streams insecure-transport cert-file key-file ca-files extended-logging prometheus-metrics").
+			but(changed, "beyond the loopback the agent needs TLS with client certificates, or insecure-transport", "endpoint"),
+		"logs.conf":                 of("default-level loggers").but(ignored, "the service manager passes the log on", "hooks"),
+		"telemetry.conf":            of("polling-interval disabled prometheus-disabled skipped"),
+		"vpp-ifplugin.conf":         of("mtu status-publishers"),
+		"linux-ifplugin.conf":       of("disabled go-routines-count"),
+		"linux-l3plugin.conf":       of("disabled").but(ignored, batched, "go-routines-count"),
+		"linux-iptablesplugin.conf": of("disabled go-routines-count").but(ignored, batched, "handler"),
+		"linux-nsplugin.conf":       of("disabled"),
+		"initfileregistry.conf":     of("disable-initial-configuration initial-configuration-file-path"),
+		"kafka.conf":                nil, "msgsync.conf": nil, "aggregator.conf": nil, "configurator.conf": nil, "restapi.conf": nil,
+		"vpp-aclplugin.conf": nil, "vpp-ipfixplugin.conf": nil, "supervisor.conf": nil, "process-manager.conf": nil,
+	}
+}
+
+// flags returns the flags of vpp-agent 3.5.
+func flags() settings {
+	return of("config-dir microservice-label http-port consul-config etcd-config govpp-config grpc-config http-config initfileregistry-config "+
+		"kvscheduler-config linux-ifplugin-config linux-iptablesplugin-config linux-l3plugin-config linux-nsplugin-config logs-config "+
+		"orchestrator-config redis-config telemetry-config vpp-ifplugin-config").
+		but(changed, "it is the port of gRPC now; it had no effect", "grpc-port").
+		but(ignored, "the agent has no such part", "aggregator-config configurator-config kafka-config msgsync-config restpapi-config vpp-aclplugin-config vpp-ipfixplugin-config").
+		but(ignored, "the agent starts without VPP and stores, and waits for them", "start-timeout")
+}

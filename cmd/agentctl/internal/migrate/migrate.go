@@ -1,0 +1,177 @@
+// Package migrate has the command migrate of agentctl: it reads an older installation, and says what works as
+// it is, what changes, what is ignored, and what the first transaction would do.
+//
+// The facts about the older agent are in facts.go, one table for each configuration file. Nothing is
+// changed, neither in the folder nor in etcd.
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// older is the only release that migrate knows.
+const older = "vpp-agent-3.5"
+
+// A Report is what the command found.
+type Report struct {
+	Findings []Finding      `json:"findings"`
+	Values   map[string]int `json:"values,omitempty"` // valid values, by model
+	// Plan has the changes of the first transaction. It is nil if no agent could plan it; Unplanned says why.
+	Plan      []show.Change `json:"plan,omitempty"`
+	Unplanned string        `json:"unplanned,omitempty"`
+}
+
+// Command returns the command migrate.
+func Command(s *session.Session) *cobra.Command {
+	var from, line string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "migrate FOLDER|etcd...",
+		Short: "Says what becomes of an installation of vpp-agent 3.5",
+		Long: "Migrate reads the configuration files of an installation in FOLDER, with the flags in its supervisor.conf, and the values of the label in\n" +
+			"etcd. It prints what changes, what is ignored, and what stops the agent. Nothing is changed.\n\n" +
+			"If an agent with the label answers, migrate also prints the changes that it would make if etcd were its store. An agent without stores\n" +
+			"changes nothing by itself, and may run beside vpp-agent for that.\n\n" +
+			"Exit codes: 0 nothing stops the agent, 1 something does, or an error.",
+		Example: "  agentctl migrate --from vpp-agent-3.5 /opt/vpp-agent/dev\n" +
+			"  agentctl migrate --from vpp-agent-3.5 --service-label vpp1 etcd\n" +
+			"  agentctl migrate --from vpp-agent-3.5 --flags '-config-dir=/etc/vpp-agent -kafka-config=kafka.conf' /etc/vpp-agent",
+		Args: cobra.MinimumNArgs(1),
+		PreRunE: func(*cobra.Command, []string) error {
+			if from != older {
+				return session.Usagef("from: %q: expected %s", from, older)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", older, "the older release: "+older)
+	cmd.Flags().StringVar(&line, "flags", "", "the command line of the older agent, besides that in supervisor.conf")
+	cmd.Flags().BoolVar(&all, "all", false, "also print what works as before")
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r := Report{Findings: commandLine("flags", strings.Fields(line))}
+		for _, arg := range args {
+			var err error
+			if arg == "etcd" {
+				err = s.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error { return r.addKeys(ctx, s, store) })(cmd, nil)
+			} else {
+				var found []Finding
+				found, err = inFolder(arg)
+				r.Findings = append(r.Findings, found...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := f.Write(s.Out, r, func(out io.Writer) error { return r.print(out, s, all) }); err != nil {
+			return err
+		}
+		if worst(r.Findings) {
+			return errors.New("something stops the agent, or is refused")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// addKeys checks the values of the label in a store, and has an agent plan them.
+func (r *Report) addKeys(ctx context.Context, s *session.Session, store kvdbsync.Store) error {
+	pairs, err := store.List(ctx, session.AllAgents+s.Label+"/config/")
+	if err != nil {
+		return err
+	}
+	r.Values = map[string]int{}
+	var valid []map[string]any
+	for _, p := range pairs {
+		key := session.ShortKey(p.Key)
+		model := "no model"
+		if m, _, ok := models.BuiltIn().ByKey(key); ok {
+			model = m.Name()
+		}
+		if _, err := models.BuiltIn().Decode(key, p.Value); err != nil {
+			r.Findings = append(r.Findings, finding(p.Key, model, fact{stops, err.Error()}))
+			continue
+		}
+		r.Values[model]++
+		valid = append(valid, map[string]any{"key": key, "value": json.RawMessage(p.Value)})
+	}
+	return r.plan(ctx, s, valid)
+}
+
+// plan asks the agent for the changes that values would cause as the content of etcd.
+func (r *Report) plan(ctx context.Context, s *session.Session, values []map[string]any) error {
+	body, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	end, err := s.ReachStoreAgent(ctx)
+	if err == nil {
+		defer end()
+		var p wire.Plan
+		err = s.Request(ctx, http.MethodPost, "/scheduler/plan", url.Values{"replace": {"1"}}, body, &p)
+		r.Plan = append([]show.Change{}, show.ChangesOf(p.Operations)...)
+		for _, i := range p.Invalid {
+			r.Findings = append(r.Findings, finding(i.Key, "", fact{stops, cmp.Or(i.Error, "refused")}))
+		}
+	}
+	if err != nil {
+		r.Plan, r.Unplanned = nil, show.Line(err.Error())
+	}
+	return nil
+}
+
+// print writes the report for people.
+func (r *Report) print(out io.Writer, s *session.Session, all bool) error {
+	count := map[string]int{}
+	table := show.NewTable(out, "PLACE", "WHAT", "VERDICT", "WHY")
+	for _, f := range r.Findings {
+		count[f.Verdict]++
+		if all || f.Verdict != string(same) {
+			table.Row(f.Place, f.What, f.Verdict, f.Why)
+		}
+	}
+	if err := table.End(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Of flags, settings and values: %d work as before, %d change, %d are ignored, %d stop the agent or are refused.\n",
+		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(stops)])
+	for _, model := range slices.Sorted(maps.Keys(r.Values)) {
+		fmt.Fprintf(out, "  %-30s %d values\n", show.Line(model), r.Values[model])
+	}
+	switch {
+	case r.Unplanned != "":
+		fmt.Fprintln(out, "The first plan is unknown, because no agent with this label made one:", r.Unplanned)
+	case r.Values != nil && len(r.Plan) == 0:
+		fmt.Fprintln(out, "The first plan is empty: the network is as these values declare it.")
+	case r.Values != nil:
+		fmt.Fprintln(out, "The first transaction would change this:")
+		return show.Changes(out, s.Env, "Plan", r.Plan, 0)
+	}
+	return nil
+}
+
+// total returns the number of valid values.
+func total(byModel map[string]int) (n int) {
+	for _, count := range byModel {
+		n += count
+	}
+	return n
+}

@@ -1,0 +1,49 @@
+package packets
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestNAT44TranslatesInBothDirections(t *testing.T) {
+	l := start(t, "a", "b")
+	l.declare(routed("a", "b"), toB, `
+vppConfig:
+  nat44Global: {}
+  nat44Interfaces: [{name: a, natInside: true}, {name: b, natOutside: true}]
+  nat44Pools: [{name: pool, firstIp: 10.0.2.100, lastIp: 10.0.2.100}]`)
+	mark := l.send("a", udp("10.0.1.2:1000", "10.9.0.1:2000"))
+	out := l.await("b", "the translated packet", func(got string) bool {
+		return strings.HasPrefix(got, "10.0.2.100 > 10.9.0.1 | udp ") && strings.HasSuffix(got, "> 2000 | "+mark)
+	})
+	var port int
+	if _, err := fmt.Sscanf(out, "10.0.2.100 > 10.9.0.1 | udp %d", &port); err != nil {
+		t.Fatal(err)
+	}
+	l.run(
+		step{in: "b", packet: udp("10.9.0.1:2000", fmt.Sprintf("10.0.2.100:%d", port)), out: []string{"a: 10.9.0.1 > 10.0.1.2 | udp 2000 > 1000"}},
+		// Nothing inside has asked for this one.
+		step{in: "b", packet: udp("10.9.0.1:2000", fmt.Sprintf("10.0.2.100:%d", port^1)), not: []string{"a"}},
+	)
+}
+
+func TestDNATBalancesByWeight(t *testing.T) {
+	l := start(t, "a", "b", "c")
+	l.declare(routed("a", "b", "c"), `
+vppConfig:
+  nat44Global: {}
+  nat44Interfaces: [{name: a, natOutside: true}, {name: b, natInside: true}, {name: c, natInside: true}]
+  nat44Pools: [{name: pool, firstIp: 10.8.0.1, lastIp: 10.8.0.1}]
+  dnat44s:
+    - label: web
+      stMappings:
+        - {externalIp: 10.8.0.1, externalPort: 80, protocol: UDP, localIps: [{localIp: 10.0.2.2, localPort: 8080, probability: 1}, {localIp: 10.0.3.2, localPort: 8080, probability: 3}]}`)
+
+	// VPP draws by chance. 1 in 4 of 400 is 100, with a standard deviation of 9.
+	light, heavy := l.flow("a", 400, "10.0.1.2", "10.8.0.1:80", "b", "c")
+	if light < 40 || light > 160 {
+		t.Errorf("%d of 400 sessions went to the server of weight 1, and %d to that of weight 3; expected about 100 and 300", light, heavy)
+	}
+	l.run(step{in: "b", packet: udp("10.0.2.2:8080", "10.0.1.2:9999"), not: []string{"c"}})
+}

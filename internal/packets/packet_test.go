@@ -1,0 +1,116 @@
+package packets
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+)
+
+// A packet is what is sent. Without addresses it goes from the test to VPP.
+type packet struct {
+	kind     layers.EthernetType
+	layers   []gopacket.SerializableLayer
+	from, to net.HardwareAddr
+	text     string
+}
+
+func (p packet) String() string { return p.text }
+
+// between sets the addresses of the frame.
+func (p packet) between(from, to net.HardwareAddr) packet {
+	p.from, p.to = from, to
+	return p
+}
+
+// udp is a packet of IPv4 or IPv6: udp("10.0.1.2:1000", "10.0.2.2:2000").
+func udp(from, to string) packet {
+	source, destination := netip.MustParseAddrPort(from), netip.MustParseAddrPort(to)
+	datagram := &layers.UDP{SrcPort: layers.UDPPort(source.Port()), DstPort: layers.UDPPort(destination.Port())}
+	p := ip(source.Addr(), destination.Addr(), layers.IPProtocolUDP, datagram)
+	_ = datagram.SetNetworkLayerForChecksum(p.layers[0].(gopacket.NetworkLayer)) // it is one of IP
+	p.text = "udp " + from + " > " + to
+	return p
+}
+
+func ip(from, to netip.Addr, protocol layers.IPProtocol, above gopacket.SerializableLayer) packet {
+	if from.Is4() {
+		return packet{kind: layers.EthernetTypeIPv4, layers: []gopacket.SerializableLayer{
+			&layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}, above,
+		}}
+	}
+	return packet{kind: layers.EthernetTypeIPv6, layers: []gopacket.SerializableLayer{
+		&layers.IPv6{Version: 6, HopLimit: 64, NextHeader: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}, above,
+	}}
+}
+
+// arp is a request of the test at a port, to everybody.
+func arp(port string, address net.IP) packet {
+	broadcast := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	return packet{text: "arp " + address.String(), kind: layers.EthernetTypeARP, from: hostMAC(port), to: broadcast, layers: []gopacket.SerializableLayer{&layers.ARP{
+		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
+		SourceHwAddress: hostMAC(port), SourceProtAddress: []byte{10, 0, number(port), 2}, DstHwAddress: make([]byte, 6), DstProtAddress: address.To4(),
+	}}}
+}
+
+// show renders a frame without its own Ethernet header: "10.0.1.2 > 10.0.2.2 | udp 1000 > 2000 | #1".
+// A wrong checksum is told at the end.
+func show(frame []byte) string {
+	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
+	var parts []string
+	for i, layer := range p.Layers() {
+		if i > 0 {
+			parts = append(parts, showLayer(layer))
+		}
+		if _, ok := layer.(*layers.ARP); ok {
+			break // the rest is padding
+		}
+		// The ports are arbitrary numbers, which mean no protocol above, except for VXLAN.
+		if datagram, ok := layer.(*layers.UDP); ok && datagram.DstPort != 4789 {
+			parts = append(parts, printable(datagram.Payload))
+			break
+		}
+	}
+	if err, wrong := p.VerifyChecksums(); err == nil && len(wrong) > 0 {
+		parts = append(parts, fmt.Sprintf("wrong checksum of %v", wrong[0].Layer.LayerType()))
+	}
+	return strings.Join(parts, " | ")
+}
+
+func showLayer(layer gopacket.Layer) string {
+	switch l := layer.(type) {
+	case *layers.Ethernet:
+		return fmt.Sprintf("eth %v > %v", l.SrcMAC, l.DstMAC)
+	case *layers.IPv4:
+		return fmt.Sprintf("%v > %v", l.SrcIP, l.DstIP)
+	case *layers.IPv6:
+		return fmt.Sprintf("%v > %v", l.SrcIP, l.DstIP)
+	case *layers.UDP:
+		if l.DstPort == 4789 { // the source port of VXLAN is a hash
+			return "udp > 4789"
+		}
+		return fmt.Sprintf("udp %d > %d", l.SrcPort, l.DstPort)
+	case *layers.VXLAN:
+		return fmt.Sprintf("vxlan %d", l.VNI)
+	case *layers.ARP:
+		if l.Operation == layers.ARPRequest {
+			return "arp who has " + net.IP(l.DstProtAddress).String()
+		}
+		return fmt.Sprintf("arp %v is at %v", net.IP(l.SourceProtAddress), net.HardwareAddr(l.SourceHwAddress))
+	case *gopacket.Payload:
+		return printable(*l)
+	}
+	return strings.ToLower(layer.LayerType().String())
+}
+
+// printable is the number of a packet, without the padding of short frames.
+func printable(payload []byte) string {
+	text := strings.TrimRight(string(payload), "\x00")
+	if !strings.HasPrefix(text, "#") {
+		return "encrypted"
+	}
+	return text
+}
