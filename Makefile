@@ -4,6 +4,8 @@
 SHELL     := /bin/bash -o pipefail
 LINT      := .cache/bin/golangci-lint
 SERVERS   := .cache/testservers
+NFPM      := .cache/bin/nfpm
+CYCLONEDX := .cache/bin/cyclonedx-gomod
 # A package may take longer than go test's ten minutes where the machine is busy.
 GOTEST    := go test -timeout 30m
 FUZZTIME  ?= 10s
@@ -20,10 +22,13 @@ SOAK      ?= 1000000
 # How long the attacks of make siege last; make test has 40 s of them.
 SIEGE     ?= 30m
 
-.PHONY: help run build packages servers test test-vpp race race-pure soak faults siege fuzz bench lint cover man generate clean
+# How many agents make fleet has; make test has 4.
+FLEET     ?= 2000
+
+.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure soak faults fleet siege fuzz fuzz-share bench lint cover man dist dist-check generate clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## run the agent with a small example in a scratch network namespace; Ctrl-C ends it
 	@.bin/first-light run
@@ -59,12 +64,21 @@ test: packages servers ## run all tests; what the machine lacks is skipped loudl
 test-vpp: ## run the VPP tests against a real VPP: VPP=binary (default: vpp in PATH), or VPP_SOCKET=its API socket
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP_SOCKET" ]; then \
 		VPP= go test -count=1 -timeout 20m ./internal/vppsim -run '^TestBehaviour$$'; elif [ -n "$$VPP" ]; then \
-		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/... && \
+		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/... ./internal/packets && \
 		go test -count=1 ./agent -run '^TestScripts$$/^(dhcp|afpacket)$$'; else \
 		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp, or VPP_SOCKET=/run/vpp/api.sock"; fi
 
+test-packets: ## send packets through a real VPP (VPP=binary, default: vpp in PATH) and check what comes out; a part of test-vpp
+	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP" ]; then go test -count=1 -timeout 30m ./internal/packets; else \
+		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp"; fi
+
 race: packages servers ## run all tests under the race detector
 	$(GOTEST) -race ./...
+
+nfpm: $(NFPM) # which builds the packages
+
+test-packages: servers nfpm ## the life of the Debian package on a copy of this machine; needs root
+	go test -count=1 -timeout 60m -v ./packaging -run '^(TestLife|TestProgramsRunWithoutAnythingElse)$$' -args -packages.build
 
 race-pure: ## the tests that need no server, no file system and no kernel, under the race detector
 	$(GOTEST) -race $(PURE)
@@ -76,11 +90,22 @@ faults: packages servers ## everything that may happen to a store, in full size;
 	go test -timeout 2h ./internal/faults -run '^TestMatrix$$' -args -faults.full -faults.table=$(CURDIR)/docs/faults.md; \
 		status=$$?; sed -n '/^| /,/^<!-- end/{/^|/p}' docs/faults.md; exit $$status
 
+fleet: packages servers ## FLEET (2000) agents of 100 keys on clusters of etcd, Consul and Redis: docs/scale.md
+	go test -timeout 4h -v ./internal/fleet -run '^TestScale$$' -args -fleet.agents=$(FLEET) -fleet.keys=100 -fleet.rest=60s -fleet.full
+
 siege: packages servers ## all attacks on running agents at once for SIEGE (30m): docs/siege.md says how to read the result
 	go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
+		while read -r pkg name; do go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; done
+
+# The fuzz tests in the order of their names, every SHARES-th from the number of the day on.
+SHARES ?= 4
+DAY    ?= $(shell echo $$(($$(date +%s) / 86400)))
+fuzz-share: ## every SHARES-th (4th) fuzz test, another share each day, for FUZZTIME
+	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
+		awk 'NR % $(SHARES) == $(DAY) % $(SHARES)' | \
 		while read -r pkg name; do go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; done
 
 bench: packages servers ## every benchmark for BENCHTIME (1s)
@@ -92,14 +117,25 @@ lint: $(LINT) ## golangci-lint, built once into .cache
 $(LINT): tools/go.mod
 	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-cover: packages servers ## how much of the code the tests run
-	go test -coverpkg=./... -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out | tail -n 1
+cover: packages servers ## how much of each package the tests run; fails below 70 % of a package or 80 % of all
+	$(GOTEST) -coverpkg=./... -coverprofile=.cache/cover.out ./... && go run ./internal/coverage .cache/cover.out
 
 man: ## the manual pages of agentctl, in .bin/man
 	@mkdir -p .bin/man && go run ./cmd/agentctl man .bin/man
+
+dist: $(NFPM) $(CYCLONEDX) ## a release in dist/: static binaries, archives, packages, list of modules, checksums
+	packaging/dist dist $(NFPM) $(CYCLONEDX) && ls -l dist
+
+dist-check: ## build the binaries twice, without a cache, and compare them
+	packaging/reproduce
+
+$(NFPM):      PACKAGE = github.com/goreleaser/nfpm/v2/cmd/nfpm
+$(CYCLONEDX): PACKAGE = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+$(NFPM) $(CYCLONEDX): tools/go.mod
+	@mkdir -p $(@D) && echo "building $(@F), once" && cd tools && go build -trimpath -buildvcs=false -o ../$@ $(PACKAGE)
 
 generate: ## generated code from its sources
 	go generate ./...
 
 clean: ## remove what build and run made (.cache, with built tools and servers, stays)
-	rm -rf .bin .run
+	rm -rf .bin .run dist

@@ -1,0 +1,145 @@
+# The life of the Debian package on one machine: install, start, configure by etcd, upgrade, crash, remove and
+# purge. packaging/machine runs it; /opt/old and /opt/new have the packages, /opt/servers has etcd and etcdctl.
+set -euo pipefail
+
+# A condition that never comes true only ends a script that has failed; a busy machine is slow.
+patience=240
+
+step() { printf '== %s\n' "$*"; }
+
+fail() {
+	printf 'FAILED: %s\n' "$*"
+	systemctl status --no-pager --full keyplane || true
+	agentctl values --state failed,pending,retrying,invalid 2>&1 | head -n 5 || true
+	journalctl --no-pager -u keyplane | grep -v 'keyplane-agent.*\(goroutine\|\.go:\|^\S*()$\)' | tail -n 60 || true
+	exit 1
+}
+trap 'fail "line $LINENO"' ERR
+
+# until_true COMMAND...: waits for success.
+until_true() {
+	local end=$((SECONDS + patience))
+	until "$@" >/run/until.out 2>&1; do
+		[ $SECONDS -lt $end ] || { cat /run/until.out; fail "never true: $*"; }
+		sleep 0.1
+	done
+}
+
+expect() {
+	[ "$2" = "$3" ] || fail "$1: $2; expected $3"
+}
+
+running() { systemctl show -P MainPID keyplane; }
+declared_routes() { ip -4 route show via 10.77.0.2 | wc -l; }
+ready() { agentctl status; }
+# What the kernel has, without counters and times.
+network() {
+	ip -d link show
+	ip address show to-lab
+	ip -4 route show
+	ip -n lab address show
+}
+
+# unchanged COMMAND...: runs it, and fails if links, addresses or routes change meanwhile, also for a moment.
+# Two changes of our own show that the observer sees what comes between them.
+unchanged() {
+	: >/run/seen
+	ip -o monitor link address route >/run/seen &
+	local observer=$!
+	until_true eval 'ip address del 127.9.9.1/32 dev lo 2>/dev/null; ip address add 127.9.9.1/32 dev lo; grep -q 127.9.9.1/32 /run/seen'
+	"$@"
+	until_true ready
+	ip address add 127.9.9.2/32 dev lo
+	until_true grep -q 127.9.9.2/32 /run/seen
+	kill $observer
+	ip address del 127.9.9.1/32 dev lo
+	ip address del 127.9.9.2/32 dev lo
+	if grep -v -E '127\.9\.9\.' /run/seen; then
+		fail "the network changed during: $*"
+	fi
+}
+
+step "a machine with etcd and a namespace"
+ip link set lo up
+systemd-run --quiet --unit=etcd /opt/servers/etcd --data-dir=/tmp/etcd --unsafe-no-fsync
+export ETCD_ENDPOINTS=127.0.0.1:2379
+until_true /opt/servers/etcdctl endpoint health
+
+step "install"
+dpkg -i /opt/old/*.deb
+expect "the service is enabled" "$(systemctl is-enabled keyplane)" enabled
+expect "the service waits for the administrator" "$(systemctl is-active keyplane || true)" inactive
+expect "the mode of the state folder" "$(stat -c %a /var/lib/keyplane)" 700
+systemd-analyze verify keyplane.service
+systemd-analyze security --no-pager keyplane.service | tail -n 1
+
+step "start, and configure by etcd"
+echo 'endpoints: [127.0.0.1:2379]' >/etc/keyplane/etcd.conf
+systemctl start keyplane
+until_true ready
+first=$(running)
+ip netns add lab # after the start: the service must see it nevertheless
+{
+	echo 'config/linux/interfaces/v2/interface/to-lab {"name":"to-lab","type":"VETH","enabled":true,"ip_addresses":["10.77.0.1/24"],"veth":{"peer_if_name":"lab"}}'
+	echo 'config/linux/interfaces/v2/interface/lab {"name":"lab","type":"VETH","enabled":true,"namespace":{"type":"NSID","reference":"lab"},"ip_addresses":["10.77.0.2/24"],"veth":{"peer_if_name":"to-lab"}}'
+	for i in $(seq 0 997); do
+		network=10.$((100 + i / 250)).$((i % 250)).0/24
+		echo "config/linux/l3/v2/route/$network/to-lab {\"outgoing_interface\":\"to-lab\",\"scope\":\"GLOBAL\",\"dst_network\":\"$network\",\"gw_addr\":\"10.77.0.2\"}"
+	done
+} >/run/values
+expect "values" "$(wc -l </run/values)" 1000
+agentctl import /run/values >/dev/null
+until_true eval '[ $(declared_routes) = 998 ]'
+agentctl wait all --timeout 4m
+expect "routes" "$(declared_routes)" 998
+# The kernel itself completes its link-local addresses a moment later.
+until_true eval '[ -z "$(ip -6 address show tentative)$(ip -n lab -6 address show tentative)" ]'
+network >/run/standing
+
+step "upgrade with 1000 values standing: no operation on the network"
+echo '# of the administrator' >>/etc/keyplane/logs.conf
+unchanged dpkg -i /opt/new/*.deb
+[ "$(running)" != "$first" ] || fail "the old agent still runs"
+cmp <(sha256sum </usr/sbin/keyplane-agent) <(sha256sum <"/proc/$(running)/exe") || fail "the new program does not run"
+expect "a changed conffile" "$(tail -n 1 /etc/keyplane/logs.conf)" '# of the administrator'
+network | diff /run/standing -
+agentctl wait all --timeout 4m
+agentctl drift
+
+step "a kill and a hang: restarted, and the network stays"
+mkdir -p /run/systemd/system/keyplane.service.d
+printf '[Service]\nWatchdogSec=10s\n' >/run/systemd/system/keyplane.service.d/soon.conf
+systemctl daemon-reload
+systemctl restart keyplane
+until_true ready
+killed() {
+	local before
+	before=$(running)
+	kill -s "$1" "$before"
+	until_true eval "[ \$(systemctl show -P MainPID keyplane) != $before ] && [ \$(systemctl show -P MainPID keyplane) != 0 ]"
+}
+unchanged killed KILL
+unchanged killed STOP # the watchdog finds it
+journalctl --no-pager -u keyplane >/run/journal
+grep -q 'Watchdog timeout' /run/journal || fail "not the watchdog restarted it"
+rm /run/systemd/system/keyplane.service.d/soon.conf
+systemctl daemon-reload
+
+step "remove: the network is left, and adopted by the next installation"
+dpkg -r keyplane
+expect "the agent" "$(pgrep -x keyplane-agent || true)" ""
+network | diff /run/standing -
+dpkg -i /opt/new/*.deb
+unchanged systemctl start keyplane
+agentctl drift
+network | diff /run/standing -
+
+step "purge: the network is removed, as asked"
+sed -i 's/^#REMOVE_NETWORK=no/REMOVE_NETWORK=yes/' /etc/default/keyplane
+dpkg -P keyplane
+expect "routes" "$(declared_routes)" 0
+ip link show to-lab 2>/dev/null && fail "to-lab is left"
+for path in /usr/sbin/keyplane-agent /usr/bin/agentctl /etc/default/keyplane /etc/keyplane/logs.conf /var/lib/keyplane /run/systemd/system/keyplane.service.d; do
+	[ ! -e $path ] || fail "purge leaves $path"
+done
+echo "the life of the package is complete"
