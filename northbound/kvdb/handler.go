@@ -177,13 +177,8 @@ func (h handler) apply(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var pairs []pair
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxApply)).Decode(&pairs)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		fail(w, fmt.Errorf("changes: %w: expected at most %d bytes", errTooLarge, maxApply))
-		return
-	}
-	if err != nil {
-		fail(w, fmt.Errorf("%w: expected an array of {key, value}: %w", errBadRequest, err))
+	if err := readJSON(w, r, maxApply, "changes", "an array of {key, value}", &pairs); err != nil {
+		fail(w, err)
 		return
 	}
 	changes := make([]kvdbsync.Pair, len(pairs))
@@ -218,13 +213,13 @@ func (h handler) replace(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var asked replacement
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReplace)).Decode(&asked)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		fail(w, fmt.Errorf("values: %w: expected at most %d bytes", errTooLarge, maxReplace))
-		return
+	const expected = "{key, old, value} with a key that is not empty"
+	err := readJSON(w, r, maxReplace, "values", expected, &asked)
+	if err == nil && asked.Key == "" {
+		err = fmt.Errorf("%w: expected %s", errBadRequest, expected)
 	}
-	if err != nil || asked.Key == "" {
-		fail(w, fmt.Errorf("%w: expected {key, old, value} with a key that is not empty", errBadRequest))
+	if err != nil {
+		fail(w, err)
 		return
 	}
 	stored, err := into.PutIfSame(r.Context(), h.whole(asked.Key), asked.Old, asked.Value)
@@ -233,6 +228,19 @@ func (h handler) replace(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, http.StatusOK, replaced{stored})
+}
+
+// readJSON reads the JSON of a body of at most limit bytes. The error names the subject of a body that
+// is larger, and what is expected in place of one that is no such JSON.
+func readJSON(w http.ResponseWriter, r *http.Request, limit int64, subject, expected string, into any) error {
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit)).Decode(into)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return fmt.Errorf("%s: %w: expected at most %d bytes", subject, errTooLarge, limit)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: expected %s: %w", errBadRequest, expected, err)
+	}
+	return nil
 }
 
 // fail answers an error with status and code.
