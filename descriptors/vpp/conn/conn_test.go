@@ -77,7 +77,7 @@ func TestRefusalSaysAll(t *testing.T) {
 	if !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		t.Fatal(err)
 	}
-	const want = "delete_loopback: VPPApiError: Invalid sw_if_index (-2); asked was &{SwIfIndex:9999}"
+	const want = "delete_loopback(sw_if_index=9999): VPPApiError: Invalid sw_if_index (-2)"
 	if err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}

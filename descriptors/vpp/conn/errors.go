@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"go.fd.io/govpp/api"
 
@@ -29,25 +30,58 @@ type Refusal struct {
 	Retval  int32
 }
 
-// Error has the name and number of the error (VPP src/vnet/api_errno.h), the message, and
-// the request without its secrets.
+// Error has the message, the fields of the request that identify its object, and the text and
+// number of the error (VPP src/vnet/api_errno.h). A request can have hundreds of other fields,
+// in which people would not find these, and some of them are secret.
 func (e *Refusal) Error() string {
-	asked := reflect.New(reflect.TypeOf(e.Request).Elem())
-	asked.Elem().Set(reflect.ValueOf(e.Request).Elem())
-	hideSecrets(asked.Elem())
-	return fmt.Sprintf("%s: %v; asked was %+v", e.Request.GetMessageName(), e.Unwrap(), asked)
+	text := e.Request.GetMessageName()
+	if fields := keyFields(nil, reflect.ValueOf(e.Request).Elem()); len(fields) > 0 {
+		text += "(" + strings.Join(fields, " ") + ")"
+	}
+	return fmt.Sprintf("%s: %v", text, e.Unwrap())
 }
 
-// hideSecrets empties the secret fields of a message and of its nested messages.
-func hideSecrets(m reflect.Value) {
+// mostKeyFields bounds the fields in the text of an error.
+const mostKeyFields = 8
+
+// keyFields appends the fields of a message, and of the structs in it, that identify an object, as
+// VPP's API names them: sw_if_index=3. A field that is zero or "none" says nothing.
+func keyFields(out []string, m reflect.Value) []string {
 	for i := range m.NumField() {
-		switch name := m.Type().Field(i).Name; {
-		case name == "Secret" || name == "PrivateKey" || name == "CryptoKey" || name == "IntegrityKey" || name == "Salt":
-			m.Field(i).SetZero()
-		case m.Field(i).Kind() == reflect.Struct:
-			hideSecrets(m.Field(i))
+		field, name := m.Field(i), wireName(m.Type().Field(i))
+		_, printable := field.Interface().(fmt.Stringer)
+		switch {
+		case len(out) == mostKeyFields:
+			return out
+		case field.IsZero() || field.Kind() == reflect.Uint32 && uint32(field.Uint()) == ^uint32(0):
+		case field.Kind() == reflect.Struct && !printable:
+			out = keyFields(out, field)
+		case identifies(name) && (printable || field.Kind() != reflect.Slice && field.Kind() != reflect.Array):
+			out = append(out, fmt.Sprintf("%s=%v", name, field))
 		}
 	}
+	return out
+}
+
+// wireName returns the name of a field in VPP's API, from a tag such as `binapi:"u32,name=id"`.
+func wireName(f reflect.StructField) string {
+	_, name, _ := strings.Cut(f.Tag.Get("binapi"), "name=")
+	name, _, _ = strings.Cut(name, ",")
+	return name
+}
+
+// identifies reports whether a field with this name says which object a request is about. It lists
+// what is shown, not what is hidden, because a secret of a new message must not appear.
+func identifies(name string) bool {
+	switch name {
+	case "client_index", "decap_next_index", "stat_index", "stats_index":
+		return false // they identify something else
+	}
+	switch name[strings.LastIndexByte(name, '_')+1:] {
+	case "index", "id", "name", "tag", "prefix", "address", "addr", "ip", "mac", "src", "dst", "port", "vni", "spi", "teid", "bsid", "localsid", "instance", "filename":
+		return true
+	}
+	return false
 }
 
 // Unwrap returns VPP's error, for errors.Is with the constants of package api.

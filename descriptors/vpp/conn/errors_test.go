@@ -6,6 +6,13 @@ import (
 	"testing"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/acl"
+	"go.fd.io/govpp/binapi/acl_types"
+	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/memif"
 	"go.fd.io/govpp/binapi/wireguard"
 
@@ -26,5 +33,29 @@ func TestRefusalsHideSecrets(t *testing.T) {
 	}
 	if key[0] != 77 {
 		t.Error("the request has changed")
+	}
+}
+
+// TestRefusalsNameTheirObject: the text has the message, the fields that identify its object, and
+// VPP's error, and no other field.
+func TestRefusalsNameTheirObject(t *testing.T) {
+	prefix, err := ip_types.ParsePrefix("10.1.0.0/16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = ": VPPApiError: Invalid value (-7)"
+	for want, request := range map[string]api.Message{
+		"ip_route_add_del(table_id=7 prefix=10.1.0.0/16)": &ip.IPRouteAddDel{IsAdd: true, Route: ip.IPRoute{
+			TableID: 7, StatsIndex: 3, Prefix: prefix, NPaths: 1, Paths: []fib_types.FibPath{{SwIfIndex: 4, Weight: 1}},
+		}},
+		"memif_create_v2(id=4 socket_id=1)": &memif.MemifCreateV2{ID: 4, SocketID: 1, RingSize: 1024, Secret: "none"},
+		"sw_interface_dump":                 &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
+		"acl_add_replace(acl_index=2 tag=web)": &acl.ACLAddReplace{ACLIndex: 2, Tag: "web", Count: 1, R: []acl_types.ACLRule{
+			{Proto: 6},
+		}},
+	} {
+		if got := (&conn.Refusal{Request: request, Retval: int32(api.INVALID_VALUE)}).Error(); got != want+refused {
+			t.Errorf("it says %q, want %q", got, want+refused)
+		}
 	}
 }
