@@ -89,13 +89,18 @@ func line(s *session.Session) *cobra.Command {
 }
 
 // output returns what VPP printed, with a line feed at the end. VPP's lines end as those of
-// a terminal, with a carriage return.
+// a terminal, with a carriage return, and some have tabs between their columns, which a terminal
+// shows as spaces. All other control characters may be commands to the terminal, and are escaped.
 func output(text string) string {
 	text = strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	if text == "" {
 		return ""
 	}
-	return printable.Text(text) + "\n"
+	columns := strings.Split(text, "\t")
+	for i := range columns {
+		columns[i] = printable.Text(columns[i])
+	}
+	return strings.Join(columns, "\t") + "\n"
 }
 
 // infoTable prints one property per line, then the features and plugins. Unknown properties
@@ -124,7 +129,7 @@ func infoTable(out io.Writer, v wire.VPP) error {
 		if l[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "%-12s %s\n", l[0]+":", show.Line(l[1])); err != nil {
+		if _, err := fmt.Fprintf(out, "%-12s %s\n", l[0]+":", show.Remote(l[1])); err != nil {
 			return err
 		}
 	}
