@@ -102,6 +102,9 @@ func (s *Scheduler) planned() (f forecast) {
 		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
 			o.NewState = Removed
 		}
+		if o.NewState == Pending {
+			o.Waits, _ = details(n, o.NewState)
+		}
 		told[n] = now(n, o.NewState)
 		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
 		base := ""

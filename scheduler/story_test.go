@@ -223,7 +223,8 @@ func tell(t *testing.T, text string) string {
 	t.Helper()
 	net := &fakeNet{out: &bytes.Buffer{}, stands: map[string]proto.Message{}, foreign: map[string]bool{}, broken: map[string]string{}}
 	s := &story{t: t, net: net}
-	s.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1})
+	simulate := strings.HasPrefix(text, "# simulated\n")
+	s.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1, Simulate: simulate})
 	if strings.HasPrefix(text, "# connected\n") {
 		s.group = group(t, s.sched, "net")
 	}
