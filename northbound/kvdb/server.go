@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
 
 	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -29,7 +31,7 @@ type Server struct {
 	Stores map[string]kvdbsync.Store
 	// Beside serves all paths that do not belong to the stores. Defaults to none.
 	Beside http.Handler
-	// Calls serves gRPC, which is HTTP/2 without TLS here. Defaults to none.
+	// Calls serves gRPC, which is HTTP/2 without TLS here. Defaults to refusing all calls.
 	Calls http.Handler
 	Log   *slog.Logger // Defaults to discarding
 	// Ready, if set, is closed once the socket accepts connections.
@@ -75,7 +77,7 @@ func (s *Server) Run(ctx context.Context) error {
 	log := cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	web := &http.Server{
 		Handler:           s.handler(),
-		Protocols:         s.protocols(),
+		Protocols:         protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -105,12 +107,21 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// protocols returns HTTP/1, and HTTP/2 if there is gRPC. Clients of gRPC begin with HTTP/2.
-func (s *Server) protocols() *http.Protocols {
+// protocols returns HTTP/1 and HTTP/2. Clients of gRPC begin with HTTP/2: without it, they would not
+// learn that this agent serves no gRPC.
+func protocols() *http.Protocols {
 	out := new(http.Protocols)
 	out.SetHTTP1(true)
-	out.SetUnencryptedHTTP2(s.Calls != nil)
+	out.SetUnencryptedHTTP2(true)
 	return out
+}
+
+// noCalls refuses a call of gRPC, in the form for answers without a message (gRPC over HTTP/2,
+// Trailers-Only).
+func noCalls(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Grpc-Status", strconv.Itoa(int(codes.Unimplemented)))
+	w.Header().Set("Grpc-Message", "this agent serves no gRPC")
 }
 
 // handler combines the stores with Beside and Calls.
@@ -122,12 +133,13 @@ func (s *Server) handler() http.Handler {
 		mux.Handle("/", s.Beside)
 		paths = mux
 	}
-	if s.Calls == nil {
-		return paths
+	calls := s.Calls
+	if calls == nil {
+		calls = http.HandlerFunc(noCalls)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			s.Calls.ServeHTTP(w, r)
+			calls.ServeHTTP(w, r)
 			return
 		}
 		paths.ServeHTTP(w, r)

@@ -119,14 +119,13 @@ func (s *Session) ExplainGRPC(err error) error {
 // the connection.
 func (s *Session) unavailable(text string) error {
 	switch refused := strings.Contains(text, "connection refused") || strings.Contains(text, "no such file"); {
-	case refused && s.grpcName == s.Socket:
+	case !refused:
+		return fmt.Errorf("agent at %s: %s", s.grpcName, show.Remote(text))
+	case s.grpcName == s.Socket:
 		return fmt.Errorf("no agent listens at %s: is it running?", s.grpcName)
-	case refused:
+	default:
 		return fmt.Errorf("no agent serves gRPC at %s: is it running, and does its grpc.conf have this endpoint?", s.grpcName)
-	case strings.Contains(text, "HTTP/1.1 header"): // of an agent of an earlier release
-		return fmt.Errorf("the agent at %s does not serve gRPC there: expected --grpc-port with the port of its gRPC server", s.grpcName)
 	}
-	return fmt.Errorf("agent at %s: %s", s.grpcName, show.Remote(text))
 }
 
 // valueLines returns a line, with a line feed before it, for each value in the details of a

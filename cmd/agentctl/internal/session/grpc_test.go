@@ -106,7 +106,7 @@ func known(ctx context.Context, s *Session) error {
 
 // TestGRPCOfTheLabel chooses the agent's own socket unless the settings name an address.
 func TestGRPCOfTheLabel(t *testing.T) {
-	socket := socketOf(t) // of an earlier release: it serves no gRPC
+	socket := socketOf(t) // of an agent without gRPC
 	nobody := filepath.Join(filepath.Dir(socket), "none")
 	for _, test := range []struct {
 		name, socket string
@@ -137,8 +137,8 @@ func TestGRPCOfTheLabel(t *testing.T) {
 		}
 	}
 	s := loaded(t, "--socket", socket)
-	want := "the agent at " + socket + " does not serve gRPC there: expected --grpc-port with the port of its gRPC server"
+	want := "the agent at " + socket + " lacks this call: this agent serves no gRPC"
 	if err := known(t.Context(), s); err == nil || err.Error() != want {
-		t.Errorf("an earlier release: %v", err)
+		t.Errorf("without gRPC: %v", err)
 	}
 }
