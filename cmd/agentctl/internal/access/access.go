@@ -145,7 +145,7 @@ func redis(r rights) string {
 	}
 	words = append(words,
 		"+ping", "+hello", "+info", "'+client|tracking'", "+scan", "+get", "+mget",
-		"+set", "+del", "+pexpire", "+multi", "+exec", "+watch", "+unwatch",
+		"+set", "+setnx", "+del", "+pexpire", "+multi", "+exec", "+watch", "+unwatch",
 		"+cluster", "+asking") // for a Cluster
 	return "# The password is in $PASSWORD.\n" +
 		"redis-cli " + strings.Join(words, " ") + "\n" +

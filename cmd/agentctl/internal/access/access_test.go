@@ -38,7 +38,7 @@ type deployment struct {
 	env []string // lets the store's client reach the server as administrator
 	dir string   // first in PATH
 	// as connects as the user whose commands printed out.
-	as func(user, out string) (connector, kvdbsync.Store)
+	as func(user, out string) (connector, kvdbsync.Writer)
 }
 
 // shell executes commands as the administrator would, and returns what they print.
@@ -54,7 +54,7 @@ func (d *deployment) shell(script string) string {
 }
 
 // make creates the user of the command line, and connects as that user.
-func (d *deployment) make(user string, args ...string) (connector, kvdbsync.Store) {
+func (d *deployment) make(user string, args ...string) (connector, kvdbsync.Writer) {
 	d.t.Helper()
 	var out, problems bytes.Buffer
 	code := cli.Run(d.t.Context(), append([]string{"access"}, args...), cli.Streams{Out: &out, Err: &problems}, func(string) (string, bool) { return "", false })
@@ -76,10 +76,10 @@ func onlyPath(t *testing.T, name, target string) string {
 
 func deployEtcd(t *testing.T) *deployment {
 	server := testkit.StartEtcd(t, testkit.EtcdOptions{})
-	d := &deployment{t: t, dir: onlyPath(t, "etcdctl", testkit.Tool(t, "etcdctl")), env: []string{"ETCDCTL_ENDPOINTS=" + server.Endpoint}}
+	d := &deployment{t: t, dir: onlyPath(t, "etcdctl", testkit.Tool(t, "etcdctl")), env: []string{"ETCDCTL_ENDPOINTS=" + server.Endpoint, "ETCDCTL_COMMAND_TIMEOUT=" + testkit.Patience.String()}}
 	d.shell("printf admin | etcdctl user add root --interactive=false; etcdctl user grant-role root root; etcdctl auth enable")
 	d.env = append(d.env, "ETCDCTL_USER=root:admin")
-	d.as = func(user, _ string) (connector, kvdbsync.Store) {
+	d.as = func(user, _ string) (connector, kvdbsync.Writer) {
 		cfg := etcd.Config{Endpoints: []string{server.Endpoint}, Username: user, Password: password}
 		client, err := etcd.Dial(t.Context(), cfg)
 		if err != nil {
@@ -105,7 +105,7 @@ func deployRedis(t *testing.T) *deployment {
 	if err := os.WriteFile(filepath.Join(d.dir, "redis-cli"), []byte(wrapper), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d.as = func(user, _ string) (connector, kvdbsync.Store) {
+	d.as = func(user, _ string) (connector, kvdbsync.Writer) {
 		cfg := redis.Config{Endpoint: server.Addr, Username: user, Password: password}
 		client, err := redis.Dial(t.Context(), cfg)
 		if err != nil {
@@ -121,7 +121,7 @@ func deployConsul(t *testing.T) *deployment {
 	server := testkit.StartConsul(t, testkit.ConsulOptions{ACL: true})
 	d := &deployment{t: t, dir: onlyPath(t, "consul", testkit.Tool(t, "consul"))}
 	d.env = []string{"CONSUL_HTTP_ADDR=" + server.Addr, "CONSUL_HTTP_TOKEN=" + testkit.ConsulToken}
-	d.as = func(_, out string) (connector, kvdbsync.Store) {
+	d.as = func(_, out string) (connector, kvdbsync.Writer) {
 		secret := regexp.MustCompile(`SecretID:\s+(\S+)`).FindStringSubmatch(out)
 		if secret == nil {
 			t.Fatalf("no token in %s", out)
@@ -182,6 +182,13 @@ func TestLeastRights(t *testing.T) {
 				}
 			}
 			done("the editor puts", asEditor.Put(ctx, root+"config/a", []byte("1")))
+			stored, err := asEditor.PutIfAbsent(ctx, root+"config/c", []byte("1"))
+			if err == nil && stored {
+				stored, err = asEditor.PutIfSame(ctx, root+"config/c", []byte("1"), []byte("2"))
+			}
+			if err != nil || !stored {
+				t.Errorf("the editor creates a key and replaces its value: %v, %v", stored, err)
+			}
 			done("an agent whose keys are edited through it puts", asBoth.Put(ctx, root+"config/b", []byte("2")))
 			value, err := watched(ctx, agent, root+"config/", root+"config/a")
 			if err != nil || value != "1" {
