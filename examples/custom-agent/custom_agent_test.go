@@ -95,7 +95,8 @@ func TestNoteByAgentctlAndByFile(t *testing.T) {
 		"notes.yaml":  "acmeConfig:\n  notes: [{name: filed, text: A}]\n",
 	})
 	eventually(t, "the note of the file", content(filepath.Join(dir, "notes", "filed"), "A"))
-	agentctl := []string{"--socket", dir + "/socket", "--service-label", label, "kvdb", "put"}
+	as := []string{"--socket", dir + "/socket", "--service-label", label}
+	agentctl := append(slices.Clone(as), "kvdb", "put")
 	program := filepath.Join(session.Build(t, "../../cmd/agentctl"), "agentctl")
 	tool(t, program, append(agentctl, model().KeyOf("b"), `{"name":"b","text":"B"}`)...)
 	eventually(t, "the note of agentctl", content(filepath.Join(dir, "notes", "b"), "B"))
@@ -103,6 +104,15 @@ func TestNoteByAgentctlAndByFile(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), `name is ".b"; expected the name of a file`) {
 		t.Errorf("an invalid note: %v\n%s", err, out)
 	}
+
+	// These commands write values into the store by themselves, so they must know the model too.
+	t.Setenv("VISUAL", "sed -i s/B/C/")
+	tool(t, program, append(slices.Clone(as), "edit", model().KeyOf("b"))...)
+	eventually(t, "the edited note", content(filepath.Join(dir, "notes", "b"), "C"))
+	tool(t, program, append(slices.Clone(as), "apply", file(t, "acmeConfig: {notes: [{name: d, text: D}]}\n"), "--store", "bolt")...)
+	eventually(t, "the applied note", content(filepath.Join(dir, "notes", "d"), "D"))
+	tool(t, program, append(slices.Clone(as), "--store", "bolt", "fleet", "apply", file(t, "acmeConfig: {notes: [{name: e, text: E}]}\n"), "--labels", label)...)
+	eventually(t, "the note for a fleet", content(filepath.Join(dir, "notes", "e"), "E"))
 }
 
 // eventually waits until something is so.

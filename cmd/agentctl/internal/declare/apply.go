@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -34,6 +35,7 @@ type change struct {
 	trial   time.Duration // the agent takes the change back after this time; 0: it does not
 	text    []byte
 	from    documents.Documents
+	models  *models.Registry // set by values: those that have all values
 }
 
 // apply returns the command that declares the values of files.

@@ -228,10 +228,8 @@ func (e *editing) check(ctx context.Context, text string) (value []byte, err err
 	if err != nil {
 		return nil, err
 	}
-	values, err := all.Values(models.BuiltIn())
+	values, err := e.values(ctx, all)
 	switch {
-	case err != nil && !e.store:
-		return nil, e.show(p) // only the agent has the model
 	case err != nil:
 		return nil, err
 	case len(values) != 1 || values[0].Key != e.key || values[0].Message == nil:
@@ -276,7 +274,7 @@ func (e *editing) replace(ctx context.Context, value []byte) error {
 	if err != nil && !errors.Is(err, kvdbsync.ErrNotFound) {
 		return errors.Join(e.changed(), err)
 	}
-	other := show.Change{Key: e.key, Symbol: show.Updates, Before: shown(full, e.stored), After: shown(full, now)}
+	other := show.Change{Key: e.key, Symbol: show.Updates, Before: e.shown(full, e.stored), After: e.shown(full, now)}
 	if err != nil {
 		other.Symbol, other.After = show.Deletes, nil
 	}

@@ -32,7 +32,7 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if !able {
 		return fmt.Errorf("the store %s makes no changes at once", c.source)
 	}
-	values, err := c.from.Values(models.BuiltIn())
+	values, err := c.values(ctx, c.from)
 	if err != nil {
 		return err
 	}
@@ -62,6 +62,16 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	return errors.Join(printWaited(c.Out, "configured", out), waitError(c.Session, "configured", out))
 }
 
+// values returns the values of the documents, and keeps the models that have them all.
+func (c *change) values(ctx context.Context, from documents.Documents) (out []documents.Value, err error) {
+	err = c.UseModels(ctx, func(known *models.Registry) (err error) {
+		c.models = known
+		out, err = from.Values(known)
+		return err
+	})
+	return out, err
+}
+
 // planForStore prints the changes that the agent would make or, if no agent answers that follows
 // the store, the changes of the store. answers says which. The caller calls end after its last
 // request.
@@ -83,7 +93,7 @@ func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes
 		return false, nil, err
 	}
 	fmt.Fprintf(c.Err, "agentctl: no plan of the agent, so these are the changes of the store: %s\n", show.Remote(err.Error()))
-	all, err := differences(ctx, store, changes)
+	all, err := c.differences(ctx, store, changes)
 	if err != nil {
 		return false, nil, err
 	}
@@ -91,9 +101,9 @@ func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes
 }
 
 // shown returns a value of a store for people, without secrets; nil: it is not a valid value.
-func shown(key string, value []byte) *wire.Message {
+func (c *change) shown(key string, value []byte) *wire.Message {
 	_, short, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
-	m, err := models.BuiltIn().Decode(short, value)
+	m, err := c.models.Decode(short, value)
 	if err != nil {
 		return nil
 	}
@@ -101,29 +111,29 @@ func shown(key string, value []byte) *wire.Message {
 }
 
 // differences returns the changes of a store for people.
-func differences(ctx context.Context, store kvdbsync.Store, changes []kvdbsync.Pair) (out []show.Change, err error) {
+func (c *change) differences(ctx context.Context, store kvdbsync.Store, changes []kvdbsync.Pair) (out []show.Change, err error) {
 	for _, p := range changes {
 		old, err := store.Get(ctx, p.Key)
 		absent := errors.Is(err, kvdbsync.ErrNotFound)
 		if err != nil && !absent {
 			return nil, err
 		}
-		c := show.Change{Key: p.Key, Symbol: show.Updates}
+		one := show.Change{Key: p.Key, Symbol: show.Updates}
 		if !absent {
-			c.Before = shown(p.Key, old)
+			one.Before = c.shown(p.Key, old)
 		}
 		if p.Value != nil {
-			c.After = shown(p.Key, p.Value)
+			one.After = c.shown(p.Key, p.Value)
 		}
 		switch {
 		case absent && p.Value == nil, string(old) == string(p.Value) && !absent && p.Value != nil:
 			continue
 		case absent:
-			c.Symbol = show.Creates
+			one.Symbol = show.Creates
 		case p.Value == nil:
-			c.Symbol = show.Deletes
+			one.Symbol = show.Deletes
 		}
-		out = append(out, c)
+		out = append(out, one)
 	}
 	return out, nil
 }

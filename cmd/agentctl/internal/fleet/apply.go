@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 )
 
 // longest stands for no timeout of the command: each batch has one of its own.
@@ -96,24 +97,39 @@ func (o *rollout) plan(ctx context.Context, store kvdbsync.Store, file string) (
 	if err != nil {
 		return nil, err
 	}
-	var jobs []*job
 	for _, label := range labels {
 		if err := checkLabel(label); err != nil {
 			return nil, err
 		}
-		changes, err := changesFor(file, string(text), label)
+	}
+	var jobs []*job
+	err = o.s.UseModels(ctx, func(known *models.Registry) (err error) {
+		jobs, err = jobsOf(known, file, string(text), labels)
+		return err
+	})
+	if err != nil {
+		return nil, session.Lines(err)
+	}
+	for _, j := range jobs {
+		if err := j.read(ctx, store); err != nil {
+			return nil, err
+		}
+		o.say(j.label, j.summary())
+	}
+	return jobs, nil
+}
+
+// jobsOf renders the template for each label.
+func jobsOf(known *models.Registry, file, text string, labels []string) (jobs []*job, err error) {
+	for _, label := range labels {
+		changes, err := changesFor(known, file, text, label)
 		if err != nil {
-			return nil, session.Lines(err)
+			return nil, err
 		}
 		if len(changes) == 0 {
 			return nil, fmt.Errorf("%s: no values: expected keys and values, in YAML or JSON", file)
 		}
-		j := &job{label: label, changes: changes}
-		if err := j.read(ctx, store); err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, j)
-		o.say(label, j.summary())
+		jobs = append(jobs, &job{label: label, changes: changes})
 	}
 	return jobs, nil
 }

@@ -64,12 +64,12 @@ func checkLabel(label string) error {
 }
 
 // changesFor returns the changes of the store for one label.
-func changesFor(file, text, label string) ([]kvdbsync.Pair, error) {
+func changesFor(known *models.Registry, file, text, label string) ([]kvdbsync.Pair, error) {
 	rendered, err := render(text, label)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	values, err := documents.Of(file, []byte(rendered)).Values(models.BuiltIn())
+	values, err := documents.Of(file, []byte(rendered)).Values(known)
 	if err != nil {
 		return nil, fmt.Errorf("for the label %s: %w", label, err)
 	}

@@ -35,6 +35,25 @@ func (s *Session) Registry(ctx context.Context) (*models.Registry, error) {
 	return all, nil
 }
 
+// UseModels calls use with the built-in models. If that fails, perhaps only the agent has the
+// model of a value: if an agent answers that has other models, use is called again with them too.
+func (s *Session) UseModels(ctx context.Context, use func(*models.Registry) error) error {
+	err := use(models.BuiltIn())
+	if err == nil {
+		return nil
+	}
+	end, unreachable := s.ReachStoreAgent(ctx)
+	if unreachable != nil {
+		return err
+	}
+	defer end()
+	all, unknown := s.Registry(ctx)
+	if unknown != nil || len(all.All()) == len(models.BuiltIn().All()) {
+		return err
+	}
+	return use(all)
+}
+
 // ModelOf returns the built-in model that m describes, or one made of the description. kind is
 // its message.
 func ModelOf(m wire.Model, kind protoreflect.MessageType) *models.Model {

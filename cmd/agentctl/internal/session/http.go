@@ -41,23 +41,28 @@ func (s *Session) onAgent(ctx context.Context, args []string, f func(ctx context
 	if err != nil {
 		return err
 	}
-	defer at.http.CloseIdleConnections()
+	defer s.reach(ctx, at)()
+	return f(ctx, args)
+}
+
+// reach makes requests reach the agent at. The caller calls end after the last one.
+func (s *Session) reach(ctx context.Context, at *agentClient) (end func()) {
 	s.target = at
 	s.types = &typesOfAgent{get: func(path string, into any) error { return s.Get(ctx, path, nil, into) }}
-	return f(ctx, args)
+	return at.http.CloseIdleConnections
 }
 
 // ReachStoreAgent makes Get and Request reach the agent that uses the store or, if the store is
 // etcd, the agent that the settings name. Commands within WithStore may call it, and call end
 // after their last request.
 func (s *Session) ReachStoreAgent(ctx context.Context) (end func(), err error) {
-	s.target = s.agentBySocket()
+	at := s.agentBySocket()
 	if !s.ofAgent {
-		if s.target, err = s.agent(ctx); err != nil {
+		if at, err = s.agent(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s.target.http.CloseIdleConnections, nil
+	return s.reach(ctx, at), nil
 }
 
 // Get queries the agent and decodes the JSON answer.
