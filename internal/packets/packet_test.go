@@ -36,15 +36,33 @@ func udp(from, to string) packet {
 	return p
 }
 
-func ip(from, to netip.Addr, protocol layers.IPProtocol, above gopacket.SerializableLayer) packet {
+func ip(from, to netip.Addr, protocol layers.IPProtocol, above ...gopacket.SerializableLayer) packet {
 	if from.Is4() {
-		return packet{kind: layers.EthernetTypeIPv4, layers: []gopacket.SerializableLayer{
-			&layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}, above,
-		}}
+		return packet{kind: layers.EthernetTypeIPv4, layers: append([]gopacket.SerializableLayer{
+			&layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()},
+		}, above...)}
 	}
-	return packet{kind: layers.EthernetTypeIPv6, layers: []gopacket.SerializableLayer{
-		&layers.IPv6{Version: 6, HopLimit: 64, NextHeader: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}, above,
-	}}
+	return packet{kind: layers.EthernetTypeIPv6, layers: append([]gopacket.SerializableLayer{
+		&layers.IPv6{Version: 6, HopLimit: 64, NextHeader: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()},
+	}, above...)}
+}
+
+// within puts a packet into the header of a tunnel between two addresses. More headers may follow
+// the outer one, such as that of GRE.
+func (p packet) within(from, to string, protocol layers.IPProtocol, more ...gopacket.SerializableLayer) packet {
+	outer := ip(netip.MustParseAddr(from), netip.MustParseAddr(to), protocol, more...)
+	if protocol == layers.IPProtocolUDP {
+		_ = more[0].(*layers.UDP).SetNetworkLayerForChecksum(outer.layers[0].(gopacket.NetworkLayer)) // it is one of IP
+	}
+	outer.layers = append(outer.layers, p.layers...)
+	outer.text = p.text + " from " + from
+	return outer
+}
+
+// frame makes the Ethernet header of a packet a part of it, as tunnels carry it.
+func (p packet) frame() packet {
+	p.layers = append([]gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: p.from, DstMAC: p.to, EthernetType: p.kind}}, p.layers...)
+	return p
 }
 
 // arp is a request of the test at a port, to everybody.
