@@ -40,17 +40,24 @@ type lab struct {
 // start starts a VPP and an agent, and makes ports, which VPP does not have yet.
 func start(t *testing.T, ports ...string) *lab {
 	t.Helper()
-	program := os.Getenv("VPP")
-	if program == "" { // no test of a machine without VPP needs one, also not where CI=true
-		t.Skip("SKIPPED: packets need a real VPP; VPP=/path/of/vpp make test-packets")
-	}
-	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
+	program := program(t)
 	l := &lab{T: t, ports: map[string]*port{}}
 	for _, name := range ports {
 		l.ports[name] = newPort(t, name)
 	}
 	l.sched = startAgent(t, testkit.StartVPPHere(t, program).Socket)
 	return l
+}
+
+// program is the path of VPP. Without one, the test is skipped.
+func program(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("VPP")
+	if path == "" { // no test of a machine without VPP needs one, also not where CI=true
+		t.Skip("SKIPPED: packets need a real VPP; VPP=/path/of/vpp make test-packets")
+	}
+	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
+	return path
 }
 
 // startAgent starts a scheduler with the descriptors of VPP and Linux. The test ends it.
@@ -64,8 +71,9 @@ func startAgent(t *testing.T, socket string) *scheduler.Scheduler {
 	quiet := slog.New(slog.DiscardHandler)
 	var host *linux.Plugin
 	plane, err := vpp.Register(s, vpp.Options{
-		Log:         quiet,
-		Connection:  vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock")},
+		Log: quiet,
+		// A VPP that gets no time on a busy machine is not one that hangs.
+		Connection:  vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock"), ProbeTimeout: testkit.Patience},
 		Allocations: book,
 		RaiseLink:   func(name string) error { return host.RaiseLink(name) },
 		HasLink:     func(name string) bool { return host.HasLink(name) },
@@ -113,6 +121,24 @@ func (l *lab) declare(documents ...string) {
 		case <-tick.C:
 		case <-late:
 			l.Fatal(missing)
+		}
+	}
+}
+
+// becomes waits until a state that VPP reports is there.
+func (l *lab) becomes(key string) {
+	l.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(testkit.Patience)
+	for {
+		if _, there := l.sched.Status(key); there {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			l.Fatalf("%s never came", key)
 		}
 	}
 }
