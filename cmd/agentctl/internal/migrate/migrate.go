@@ -141,15 +141,13 @@ func (r *Report) plan(ctx context.Context, s *session.Session, values []map[stri
 // print writes the report for people.
 func (r *Report) print(out io.Writer, s *session.Session, all bool) error {
 	count := map[string]int{}
-	table := show.NewTable(out, "PLACE", "WHAT", "VERDICT", "WHY")
 	for _, f := range r.Findings {
 		count[f.Verdict]++
 		if all || f.Verdict != string(same) {
-			table.Row(f.Place, f.What, f.Verdict, f.Why)
+			if err := show.Hanging(out, f.Verdict, len("changed  "), f.text()); err != nil {
+				return err
+			}
 		}
-	}
-	if err := table.End(); err != nil {
-		return err
 	}
 	fmt.Fprintf(out, "Of flags, settings and values: %d work as before, %d change, %d are ignored, %d stop the agent or are refused.\n",
 		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(stops)])

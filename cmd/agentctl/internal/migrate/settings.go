@@ -27,6 +27,15 @@ func finding(place, what string, f fact) Finding {
 	return Finding{show.Line(place), show.Line(what), string(f.verdict), show.Line(f.why)}
 }
 
+// text returns the finding without its verdict, for people.
+func (f Finding) text() string {
+	out := strings.TrimSpace(f.Place + " " + f.What)
+	if f.Why != "" {
+		out += ": " + f.Why
+	}
+	return out
+}
+
 // inFolder returns the findings about the configuration files in a folder, in the order of their names.
 // Other files are left out: values in files are those of filedb.
 func inFolder(dir string) (out []Finding, err error) {

@@ -1,6 +1,10 @@
 package show
 
-import "strings"
+import (
+	"fmt"
+	"io"
+	"strings"
+)
 
 // brokenAt is the length from which a line of a source text is taken for one that its author has
 // broken because it was full: the next line continues it.
@@ -47,4 +51,15 @@ func fill(text string, columns int) string {
 		out.WriteString(word)
 	}
 	return out.String()
+}
+
+// Hanging prints a text behind a head that takes so many columns. On a terminal the text is broken
+// into lines, and begins in the same column on each.
+func Hanging(out io.Writer, head string, columns int, text string) error {
+	if IsTerminal(out) {
+		width, _ := Size(out)
+		text = strings.ReplaceAll(fill(text, max(width, usualWidth)-columns), "\n", "\n"+strings.Repeat(" ", columns))
+	}
+	_, err := fmt.Fprintf(out, "%-*s%s\n", columns, head, text)
+	return err
 }
