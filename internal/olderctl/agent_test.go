@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,8 +69,9 @@ func (l *logbook) await(t *testing.T, pattern string) string {
 	}
 }
 
-// start runs an agent until the test ends.
-func start(t *testing.T) *peer {
+// start runs an agent until the test ends. The files of its configuration are those below, and
+// these.
+func start(t *testing.T, more map[string]string) *peer {
 	t.Helper()
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	dir := t.TempDir()
@@ -82,11 +84,13 @@ func start(t *testing.T) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(sim.Kill)
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"govpp.conf":        "binapi-socket-path: " + in("api.sock") + "\nstats-socket-path: " + in("stats.sock") + "\nproxy-enabled: true\n",
 		"grpc.conf":         "prometheus-metrics: true\n",
 		"orchestrator.conf": "state-dir: " + in("state") + "\n",
-	} {
+	}
+	maps.Copy(files, more)
+	for name, text := range files {
 		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,10 @@ import (
 )
 
 // TestCommands goes through the commands of the older agentctl, in an order in which each
-// has something to show. Those of kvdb ask etcd, and not the agent.
+// has something to show. Those that write into etcd are in TestStoreCommands; completion asks
+// nobody.
 func TestCommands(t *testing.T) {
-	p := start(t)
+	p := start(t, nil)
 	for _, c := range []struct {
 		name string
 		do   func(p *peer)

@@ -38,6 +38,8 @@ vppConfig:
   nat44Global: {forwarding: true}
   nat44Interfaces: [{name: mem1, nat_inside: true}]
   nat44Pools: [{name: p1, first_ip: 10.7.0.1, last_ip: 10.7.0.9}]
+  dnat44s: [{label: web, st_mappings: [{external_ip: 10.7.0.1, external_port: 80, local_ips: [{local_ip: 10.3.0.9, local_port: 8080}], protocol: TCP}]}]
+  puntTohosts: [{l3_protocol: IPV4, l4_protocol: UDP, port: 9000, socket_path: /run/none-punt.sock}]
   ipsecSpds: [{index: 1, interfaces: [{name: mem1}]}]
   ipsecSps: [{spd_index: 1, sa_index: 1, priority: 10, remote_addr_start: 10.8.0.1, remote_addr_stop: 10.8.0.9, local_addr_start: 10.9.0.1, local_addr_stop: 10.9.0.9, action: PROTECT}]
   bridgeDomains: [{name: bd1, flood: true, forward: true, learn: true, interfaces: [{name: vx1}]}]
@@ -58,7 +60,7 @@ var kernelIndex = regexp.MustCompile(`("(?:index|Link|Dev|Ino)": )[0-9]+`)
 // TestDumps compares each dump for older clients with its golden file: the shape, and that no
 // secret is in it.
 func TestDumps(t *testing.T) {
-	p := start(t)
+	p := start(t, nil)
 	for document := range strings.SplitSeq(declared, "\n---\n") {
 		p.ask("PUT", "/configuration", document)
 	}
@@ -66,8 +68,8 @@ func TestDumps(t *testing.T) {
 		"linux/v2/interfaces", "linux/v2/routes", "linux/v2/arps",
 		"vpp/v2/abf", "vpp/v2/acl/ip", "vpp/v2/acl/macip", "vpp/v2/interfaces", "vpp/v2/interfaces/loopback", "vpp/v2/interfaces/ethernet",
 		"vpp/v2/interfaces/memif", "vpp/v2/interfaces/tap", "vpp/v2/interfaces/afpacket", "vpp/v2/interfaces/vxlan",
-		"vpp/v2/nat/global", "vpp/v2/nat/interfaces", "vpp/v2/nat/pools", "vpp/v2/bd", "vpp/v2/fib", "vpp/v2/xc", "vpp/v2/routes", "vpp/v2/arps",
-		"vpp/v2/proxyarp/interfaces", "vpp/v2/proxyarp/ranges", "vpp/v2/ipscanneigh", "vpp/v2/vrrps", "vpp/v2/ipsec/spds", "vpp/v2/ipsec/sps", "vpp/v2/ipsec/sas",
+		"vpp/v2/nat/global", "vpp/v2/nat/dnat", "vpp/v2/nat/interfaces", "vpp/v2/nat/pools", "vpp/v2/bd", "vpp/v2/fib", "vpp/v2/xc", "vpp/v2/routes", "vpp/v2/arps",
+		"vpp/v2/proxyarp/interfaces", "vpp/v2/proxyarp/ranges", "vpp/v2/ipscanneigh", "vpp/v2/vrrps", "vpp/v2/ipsec/spds", "vpp/v2/ipsec/sps", "vpp/v2/ipsec/sas", "vpp/v2/punt/sockets",
 	} {
 		got := string(p.ask("GET", "/dump/"+path, ""))
 		if strings.HasPrefix(path, "linux") {
