@@ -49,7 +49,7 @@ const mostKeyFields = 8
 func keyFields(out []string, m reflect.Value) []string {
 	for i := range m.NumField() {
 		field, name := m.Field(i), wireName(m.Type().Field(i))
-		_, printable := field.Interface().(fmt.Stringer)
+		_, printable := reflect.TypeAssert[fmt.Stringer](field)
 		switch {
 		case len(out) == mostKeyFields:
 			return out
