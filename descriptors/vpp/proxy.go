@@ -4,19 +4,13 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/rpc"
 	"time"
 
-	"go.fd.io/govpp/adapter/socketclient"
-	"go.fd.io/govpp/adapter/statsclient"
 	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/proxy"
 
-	"github.com/keyplane/keyplane/internal/backoff"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/proxy"
 )
 
 // proxyConnects is how long a client of the proxy waits for a connection to VPP.
@@ -33,68 +27,37 @@ func (p *Plugin) Proxy() http.Handler {
 	if !p.proxied {
 		return nil
 	}
-	proxy.SetLogOutput(io.Discard) // it logs to the standard error, and each error goes to the client too
 	for _, messages := range api.GetRegisteredMessages() {
 		for _, m := range messages {
 			gob.Register(m) // the protocol names types; both ends must know them
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server, end, err := p.proxyServer(r.Context())
+		server, err := p.proxyServer(r.Context())
 		if err != nil {
 			http.Error(w, fmt.Sprintf("VPP proxy: %v", err), http.StatusServiceUnavailable)
 			return
 		}
-		defer end()
+		defer server.Close()
 		p.log.Info("a client uses VPP's binary API through the proxy", "from", r.RemoteAddr)
-		server.ServeHTTP(w, r) // until the client disconnects
+		server.Methods().ServeHTTP(w, r) // until the client disconnects
 	})
 }
 
-// proxyServer returns a server with a usable connection to VPP. The caller calls end.
-func (p *Plugin) proxyServer(ctx context.Context) (server *proxy.Server, end func(), err error) {
+// proxyServer returns a server with a usable connection to VPP. The caller closes it.
+func (p *Plugin) proxyServer(ctx context.Context) (*proxy.Server, error) {
 	info := p.manager.Info()
 	if !info.Connected {
-		return nil, nil, notConnected(info.Err)
+		return nil, notConnected(info.Err)
 	}
-	server, err = proxy.NewServer()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := server.ConnectBinapi(socketclient.NewVppClient(info.Socket)); err != nil {
-		return nil, nil, err
-	}
-	end = server.DisconnectBinapi
-	if err := server.ConnectStats(statsclient.NewStatsClient(p.statsSocket)); err != nil {
-		p.log.Log(ctx, slog.LevelDebug, "VPP proxy without counters", "err", err)
-	} else {
-		end = func() { server.DisconnectStats(); server.DisconnectBinapi() }
-	}
-	if err := awaitProxy(ctx, server); err != nil {
-		end()
-		return nil, nil, err
-	}
-	return server, end, nil
-}
-
-// awaitProxy waits until the server's connection, which it makes in the background, is
-// usable. Only its own protocol tells that.
-func awaitProxy(ctx context.Context, server *proxy.Server) error {
-	ctx, cancel := context.WithTimeout(ctx, proxyConnects)
+	within, cancel := context.WithTimeout(ctx, proxyConnects)
 	defer cancel()
-	here, there := net.Pipe()
-	served := make(chan struct{})
-	go func() { server.ServeConn(there); close(served) }()
-	client := rpc.NewClient(here)
-	defer func() { _ = client.Close(); <-served }()
-	retry := backoff.Backoff{Min: 5 * time.Millisecond, Max: 100 * time.Millisecond}
-	for {
-		err := client.Call("BinapiRPC.Compatibility", proxy.BinapiCompatibilityRequest{}, &proxy.BinapiCompatibilityResponse{})
-		if err == nil {
-			return nil
-		}
-		if !backoff.Sleep(ctx, retry.Next()) {
-			return fmt.Errorf("no connection to VPP within %s: %w", proxyConnects, err)
-		}
+	server, noStats, err := proxy.Open(within, info.Socket, p.statsSocket)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("no connection to VPP within %s: %w", proxyConnects, err)
+	case noStats != nil:
+		p.log.Log(ctx, slog.LevelDebug, "VPP proxy without counters", "err", noStats)
 	}
+	return server, nil
 }

@@ -4,9 +4,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/vpe"
 	"go.fd.io/govpp/proxy"
 
@@ -80,6 +84,7 @@ func TestProxy(t *testing.T) {
 	if err := channel.Invoke(t.Context(), &vpe.ShowVersion{}, &version); err != nil || !strings.HasSuffix(version.Version, "-simulated") {
 		t.Errorf("got %+v, %v", version, err)
 	}
+	useProxy(t, client, channel)
 	sim.Kill()
 	until(t, func() bool { return !plugin.Connection().Connected }, func() string { return "VPP is connected" })
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodConnect, server.URL, nil)
@@ -95,6 +100,60 @@ func TestProxy(t *testing.T) {
 		t.Errorf("without VPP: %s", answer.Status)
 	}
 }
+
+// useProxy has the client call everything besides Invoke.
+func useProxy(t *testing.T, client *proxy.Client, channel *proxy.BinapiClient) {
+	t.Helper()
+	if err := channel.CheckCompatiblity(&vpe.ShowVersion{}, &vppif.SwInterfaceDump{}); err != nil {
+		t.Errorf("messages that VPP has: %v", err)
+	}
+	if err := channel.CheckCompatiblity(&unknownMessage{}); err == nil || err.Error() != "compatibility check failed" {
+		t.Errorf("a message that nobody knows: %v", err)
+	}
+	replies, names := channel.SendMultiRequest(&vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)}), []string{}
+	for {
+		var d vppif.SwInterfaceDetails
+		last, err := replies.ReceiveReply(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last {
+			break
+		}
+		names = append(names, d.InterfaceName)
+	}
+	if !slices.Equal(names, []string{"local0"}) {
+		t.Errorf("interfaces: %q", names)
+	}
+	stream, err := channel.NewStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.SendMsg(&vpe.ShowVersion{}); err != nil {
+		t.Error(err)
+	}
+	if m, err := stream.RecvMsg(); err != nil || m.GetMessageName() != "show_version_reply" {
+		t.Errorf("a reply on a stream: %v, %v", m, err)
+	}
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := stream.SendMsg(&vpe.ShowVersion{}); err == nil || !strings.Contains(err.Error(), "no stream has the ID 1") {
+		t.Errorf("a stream that is closed: %v", err)
+	}
+	stats, err := client.NewStatsClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stats.GetSystemStats(&api.SystemStats{}); err != nil {
+		t.Errorf("counters: %v", err)
+	}
+}
+
+// An unknownMessage is one that no VPP has.
+type unknownMessage struct{ vpe.ShowVersion }
+
+func (*unknownMessage) GetMessageName() string { return "show_nothing" }
 
 // TestProxyIsOff has a configuration that does not enable it.
 func TestProxyIsOff(t *testing.T) {
