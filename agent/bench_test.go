@@ -74,8 +74,9 @@ func BenchmarkMemory(b *testing.B) {
 				agent := startUntilStanding(b, filepath.Join(bin, "agent"), dir, "-microservice-label=bench")
 				<-time.After(quietTime + mergeTime + 5*time.Second)
 				status := fmt.Sprintf("/proc/%d/status", agent.Process.Pid)
-				b.ReportMetric(field(b, status, "VmRSS:")/1000, "MB")
-				b.ReportMetric(field(b, status, "VmHWM:")/1000, "MB-peak")
+				const kiB = 1024.0 / 1e6 // in MB; the file has KiB, and calls them kB
+				b.ReportMetric(field(b, status, "VmRSS:")*kiB, "MB")
+				b.ReportMetric(field(b, status, "VmHWM:")*kiB, "MB-peak")
 				if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
 					b.Fatal(err)
 				}

@@ -200,7 +200,8 @@ func (h *handler) labelled(next http.Handler) http.Handler {
 
 // index answers an HTML page with all paths.
 func (h *handler) index(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
-	return endpoint.Index(w, h.endpoints())
+	endpoint.Index(w, h.endpoints())
+	return nil
 }
 
 // openAPI answers the OpenAPI document.

@@ -26,6 +26,10 @@ const (
 // ownScript is the script that this copy runs. It is empty for the test itself.
 func ownScript() string { return os.Getenv(scriptVariable) }
 
+// Tags is the option of go build with the tags of a release. Without grpcnotrace, gRPC brings
+// templates into the program, and with them every exported method of every type.
+const Tags = "-tags=grpcnotrace"
+
 // Build builds the programs of some packages and returns the folder that they are in. Only
 // the test itself builds them, not its copies.
 func Build(t testing.TB, packages ...string) (bin string) {
@@ -34,7 +38,7 @@ func Build(t testing.TB, packages ...string) (bin string) {
 		return bin
 	}
 	bin = t.TempDir()
-	out, err := exec.Command("go", append([]string{"build", "-o", bin}, packages...)...).CombinedOutput()
+	out, err := exec.Command("go", append([]string{"build", Tags, "-o", bin}, packages...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

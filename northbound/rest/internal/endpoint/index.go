@@ -1,14 +1,18 @@
 package endpoint
 
 import (
-	"html/template"
+	"fmt"
+	"html"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
 
-// page is the template of the index.
-const page = `<!DOCTYPE html>
+// Parts of the page before and after the rows.
+const (
+	pageBegin = `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>agent</title>
 <style>body{font-family:sans-serif;margin:2em} td{padding:.2em 1em .2em 0;vertical-align:top} code{white-space:nowrap}</style>
@@ -16,24 +20,28 @@ const page = `<!DOCTYPE html>
 <body>
 <h1>agent</h1>
 <table>
-{{range .}}<tr><td>{{.Method}}</td><td>{{if eq .Method "GET"}}<a href="{{.Path}}"><code>{{.Path}}</code></a>{{else}}<code>{{.Path}}</code>{{end}}</td><td>{{.Arguments}}</td><td>{{.About}}</td></tr>
-{{end}}</table>
+`
+	pageEnd = `</table>
 </body>
 </html>
 `
+)
 
-// Index answers an HTML page with all paths.
-func Index(w http.ResponseWriter, endpoints []Endpoint) error {
-	type row struct{ Method, Path, Arguments, About string }
-	var rows []row
+// Index answers an HTML page with all paths. It uses no template: the linker of a program that
+// executes templates keeps every exported method of every type, in case a template names it.
+func Index(w http.ResponseWriter, endpoints []Endpoint) {
+	var page strings.Builder
+	page.WriteString(pageBegin)
 	for _, e := range endpoints {
-		rows = append(rows, row{e.Method, e.Path, e.Arguments, e.About})
+		code := "<code>" + html.EscapeString(e.Path) + "</code>"
+		if e.Method == http.MethodGet {
+			link := url.URL{Path: e.Path}
+			code = `<a href="` + html.EscapeString(link.EscapedPath()) + `">` + code + "</a>"
+		}
+		fmt.Fprintf(&page, "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
+			html.EscapeString(e.Method), code, html.EscapeString(e.Arguments), html.EscapeString(e.About))
 	}
-	t, err := template.New("index").Parse(page)
-	if err != nil {
-		return err
-	}
+	page.WriteString(pageEnd)
 	reply.Header(w, "text/html; charset=UTF-8", http.StatusOK)
-	_ = t.Execute(w, rows) // an error means that the client has disconnected
-	return nil
+	_, _ = w.Write([]byte(page.String())) // an error means that the client has disconnected
 }
