@@ -79,7 +79,7 @@ race: packages servers ## run all tests under the race detector
 
 nfpm: $(NFPM) # which builds the packages
 
-test-packages: servers nfpm ## the life of the Debian package on a copy of this machine; needs root
+test-packages: servers nfpm ## the life of the Debian package and of the RPM on a copy of this machine; needs root and rpm
 	go test -count=1 -timeout 60m -v ./packaging -run '^(TestLife|TestProgramsRunWithoutAnythingElse)$$' -args -packages.build
 
 race-pure: ## the tests that need no server, no file system and no kernel, under the race detector

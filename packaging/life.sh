@@ -1,5 +1,5 @@
 # The life of the Debian package on one machine: install, start, configure by etcd, upgrade, crash, remove and
-# purge. packaging/machine runs it; /opt/old and /opt/new have the packages, /opt/servers has etcd and etcdctl.
+# purge; then that of the RPM, which has the same files and scripts. packaging/machine runs it; /opt/old and /opt/new have the packages, /opt/servers has etcd and etcdctl.
 set -euo pipefail
 
 # A condition that never comes true only ends a script that has failed; a busy machine is slow.
@@ -38,6 +38,11 @@ network() {
 	ip address show to-lab
 	ip -4 route show
 	ip -n lab address show
+}
+
+# The kernel itself completes the link-local addresses of new links a moment later.
+kernel_is_done() {
+	until_true eval '[ -z "$(ip -6 address show tentative)$(ip -n lab -6 address show tentative)" ]'
 }
 
 # unchanged COMMAND...: runs it, and fails if links, addresses or routes change meanwhile, also for a moment.
@@ -92,8 +97,7 @@ agentctl import /run/values >/dev/null
 until_true eval '[ $(declared_routes) = 998 ]'
 agentctl wait all --timeout 4m
 expect "routes" "$(declared_routes)" 998
-# The kernel itself completes its link-local addresses a moment later.
-until_true eval '[ -z "$(ip -6 address show tentative)$(ip -n lab -6 address show tentative)" ]'
+kernel_is_done
 network >/run/standing
 
 step "upgrade with 1000 values standing: no operation on the network"
@@ -142,4 +146,36 @@ ip link show to-lab 2>/dev/null && fail "to-lab is left"
 for path in /usr/sbin/keyplane-agent /usr/bin/agentctl /etc/default/keyplane /etc/keyplane/logs.conf /var/lib/keyplane /run/systemd/system/keyplane.service.d; do
 	[ ! -e $path ] || fail "purge leaves $path"
 done
-echo "the life of the package is complete"
+# Debian's rpm installs into a system of dpkg only if forced, and knows none of its packages.
+as_rpm() { rpm --force-debian --nodeps "$@"; }
+
+step "the RPM: install, and start"
+as_rpm -i /opt/old/*.rpm
+expect "the service is enabled" "$(systemctl is-enabled keyplane)" enabled
+expect "the service waits for the administrator" "$(systemctl is-active keyplane || true)" inactive
+expect "the mode of the state folder" "$(stat -c %a /var/lib/keyplane)" 700
+echo 'endpoints: [127.0.0.1:2379]' >/etc/keyplane/etcd.conf
+systemctl start keyplane
+until_true eval '[ $(declared_routes) = 998 ]'
+until_true agentctl drift
+kernel_is_done
+first=$(running)
+
+step "the RPM: upgrade"
+echo '# of the administrator' >>/etc/keyplane/logs.conf
+unchanged as_rpm -U /opt/new/*.rpm
+[ "$(running)" != "$first" ] || fail "the old agent still runs"
+cmp <(sha256sum </usr/sbin/keyplane-agent) <(sha256sum <"/proc/$(running)/exe") || fail "the new program does not run"
+expect "a changed configuration file" "$(tail -n 1 /etc/keyplane/logs.conf)" '# of the administrator'
+
+step "the RPM: removed, the network is left; removed again, the network is removed, as asked"
+as_rpm -e keyplane
+expect "the agent" "$(pgrep -x keyplane-agent || true)" ""
+expect "routes" "$(declared_routes)" 998
+as_rpm -i /opt/new/*.rpm
+unchanged systemctl start keyplane
+sed -i 's/^#REMOVE_NETWORK=no/REMOVE_NETWORK=yes/' /etc/default/keyplane
+as_rpm -e keyplane
+expect "routes" "$(declared_routes)" 0
+[ ! -e /usr/sbin/keyplane-agent ] || fail "the removed RPM leaves the agent"
+echo "the life of the packages is complete"

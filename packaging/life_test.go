@@ -24,12 +24,12 @@ func needReleases(t *testing.T) {
 	}
 }
 
-// TestLife builds two releases of the Debian package and runs life.sh with them, under the systemd and the
-// dpkg of this machine.
+// TestLife builds two releases of the Debian package and of the RPM, and runs life.sh with them, under the
+// systemd, the dpkg and the rpm of this machine.
 func TestLife(t *testing.T) {
 	needReleases(t)
 	testkit.Need(t, "root", os.Geteuid() == 0)
-	for _, path := range []string{"/usr/bin/dpkg", "/lib/systemd/systemd", "/usr/sbin/ip", "/usr/bin/unshare"} {
+	for _, path := range []string{"/usr/bin/dpkg", "/usr/bin/rpm", "/lib/systemd/systemd", "/usr/sbin/ip", "/usr/bin/unshare"} {
 		_, err := os.Stat(path)
 		testkit.Need(t, path, err == nil)
 	}
@@ -62,7 +62,7 @@ func tool(t *testing.T, path string) string {
 	return path
 }
 
-// packageOf makes a Debian package of the present sources in a folder. An option of go build makes
+// packageOf makes the packages of the present sources in a folder. An option of go build makes
 // its programs differ from those of another package. The programs are static, as those of a release.
 func packageOf(t *testing.T, nfpm, version, folder string, options ...string) {
 	t.Helper()
