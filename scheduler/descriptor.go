@@ -51,6 +51,14 @@ type Descriptor[V proto.Message, M any] struct {
 	Derived      func(key string, v V) []KeyValue       // derived values and properties
 	Claims       func(key string, v V) []Claim          // exclusive resources
 
+	// MakeBeforeBreak reports whether v is an item of its own in the system, beside those of all
+	// other keys. Then v is deleted after everything else in the transaction was created and
+	// updated, so that a successor under another key takes over without a gap. A value for which
+	// it returns false may be the same item as another one: it is deleted first, and created
+	// last. Values that have claims, or whose dependencies leave, are deleted first too. Defaults
+	// to none: deletions come first. See the order in the package documentation. Optional.
+	MakeBeforeBreak func(key string, v V) bool
+
 	// Resolve returns v as Retrieve would report it if no value were desired: with
 	// references replaced by their present targets. It returns v itself if v has no
 	// references. A Memory stores the keys of both, because a reference may later point

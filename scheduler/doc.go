@@ -168,6 +168,12 @@
 //   - Deletions come first. But if the new version of a value does not depend on a value that
 //     leaves, it is updated in place: after its new dependencies were applied and before its
 //     old ones leave. It is deleted and created again only if nothing else can proceed.
+//   - A value whose descriptor has MakeBeforeBreak is deleted last if nobody desires it any
+//     more: after all that the transaction creates and updates. So a successor under another
+//     key takes over without a gap. The deletion comes first as usual if a dependency of the
+//     value leaves, if its base leaves, or if it has claims. A successor that fails or stays
+//     pending does not keep the old value, unless the transaction reverts. Nor does a slow call
+//     on another connection (see above).
 //   - A change that needs Delete and Create also deletes the dependents and creates them
 //     again.
 //   - A dependency on any of several keys holds while one of them exists. It moves from

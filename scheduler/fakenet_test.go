@@ -318,6 +318,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 			}
 			return out
 		},
+		MakeBeforeBreak: func(_ string, r *l3.Route) bool { return r.GwAddr == "" },
 		Create: func(_ context.Context, key string, r *l3.Route) (none, error) {
 			return none{}, f.do("create", key, f.put(key, r))
 		},

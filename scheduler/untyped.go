@@ -109,6 +109,9 @@ func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Claims != nil {
 		e.Claims = func(key string, v proto.Message) *[]graph.Claim { return graphClaims(d.Claims(key, v.(V))) }
 	}
+	if d.MakeBeforeBreak != nil {
+		e.Beside = func(key string, v proto.Message) bool { return d.MakeBeforeBreak(key, v.(V)) }
+	}
 	if d.Resolve != nil {
 		e.Resolve = func(key string, v proto.Message) proto.Message { return d.Resolve(key, v.(V)) }
 	}

@@ -22,6 +22,7 @@ func (kind) Equivalent(_ string, old, new any) bool { return old == new }
 func (kind) Recreate(string, any, any, any) bool    { return false }
 func (kind) Connection() *graph.Connection          { return nil }
 func (kind) Evidence() graph.Evidence               { return graph.ReadAlone }
+func (kind) Order(string, any) graph.Order          { return graph.BreakFirst }
 func newTask(t *testing.T, g *graph.Graph, key string, v *executor.Verbs) *executor.Task {
 	t.Helper()
 	g.Want(&graph.Value{Key: key, Data: proto.Message(wrapperspb.String(key)), Kind: kind{}})

@@ -8,6 +8,10 @@ const (
 	actionBlocked               // a step is needed but cannot run yet
 	actionDelete                // Delete can run
 	actionApply                 // Create or Update can run
+	// actionBreak: Delete can run, but comes after all that can be applied: see MakeFirst.
+	actionBreak
+	// actionApplyLast: Create can run, but comes after these deletions: see CreateLast.
+	actionApplyLast
 )
 
 // drain classifies every node that changed, until no node is left.
@@ -47,7 +51,7 @@ func (g *Graph) classify(n *Node) {
 	next := g.actionOf(n)
 	n.queued = next == actionDelete || next == actionApply
 	switch next {
-	case actionBlocked:
+	case actionBlocked, actionBreak, actionApplyLast:
 		g.addBlocked(n)
 	case actionDelete:
 		g.deletes.Push(n)
@@ -72,7 +76,7 @@ func (g *Graph) actionOf(n *Node) action {
 	case n.suspended() || n.hung() || n.disconnected():
 		return actionNone
 	case n.toDelete && n.mayDelete():
-		return actionDelete
+		return n.deletion()
 	case n.toDelete:
 		return actionBlocked
 	case n.desired == nil || n.desired == n.actual || n.cannotApply():
@@ -81,6 +85,26 @@ func (g *Graph) actionOf(n *Node) action {
 		return actionNone
 	case !n.baseCurrent() || n.desired.unmet > 0:
 		return actionBlocked
+	}
+	return n.application()
+}
+
+// deletion returns when n, which can be deleted, is deleted. A value that can exist beside its
+// successor goes last. It goes first if anything may wait for that: a provider that leaves, a
+// new version of n, or another value that claims the same resource. So nothing ever waits for
+// an actionBreak, and no other decision depends on it.
+func (n *Node) deletion() action {
+	if n.desired != nil || n.actual.unmet > 0 || n.actual.Claims != nil || n.actual.order() != MakeFirst {
+		return actionDelete
+	}
+	return actionBreak
+}
+
+// application returns when the desired value of n, which can be applied, is applied. A member of
+// a cycle does not wait, because the cycle would be dissolved meanwhile.
+func (n *Node) application() action {
+	if n.actual == nil && n.cycle == nil && n.desired.order() == CreateLast {
+		return actionApplyLast
 	}
 	return actionApply
 }

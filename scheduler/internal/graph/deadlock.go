@@ -5,25 +5,41 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/components"
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
 )
 
 // breakDeadlock is called when no operation can run. It looks for operations that become
-// possible with a cycle or by deleting outdated values, and reports whether it found any.
+// possible with a cycle or by deleting outdated values, and then for those that come last. It
+// reports whether it found any.
 func (g *Graph) breakDeadlock() bool {
 	if g.dissolveCycles() || g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true) {
 		return true
 	}
-	if g.Awaiting() {
-		return false // more may become possible without a deletion
-	}
-	if g.deleteOutdated() {
+	awaiting := g.Awaiting() // more may become possible without a deletion of outdated values
+	if !awaiting && g.deleteOutdated() || g.queueLast(actionBreak, &g.deletes) || g.queueLast(actionApplyLast, &g.applies) {
 		return true
+	}
+	if awaiting {
+		return false
 	}
 	for _, n := range g.blocked {
 		n.blocked = notBlocked
 	}
 	g.blocked = nil
 	return false
+}
+
+// queueLast queues the nodes whose next step is this one, which comes last. A held node is left
+// out: it is classified again when it is released.
+func (g *Graph) queueLast(step action, to *queue.Queue[*Node]) (found bool) {
+	for _, n := range g.blocked {
+		g.Pace()
+		if !n.queued && !n.held && n.running == idle && g.actionOf(n) == step {
+			n.queued, found = true, true
+			to.Push(n)
+		}
+	}
+	return found
 }
 
 // deleteOutdated lets outdated values be deleted that cannot be updated in place.

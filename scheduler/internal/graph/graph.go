@@ -32,6 +32,11 @@
 // desired and nothing outside the cycle is missing. They are deleted together, one member
 // at a time. Independent operations run in the order of the owner's calls.
 //
+// A value with the Order MakeFirst that is not desired any more is deleted when nothing else
+// can run, so that its successor takes over before. Nothing waits for such a deletion: if
+// something may need it, it comes with the other deletions. A value with the Order CreateLast
+// may be the same item of the system, so it is created after these deletions.
+//
 // # Claims
 //
 // A resource that values claim is a node too. It never has a value. Its incoming edges are

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the stories show into their files")
 
-// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key:text][,recreate][,claim=what][,yield=what]".
+// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key:text][,recreate][,beside][,last][,claim=what][,yield=what]".
 // The fields of a derived one's text are separated by semicolons. Values that differ in case
 // only are equivalent.
 // What is only derived does not tell values apart. Keys that begin with "alone" are read back by
@@ -40,6 +40,16 @@ func (kind) Recreate(_ string, _, new, _ any) bool {
 func (k kind) Connection() *Connection { return k.gate }
 
 func (k kind) Evidence() Evidence { return k.evidence }
+
+func (kind) Order(_ string, data any) Order {
+	switch text := fields(data.(string)); {
+	case slices.Contains(text, "beside"):
+		return MakeFirst
+	case slices.Contains(text, "last"):
+		return CreateLast
+	}
+	return BreakFirst
+}
 
 func fields(s string) []string { return strings.Split(s, ",") }
 

@@ -74,6 +74,10 @@ func anyText(t *rapid.T, key string) string {
 	if rapid.IntRange(0, 3).Draw(t, "recreate") == 0 {
 		text = append(text, "recreate")
 	}
+	// The same key can have values of several orders, like routes with and without references.
+	if order := rapid.SampledFrom([]string{"", "beside", "beside", "last"}).Draw(t, "order"); order != "" {
+		text = append(text, order)
+	}
 	return strings.Join(text, ",")
 }
 
@@ -191,6 +195,7 @@ func (m *model) run(t *rapid.T) {
 				break
 			}
 			m.mayRun(op, flight)
+			m.inOrder(op)
 			m.comesForGood(op)
 			flight = append(flight, op)
 		}
@@ -290,6 +295,7 @@ func (m *model) planAndDo(t *rapid.T) {
 	var done []string
 	m.all(func(op Op) {
 		m.mayRun(op, nil)
+		m.inOrder(op)
 		m.southbound(op)
 		done = append(done, op.Verb.String()+" "+op.Node.Key())
 	})

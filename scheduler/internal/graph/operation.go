@@ -78,7 +78,8 @@ func (g *Graph) Cancel(op Op) {
 }
 
 // start returns the next operation from the queues. Nothing is created while a delete is
-// possible, so that shared resources are free first.
+// possible, so that shared resources are free first. Deletes that come last are not in the
+// queue until breakDeadlock puts them there.
 func (g *Graph) start() (Op, bool) {
 	for {
 		q, next := &g.applies, actionApply
@@ -94,7 +95,7 @@ func (g *Graph) start() (Op, bool) {
 		}
 		n.queued = false
 		switch {
-		case n.toDelete != g.needsDelete(n) || g.actionOf(n) != next:
+		case n.toDelete != g.needsDelete(n) || g.actionOf(n).phase() != next:
 			g.classify(n)
 		case n.cycle != nil && n.cycle.inFlight:
 			n.queued = true
@@ -105,6 +106,18 @@ func (g *Graph) start() (Op, bool) {
 			return g.launch(n), true
 		}
 		g.drain()
+	}
+}
+
+// phase returns the action without regard to whether it comes last.
+func (a action) phase() action {
+	switch a {
+	case actionBreak:
+		return actionDelete
+	case actionApplyLast:
+		return actionApply
+	default:
+		return a
 	}
 }
 

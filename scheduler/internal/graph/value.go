@@ -13,6 +13,30 @@ type Kind interface {
 	Recreate(key string, old, new, meta any) bool
 	Connection() *Connection // nil: its values are always reachable
 	Evidence() Evidence
+	Order(key string, data any) Order
+}
+
+// An Order says when a value is deleted and created, compared to other values that leave and
+// come at the same time.
+type Order uint8
+
+const (
+	// BreakFirst: it is deleted before anything is created.
+	BreakFirst Order = iota
+	// MakeFirst: it can exist beside the value that replaces it. When it is not desired any
+	// more, it is deleted after all else that is possible: make before break.
+	MakeFirst
+	// CreateLast: it may be the same item of the system as a value with MakeFirst. So it is
+	// deleted as with BreakFirst, and created after all values with MakeFirst were deleted.
+	CreateLast
+)
+
+// order returns the order of a version; a property has none.
+func (v *version) order() Order {
+	if v.Kind == nil {
+		return BreakFirst
+	}
+	return v.Kind.Order(v.Key, v.Data)
 }
 
 // A Value is a desired or actual value of a key. It is immutable.

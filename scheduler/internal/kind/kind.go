@@ -53,6 +53,9 @@ type Descriptor struct {
 	Derived       func(key string, v proto.Message, add func(key string, part proto.Message))
 	Claims        func(key string, v proto.Message) *[]graph.Claim // nil: no claims
 	Resolve       func(key string, v proto.Message) proto.Message  // nil: no references
+	// Beside reports whether no other key names the same item, so that the item can exist beside
+	// its successor; nil: all items leave before others come.
+	Beside func(key string, v proto.Message) bool
 
 	Retrieve func(ctx context.Context, desired []Desired) iter.Seq2[Found, error] // optional
 	// RetrieveSome reads back these keys only; nil: Retrieve reads all.
@@ -100,6 +103,17 @@ func (d *Descriptor) Recreate(key string, old, new, meta any) bool {
 		return d.Verbs.Update == nil
 	}
 	return d.NeedsRecreate(key, old.(proto.Message), new.(proto.Message), meta)
+}
+
+// Order implements graph.Kind.
+func (d *Descriptor) Order(key string, data any) graph.Order {
+	switch {
+	case d.Beside == nil:
+		return graph.BreakFirst
+	case d.Beside(key, data.(proto.Message)):
+		return graph.MakeFirst
+	}
+	return graph.CreateLast
 }
 
 // Connection implements graph.Kind.

@@ -42,6 +42,7 @@ func (k *kind) Equivalent(_ string, old, new any) bool {
 func (k *kind) Recreate(string, any, any, any) bool { return false }
 func (k *kind) Connection() *graph.Connection       { return nil }
 func (k *kind) Evidence() graph.Evidence            { return graph.ReadAlone }
+func (k *kind) Order(string, any) graph.Order       { return graph.BreakFirst }
 func (k *kind) value(key string, m proto.Message) *graph.Value {
 	return &graph.Value{Key: key, Data: m, Kind: k}
 }

@@ -1,0 +1,45 @@
+package graph
+
+import "slices"
+
+// inOrder checks that values leave and come in the order that their kinds promise.
+func (m *model) inOrder(op Op) {
+	n := op.Node
+	switch {
+	case op.Verb == Delete && m.leavesLast(n):
+		// An operation of another connection that takes long does not delay it.
+		m.nothingElse(op, func(o *Node) bool { return m.canCome(o) && order(o.desired) != CreateLast })
+	case op.Verb == Create && n.cycle == nil && order(n.desired) == CreateLast:
+		m.nothingElse(op, m.leavesLast)
+	}
+}
+
+func order(v *version) Order { return kind{}.Order(v.Key, v.Data) }
+
+// nothingElse checks that no operation is possible that comes before this one.
+func (m *model) nothingElse(op Op, before func(*Node) bool) {
+	for key, n := range m.g.nodes {
+		if n == op.Node || n.running != idle || n.held || n.suspended() || len(n.in) > 0 && n.toDelete && n.dependents > 0 {
+			continue
+		}
+		if line := lineOf(key); line != nil && m.g.journal == nil && (line.phase != up || line.deleting+line.applying+len(line.held) > 0) {
+			continue // it waits for its connection
+		}
+		if before(n) {
+			m.t.Fatalf("%v %s, but %s can run before", op.Verb, op.Node.Key(), key)
+		}
+	}
+}
+
+// leavesLast says that n leaves for no other reason than that nobody wants it any more, and that
+// nothing can wait for it.
+func (m *model) leavesLast(n *Node) bool {
+	return n.actual != nil && n.toDelete && n.desired == nil && order(n.actual) == MakeFirst && n.actual.Claims == nil &&
+		!slices.ContainsFunc(n.actual.edges, func(e edge) bool { return !e.met })
+}
+
+// canCome says that n can be created or updated.
+func (m *model) canCome(n *Node) bool {
+	return n.desired != nil && n.desired != n.actual && !n.toDelete && n.desired.Err == nil && !n.LosesClaim() && n.baseCurrent() &&
+		!slices.ContainsFunc(n.desired.edges, func(e edge) bool { return !e.met })
+}
