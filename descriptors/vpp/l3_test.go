@@ -9,6 +9,9 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -135,4 +138,102 @@ func allocationChangesMeanwhile(t *testing.T, vpp *simulated.VPP) {
 	has("10.2.0.0/16")
 	life("10.3.0.1/16", false)
 	has()
+}
+
+// TestRouteMoves has a route replaced by one under another key. If the two are different paths, VPP
+// has both for a moment; if they are the same, it has the new one in the end.
+func TestRouteMoves(t *testing.T) { onEachVPP(t, routeMoves) }
+
+func routeMoves(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true,
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24","fd01::1/64"]}`,
+		"config/netalloc/v1/ip/network/net1/interface/loop1", `{"network_name":"net1","interface_name":"loop1","address":"10.1.0.1/24","gw":"10.1.0.9"}`)
+	const makes, breaks = "CREATE DELETE", "DELETE CREATE"
+	for _, move := range []struct{ about, from, to, order, path string }{
+		{"to another next hop", `4 out hop "10.1.0.2"`, `4 out hop "10.1.0.3"`, makes, "via 10.1.0.3 loop0 weight 1"},
+		{"of IPv6 to another next hop", `6 out hop "FD01::2"`, `6 out hop "fd01::3"`, breaks, "via fd01::3 loop0 weight 1"},
+		{"of IPv6 to another next hop in our notation", `6 out hop "fd01::2"`, `6 out hop "fd01::3"`, makes, "via fd01::3 loop0 weight 1"},
+		{"from the link to a next hop", `4 out`, `4 out hop "10.1.0.3"`, makes, "via 10.1.0.3 loop0 weight 1"},
+		{"from an interface to none", `4 out hop "10.1.0.3"`, `4 hop "10.1.0.3"`, makes, "via 10.1.0.3 weight 1"},
+		{"to the same path in another notation", `6 out hop "fd01::2"`, `6 out hop "FD01:0::2"`, breaks, "via fd01::2 loop0 weight 1"},
+		{"from the same path in another notation", `6 out hop "FD01:0::2"`, `6 out hop "fd01::2"`, breaks, "via fd01::2 loop0 weight 1"},
+		{"to the unspecified next hop", `4 out`, `4 out hop "0.0.0.0"`, breaks, "via 0.0.0.0 loop0 weight 1"},
+		{"from the unspecified next hop", `4 out hop "0.0.0.0"`, `4 out`, breaks, "via 0.0.0.0 loop0 weight 1"},
+		{"to a reference", `4 out hop "10.1.0.9"`, `4 out hop "alloc:net1/GW"`, breaks, "via 10.1.0.9 loop0 weight 1"},
+		{"from a reference", `4 out hop "alloc:net1/GW"`, `4 out hop "10.1.0.9"`, breaks, "via 10.1.0.9 loop0 weight 1"},
+		{"to a next hop with a length", `4 out hop "10.1.0.2"`, `4 out hop "10.1.0.2/24"`, breaks, "via 10.1.0.2 loop0 weight 1"},
+		{"to a drop", `4 out hop "10.1.0.2"`, `4 drop`, makes, "drop"},
+		{"from a drop", `4 drop`, `4 out hop "10.1.0.2"`, makes, "via 10.1.0.2 loop0 weight 1"},
+		{"to a drop with a next hop", `4 drop`, `4 drop hop "10.1.0.2"`, breaks, "drop"},
+		{"from a drop with an interface", `4 drop out`, `4 drop`, breaks, "drop"},
+	} {
+		t.Run(move.about, func(t *testing.T) {
+			a := *a
+			a.T = t
+			from, to := routeChange(&a, move.from), routeChange(&a, move.to)
+			a.commit(from)
+			var order []string
+			for _, op := range a.commit(scheduler.Unwant(from.Key), to).Executed {
+				order = append(order, op.Verb.String())
+			}
+			if got := strings.Join(order, " "); got != move.order {
+				t.Errorf("operations %s; expected %s", got, move.order)
+			}
+			expectPath(t, vpp, move.path)
+			if record := a.commitTxn(scheduler.Txn{Refresh: true}); len(record.Executed) > 0 {
+				t.Errorf("a resync does %d operations; expected none", len(record.Executed))
+			}
+			a.commit(scheduler.Unwant(to.Key))
+			expectPath(t, vpp, "")
+		})
+	}
+}
+
+// routeChange declares a route to a network of an IP version, in short: "4 out hop ADDRESS drop".
+func routeChange(a *agent, text string) scheduler.Change {
+	a.Helper()
+	text = strings.NewReplacer("4 ", `dst_network: "10.9.0.0/16" `, "6 ", `dst_network: "fd09::/64" `, "out", `outgoing_interface: "loop1"`, "hop", "next_hop_addr:", "drop", "type: DROP").Replace(text)
+	message := testkit.Parse[*l3.Route](a.T, text)
+	key, err := models.For[*l3.Route]().Key(message)
+	if err != nil {
+		a.Fatal(err)
+	}
+	v, err := a.sched.Value(key, message)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return v.Change()
+}
+
+func (a *agent) commit(changes ...scheduler.Change) *scheduler.Record {
+	a.Helper()
+	return a.commitTxn(scheduler.Txn{Changes: changes})
+}
+
+func (a *agent) commitTxn(txn scheduler.Txn) *scheduler.Record {
+	a.Helper()
+	record, err := a.sched.Commit(a.Context(), txn)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return record
+}
+
+// expectPath checks that the networks of routeChange have this path and no other; empty: none.
+func expectPath(t *testing.T, vpp *simulated.VPP, path string) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(vpp.Show("show ip fib")) {
+		line = strings.TrimSpace(line)
+		for _, network := range []string{"10.9.0.0/16 ", "fd09::/64 "} {
+			if its, ok := strings.CutPrefix(line, network); ok {
+				got = append(got, strings.TrimSpace(its))
+			}
+		}
+	}
+	if strings.Join(got, "; ") != path {
+		t.Errorf("paths %q; expected %q", got, path)
+	}
 }

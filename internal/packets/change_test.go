@@ -9,8 +9,8 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 )
 
-// A stream of packets is sent while the paths of its route change a hundred times, and at least
-// one path stays. No packet may be lost.
+// A stream of packets is sent while the paths of its route change a hundred times. At least one
+// path stays, or the new one is there before the old one leaves. No packet may be lost.
 func TestChangedPathLosesNothing(t *testing.T) {
 	for name, routes := range map[string][2]string{
 		"the weight changes": {
@@ -27,6 +27,24 @@ func TestChangedPathLosesNothing(t *testing.T) {
 			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b}`,
 			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b},
 			 {dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.3.2, outgoingInterface: c}`,
+		},
+		"the next hop moves to another interface": {
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b}`,
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.3.2, outgoingInterface: c}`,
+		},
+		"the next hop is looked up, and moves": {
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2}`,
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.3.2}`,
+		},
+		"the next hop becomes one of IPv6": {
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b}`,
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: "fd00:3::2", outgoingInterface: c}`,
+		},
+		"one of two next hops moves": {
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b},
+			 {dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.3.2, outgoingInterface: c}`,
+			`{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b},
+			 {dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.3.2}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

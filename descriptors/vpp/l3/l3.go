@@ -138,6 +138,9 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Equivalent:   equivalentRoute,
 		Recreate:     recreateRoute,
 		Dependencies: routeDependencies,
+		// VPP forwards by all paths of a prefix, so the new path takes packets before the old one
+		// leaves.
+		MakeBeforeBreak: isPathOfItsOwn,
 		// A saved route has the addresses of its references, since the allocation may be
 		// another one after a restart.
 		Resolve: func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },

@@ -2,6 +2,7 @@ package l3
 
 import (
 	"net/netip"
+	"strings"
 
 	"go.fd.io/govpp/binapi/fib_types"
 
@@ -141,6 +142,26 @@ func nextHopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
 		return netip.IPv4Unspecified(), nil
 	}
 	return netip.IPv6Unspecified(), nil
+}
+
+// isPathOfItsOwn reports whether no other key means the same path in VPP. VPP adds a path that
+// it has without an error. If it then removed the one of the other key, both would be gone. So
+// these are not paths of their own: references, whose address may be that of another route;
+// next hops in another notation than ours, or that mean none; and fields in the key that the
+// type does not use. It is called for each route several times, so it makes no key to compare.
+func isPathOfItsOwn(key string, v *l3.Route) bool {
+	hop := v.GetNextHopAddr()
+	switch {
+	case alloc.Is(v.GetDstNetwork()) || alloc.Is(hop):
+		return false
+	case v.GetType() == l3.Route_DROP && strings.Contains(key, "/if/"):
+		return false
+	case hop == "":
+		return !strings.Contains(key, "/gw/")
+	}
+	address, err := netip.ParseAddr(hop)
+	rest, atEnd := strings.CutSuffix(key, hop)
+	return err == nil && !address.IsUnspecified() && !address.Is4In6() && atEnd && strings.HasSuffix(rest, "/gw/")
 }
 
 // routeDependencies requires the interface, the tables, and the allocated addresses of
