@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,12 +22,18 @@ type decoded struct {
 
 // decodeAll decodes n events, on all CPUs if there are many.
 func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decoded {
+	return o.decodeOn(context.Background(), runtime.GOMAXPROCS(0), n, event)
+}
+
+// decodeOn decodes n events on so many goroutines, or fewer if there are few events. It
+// stops early when ctx ends; the result is incomplete then.
+func (o *Orchestrator) decodeOn(ctx context.Context, workers, n int, event func(int) kvdbsync.Event) []decoded {
 	const atLeast = 64 // events per goroutine
 	out := make([]decoded, n)
-	workers := max(1, min(runtime.GOMAXPROCS(0), n/atLeast))
+	workers = max(1, min(workers, n/atLeast))
 	size := (n + workers - 1) / workers
 	some := func(from, to int) {
-		for i := from; i < to; i++ {
+		for i := from; i < to && ctx.Err() == nil; i++ {
 			out[i] = o.decode(event(i))
 		}
 	}

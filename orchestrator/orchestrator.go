@@ -56,7 +56,8 @@
 //
 // # Ownership
 //
-// Run's goroutine owns all state. [Orchestrator.Health] reads a snapshot.
+// Run's goroutine owns all state. A large change of a source is decoded on other goroutines
+// first, so that the other sources do not wait for it. [Orchestrator.Health] reads a snapshot.
 // [Orchestrator.Declarations] asks that goroutine. A program may bring its own
 // [Committer]. Tests drive the package with feeds made of channels, in virtual time.
 // Random tests check that the result depends neither on the order of arrival nor on
@@ -180,6 +181,7 @@ type Orchestrator struct {
 	declared *queue     // requests for layers
 	waiting  []*request // requests in the next transaction
 	outcomes outcomes
+	aside    aside
 	pulse    pulse.Pulse // of Run's goroutine
 	stacked  []*entry    // reused by stack
 }
@@ -187,8 +189,8 @@ type Orchestrator struct {
 // New returns an Orchestrator of opts.Sources. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
-		outcomes: outcomes{ready: wake.New()},
-		retry:    opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
+		outcomes: outcomes{ready: wake.New()}, aside: newAside(),
+		retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
 		deferred: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
@@ -212,6 +214,7 @@ func (o *Orchestrator) Pulse() *pulse.Pulse { return &o.pulse }
 // Run merges the sources until ctx ends. It is called once.
 func (o *Orchestrator) Run(ctx context.Context) error {
 	defer o.stop()
+	defer o.aside.working.Wait()
 	o.loadMemory()
 	o.makeFirst()
 	patience, begun := time.NewTimer(o.patience), time.Now()
@@ -221,7 +224,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C()), receive(o.outcomes.ready.C())}
+	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C()), receive(o.outcomes.ready.C()), receive(o.aside.ready.C())}
 	others := len(cases)
 	for _, l := range o.fixed {
 		l.publish()
@@ -234,6 +237,9 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			o.declared.ready.Set() // serveLayer may have put requests back
 		}
 		before = o.phase
+		for i, l := range o.fixed {
+			cases[others+i].Chan = l.awaited()
+		}
 		o.pulse.Rest()
 		chosen, got, _ := reflect.Select(cases)
 		o.pulse.Work()
@@ -251,9 +257,9 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		case 4:
 			o.serveLayer(ctx)
 		case 5:
-			for _, out := range o.outcomes.take() {
-				o.ended(ctx, out)
-			}
+			o.takeOutcomes(ctx)
+		case 6:
+			o.takeDecoded(ctx)
 		default:
 			o.handle(ctx, o.fixed[chosen-others])
 		}
@@ -267,7 +273,20 @@ func (o *Orchestrator) handle(ctx context.Context, l *source) {
 			o.serve(ctx, l, r)
 		}
 	} else if change, ok := l.Feed.Take(); ok {
+		// The first transaction has all that the sources have delivered, so it waits.
+		if o.phase >= partial && isLarge(change.Events) {
+			o.decodeAside(ctx, l, change)
+			return
+		}
 		o.take(ctx, l, change)
+	}
+}
+
+// takeDecoded merges the changes that were decoded aside.
+func (o *Orchestrator) takeDecoded(ctx context.Context) {
+	for _, a := range o.aside.take() {
+		a.source.busy = false
+		o.take(ctx, a.source, a.change)
 	}
 }
 

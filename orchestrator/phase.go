@@ -106,6 +106,13 @@ func (os *outcomes) take() []outcome {
 	return out
 }
 
+// takeOutcomes handles the results of the transactions that have ended.
+func (o *Orchestrator) takeOutcomes(ctx context.Context) {
+	for _, out := range o.outcomes.take() {
+		o.ended(ctx, out)
+	}
+}
+
 // ended answers the callers that wait for a transaction, and reports its failures.
 func (o *Orchestrator) ended(ctx context.Context, out outcome) {
 	for _, r := range out.waiting {

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -16,6 +17,7 @@ type source struct {
 	entries  map[string]*entry
 	refused  int // number of entries with an error
 	synced   bool
+	busy     bool // a change of it is being decoded; see aside
 	layer    bool // it exists while it has keys; see LayerOptions
 	volatile bool // the Memory does not keep it
 	problems []error
@@ -70,6 +72,15 @@ func (l *source) ready() <-chan struct{} {
 		return l.Local.ready.C()
 	}
 	return l.Feed.Ready()
+}
+
+// awaited returns the channel of ready, or none while a change of the source is being
+// decoded: its next change is merged after that one.
+func (l *source) awaited() reflect.Value {
+	if l.busy {
+		return reflect.Value{}
+	}
+	return reflect.ValueOf(l.ready())
 }
 
 // arriving reports that the first listing of the source may be complete soon: it is being

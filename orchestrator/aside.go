@@ -1,0 +1,92 @@
+package orchestrator
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// mostAtOnce is the number of bytes, of keys and values, that Run's goroutine decodes itself
+// in one turn. That takes some milliseconds. It is small, because the changes of all other
+// sources wait meanwhile.
+const mostAtOnce = 64 << 10
+
+// aside decodes large changes of sources beside Run's goroutine. A source can bring
+// megabytes of values at once, which take seconds on a busy machine. The other sources do
+// not wait for them.
+//
+// A source with a change in here is busy: Run's goroutine takes nothing else from it. So
+// the changes of a source are merged in their order, and each source has at most one here.
+//
+// Changes are decoded one after the other, since a decoded value takes up to ten times its
+// bytes. No deadlock: decoding waits for nothing but its turn, and whoever has the turn
+// only computes.
+type aside struct {
+	ready   wake.Signal   // set when there are decoded changes
+	turn    chan struct{} // has a token while a change is decoded
+	working sync.WaitGroup
+
+	mu   sync.Mutex // guards done
+	done []arrival
+}
+
+// An arrival is a change of a source that was decoded aside.
+type arrival struct {
+	source *source
+	change kvdbsync.Change
+}
+
+// newAside returns an aside that decodes nothing yet.
+func newAside() aside { return aside{ready: wake.New(), turn: make(chan struct{}, 1)} }
+
+// take removes and returns the decoded changes, oldest first.
+func (a *aside) take() []arrival {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.done
+	a.done = nil
+	return out
+}
+
+// put adds a decoded change.
+func (a *aside) put(l *source, c kvdbsync.Change) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.done = append(a.done, arrival{l, c})
+	a.ready.Set()
+}
+
+// isLarge reports whether decoding the events would make the other sources wait.
+func isLarge(events []kvdbsync.Event) bool {
+	bytes := 0
+	for i := range events {
+		e := &events[i]
+		if e.Decoded != nil || e.Value == nil {
+			continue
+		}
+		if bytes += len(e.Key) + len(e.Value); bytes > mostAtOnce {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeAside decodes a change on other goroutines. They leave one processor to Run's
+// goroutine. When ctx ends the change is dropped, as the agent ends too.
+func (o *Orchestrator) decodeAside(ctx context.Context, l *source, c kvdbsync.Change) {
+	l.busy = true
+	o.aside.working.Go(func() {
+		o.aside.turn <- struct{}{}
+		defer func() { <-o.aside.turn }()
+		workers := max(1, runtime.GOMAXPROCS(0)-1)
+		for i, d := range o.decodeOn(ctx, workers, len(c.Events), func(i int) kvdbsync.Event { return c.Events[i] }) {
+			c.Events[i].Decoded = d
+		}
+		if ctx.Err() == nil {
+			o.aside.put(l, c)
+		}
+	})
+}
