@@ -114,8 +114,9 @@
 // # Slow calls
 //
 // A transaction whose verbs or whose Retrieve take longer than 100 ms does not stop the
-// others. They begin meanwhile, in their order; the slow one goes on when it can. It ends,
-// and Commit returns, when all operations of its values have ended. So transactions may end
+// others. Nor does one that can only wait for a slow one. The others begin meanwhile, in
+// their order; the slow one goes on when it can. It ends, and Commit returns, when all
+// operations of its values have ended. So transactions may end
 // in another order than they began.
 //
 //	its verbs are running       its values are PENDING. No other verb of these keys begins. On the

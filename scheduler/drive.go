@@ -13,7 +13,7 @@ import (
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
 // that waits longer than parkAfter is parked: the loop does other work, and resumes the run
-// when it can go on.
+// when it can go on. A run that waits only for parked runs is parked at once.
 //
 //	phase          waits for                                      next
 //	readingBack    other readers and verbs of its connections,    executing
@@ -48,11 +48,19 @@ const (
 // drive advances r until it ends or is parked.
 func (s *Scheduler) drive(ctx context.Context, r *run) {
 	for s.advance(ctx, r); r.phase != ended; s.advance(ctx, r) {
-		if r.yields || !s.await(ctx, r, true) {
+		if r.yields || s.waitsForParked(r) || !s.await(ctx, r, true) {
 			s.park(r)
 			return
 		}
 	}
+}
+
+// waitsForParked reports that r, which cannot go on, has no verb of its own that could end
+// the wait: parked runs hold its values, and none of them goes on before r is parked. Waiting
+// for parkAfter in vain would add up, since each of many parked runs may come to this point
+// several times.
+func (s *Scheduler) waitsForParked(r *run) bool {
+	return (r.phase == executing || r.phase == retrying) && r.tasks.Running() == 0 && len(s.parked) > 0
 }
 
 // advance lets r go on until it ends or must wait.

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
@@ -92,6 +93,36 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTransactionsThatOnlyWaitCostNoTime: while a connection is read, many transactions
+// of its values begin. Each can only wait, so none of them delays the next one.
+func TestTransactionsThatOnlyWaitCostNoTime(t *testing.T) {
+	const many = 100
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("retrieve thing/")
+		must(t, s.Refresh("thing"))
+		<-time.After(soon) // until the refresh is parked
+		withinSoon(t, "the transactions and one of another connection", func() {
+			for i := range many {
+				v, err := s.Value(fmt.Sprintf("thing/%d", i), wrapperspb.String("1"))
+				must(t, err)
+				must(t, s.Submit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}}))
+			}
+			must(t, declare(t, s, "other/x", "1"))
+		})
+		b.took()
+		withinSoon(t, "the values after the read", func() {
+			b.release("retrieve thing/", nil)
+			must(t, s.Sync(t.Context()))
+		})
+		if got := len(strings.Fields(b.took())); got != 2*many {
+			t.Errorf("%d words in the calls after the read, want %d: create and a key for each", got, 2*many)
+		}
+	})
 }
 
 // TestCommitWaitsForItsOwnWork checks that Commit returns after the last operation of its
