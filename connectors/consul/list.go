@@ -186,8 +186,7 @@ func (p *pair) isFolder() bool {
 
 // each reads the pairs. It returns an error if the answer was cut off.
 func (a *answer) each(visit func(*pair) error) error {
-	from := newSieve(a, a.bounds)
-	in := json.NewDecoder(from)
+	in := json.NewDecoder(newSieve(a, a.bounds))
 	tally := kvdbsync.NewTally(a.bounds)
 	if start, err := in.Token(); err != nil || start != json.Delim('[') {
 		return errors.Join(fmt.Errorf("the answer begins with %v: expected a list of pairs", start), err)
@@ -211,12 +210,21 @@ func (a *answer) each(visit func(*pair) error) error {
 			return err
 		}
 	}
+	return readEnd(in)
+}
+
+// readEnd reads the end of the list, and of the answer: otherwise the connection could not be
+// used again. More after the list would mean that the server has lost its place in it.
+func readEnd(in *json.Decoder) error {
 	_, err := in.Token()
-	if err == nil {
-		_, err = io.Copy(io.Discard, from) // otherwise the connection could not be used again
-	}
 	if err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
+	}
+	switch more, err := in.Token(); {
+	case err == nil:
+		return fmt.Errorf("%w: %.80q follows the list of pairs", ErrNotConsul, fmt.Sprint(more))
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("reading the end of the answer: %w", err)
 	}
 	return nil
 }
