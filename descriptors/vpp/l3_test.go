@@ -237,3 +237,25 @@ func expectPath(t *testing.T, vpp *simulated.VPP, path string) {
 		t.Errorf("paths %q; expected %q", got, path)
 	}
 }
+
+// TestRouterStartsOnceItsInterfaceHasAnAddress: VPP takes the interface for one that is down until
+// then, and for ever if the router runs already.
+func TestRouterStartsOnceItsInterfaceHasAnAddress(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		const router, router6 = "config/vpp/v2/vrrp/loop1/vrid/7", "config/vpp/v2/vrrp/loop1/vrid/8"
+		loop := func(addresses string) []string {
+			return []string{loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":[` + addresses + `]}`}
+		}
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(false, append(loop(`"10.1.0.1/24"`),
+			router, `{"interface":"loop1","vr_id":7,"priority":100,"interval":1000,"ip_addresses":["10.1.0.9"],"enabled":true}`,
+			router6, `{"interface":"loop1","vr_id":8,"priority":100,"interval":1000,"ip_addresses":["fd01::9"],"enabled":true}`)...)
+		awaits(t, vpp, "show vrrp vr", "10.1.0.9 VRRP_API_VR_STATE_BACKUP")
+		a.expectState(router6, scheduler.Pending)
+
+		a.want(false, loop(`"fd01::1/64"`)...)
+		awaits(t, vpp, "show vrrp vr", "fd01::9 VRRP_API_VR_STATE_BACKUP")
+		a.expectState(router, scheduler.Pending)
+	})
+}

@@ -93,6 +93,25 @@ func routerRows() []row {
 			v.startRouter(i, false, 0)
 			v.startRouter(i, false, 0)
 		}},
+		{"a virtual router on an interface that gets its address later", func(v *vpp) {
+			i := v.loop()
+			v.router(one(i), 0)
+			state := func(want vrrp.VrrpVrState) {
+				v.Helper()
+				if all := dump[vrrp.VrrpVrDetails](v, &vrrp.VrrpVrDump{SwIfIndex: i}); len(all) != 1 || all[0].Runtime.State != want {
+					v.Errorf("there are %+v; expected the state %v", all, want)
+				}
+			}
+			v.startRouter(i, true, 0)
+			if err := v.address(i, true, "10.0.0.1/24"); err != nil {
+				v.Error(err)
+			}
+			state(vrrp.VRRP_API_VR_STATE_INTF_DOWN)
+			v.startRouter(i, false, 0)
+			v.startRouter(i, true, 0)
+			state(vrrp.VRRP_API_VR_STATE_BACKUP)
+			v.startRouter(i, false, 0)
+		}},
 		{"a DHCP proxy makes tables, and keeps its first source", func(v *vpp) {
 			v.proxy("10.0.0.1", "10.9.0.1", 67, true, 0)
 			v.proxy("10.0.0.1", "10.9.0.1", 67, true, 0)

@@ -114,23 +114,50 @@ func addressesOf(v *l3.VRRPEntry) []string {
 }
 
 // vrrpDependencies requires the interface. The owner's addresses must also be on it, because
-// VPP refuses an owner without them.
+// VPP refuses an owner without them. A router that is to run requires any address.
 func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.Interface(v.GetInterface()).Key()}}
-	if v.GetPriority() != ownerPriority {
-		return deps
-	}
-	for _, address := range addressesOf(v) {
-		deps = append(deps, scheduler.Dependency{
-			Label: "interface-has-address-" + address, Prefixes: []string{keys.Interface(v.GetInterface()).Addresses()},
-			Match: func(key string) bool {
-				a, _ := keys.ParseAddress(key)
-				p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
-				return err == nil && p.Addr().String() == address
-			},
-		})
+	if v.GetPriority() == ownerPriority {
+		for _, address := range addressesOf(v) {
+			deps = append(deps, scheduler.Dependency{
+				Label: "interface-has-address-" + address, Prefixes: []string{keys.Interface(v.GetInterface()).Addresses()},
+				Match: func(key string) bool { return h.addressAt(key).String() == address },
+			})
+		}
+	} else if v.GetEnabled() {
+		deps = append(deps, h.anyAddress(keys.Interface(v.GetInterface()), isIPv6Router(v)))
 	}
 	return deps
+}
+
+// anyAddress requires an address of the router's IP version on its interface, be it borrowed. A
+// router that VPP starts before takes the interface for one that is down, and never learns better:
+// VPP only looks again when the interface goes down and up (vrrp.c, vrrp_sw_interface_up_down).
+func (h handler) anyAddress(i keys.Interface, ipv6 bool) scheduler.Dependency {
+	label, borrowed, autoconfigured := "interface-has-IPv4-address", i.Unnumbered(), ""
+	if ipv6 {
+		label, autoconfigured = "interface-has-IPv6-address", i.IP6ND()
+	}
+	return scheduler.Dependency{
+		Label: label, Prefixes: []string{i.Addresses(), borrowed, i.IP6ND()},
+		Match: func(key string) bool {
+			a := h.addressAt(key)
+			return key == borrowed || key == autoconfigured || a.IsValid() && a.Is6() == ipv6
+		},
+	}
+}
+
+// addressAt returns the address of the key of an interface's address; other keys have none.
+func (h handler) addressAt(key string) netip.Addr {
+	a, ok := keys.ParseAddress(key)
+	if !ok {
+		return netip.Addr{}
+	}
+	p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return p.Addr()
 }
 
 // createVRRP creates a router and starts it if enabled. An existing router with the same

@@ -3,7 +3,9 @@
 // in the state that it takes first:
 //
 //	initial           not started
-//	interface down    started while its interface is down or deleted
+//	interface down    started while its interface is down, deleted, or without an address of the
+//	                  router's IP version; one that comes later does not help (VPP vrrp.c,
+//	                  vrrp_ip4_add_del_interface_addr). Borrowed addresses are not simulated
 //	master            started with priority 255: the router owns the addresses
 //	backup            started with any other priority
 package vrrp
@@ -108,6 +110,11 @@ func hasAll(i *core.Interface, addresses []ip_types.Address) bool {
 	return true
 }
 
+// hasVersion returns whether an interface has an address of an IP version.
+func hasVersion(i *core.Interface, ipv6 bool) bool {
+	return slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr().Is6() == ipv6 })
+}
+
 // anyHas returns whether a router of an interface has one of the addresses.
 func (p *plugin) anyHas(index uint32, addresses []ip_types.Address) bool {
 	for key, r := range p.routers {
@@ -131,7 +138,7 @@ func (p *plugin) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply
 	case r.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT:
 	case r.Config.Flags&vrrp.VRRP_API_VR_UNICAST != 0:
 		return api.INIT_FAILED
-	case i == nil || !i.IsUp():
+	case i == nil || !i.IsUp() || !hasVersion(i, q.IsIPv6 != 0):
 		r.Runtime.State = vrrp.VRRP_API_VR_STATE_INTF_DOWN
 	case r.Config.Priority == ownerPriority:
 		r.Runtime.State = vrrp.VRRP_API_VR_STATE_MASTER
@@ -159,7 +166,7 @@ func (p *plugin) show() string {
 		for _, a := range r.Addrs {
 			fmt.Fprintf(&b, " %s", vppwire.Addr(a))
 		}
-		b.WriteString("\n")
+		fmt.Fprintln(&b, "", r.Runtime.State)
 	}
 	return b.String()
 }
