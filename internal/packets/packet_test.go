@@ -47,6 +47,16 @@ func ip(from, to netip.Addr, protocol layers.IPProtocol, above ...gopacket.Seria
 	}, above...)}
 }
 
+// tcp is the first packet of a connection.
+func tcp(from, to string) packet {
+	source, destination := netip.MustParseAddrPort(from), netip.MustParseAddrPort(to)
+	segment := &layers.TCP{SrcPort: layers.TCPPort(source.Port()), DstPort: layers.TCPPort(destination.Port()), SYN: true}
+	p := ip(source.Addr(), destination.Addr(), layers.IPProtocolTCP, segment)
+	_ = segment.SetNetworkLayerForChecksum(p.layers[0].(gopacket.NetworkLayer)) // it is one of IP
+	p.text = "tcp " + from + " > " + to
+	return p
+}
+
 // within puts a packet into the header of a tunnel between two addresses. More headers may follow
 // the outer one, such as that of GRE.
 func (p packet) within(from, to string, protocol layers.IPProtocol, more ...gopacket.SerializableLayer) packet {
