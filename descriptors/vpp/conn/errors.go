@@ -56,7 +56,10 @@ func keyFields(out []string, m reflect.Value) []string {
 		case field.IsZero() || field.Kind() == reflect.Uint32 && uint32(field.Uint()) == ^uint32(0):
 		case field.Kind() == reflect.Struct && !printable:
 			out = keyFields(out, field)
-		case identifies(name) && (printable || field.Kind() != reflect.Slice && field.Kind() != reflect.Array):
+		case field.Kind() == reflect.Bool || !identifies(name):
+		case field.Kind() == reflect.String: // VPP has some texts in fields of a fixed size, with zeros at their end
+			out = append(out, name+"="+strings.TrimRight(field.String(), "\x00"))
+		case printable || field.Kind() != reflect.Slice && field.Kind() != reflect.Array:
 			out = append(out, fmt.Sprintf("%s=%v", name, field))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/tapv2"
 	"go.fd.io/govpp/binapi/wireguard"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -49,7 +50,10 @@ func TestRefusalsNameTheirObject(t *testing.T) {
 			TableID: 7, StatsIndex: 3, Prefix: prefix, NPaths: 1, Paths: []fib_types.FibPath{{SwIfIndex: 4, Weight: 1}},
 		}},
 		"memif_create_v2(id=4 socket_id=1)": &memif.MemifCreateV2{ID: 4, SocketID: 1, RingSize: 1024, Secret: "none"},
-		"sw_interface_dump":                 &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
+		"tap_create_v3(id=1 host_if_name=tt1 tag=agent@t1)": &tapv2.TapCreateV3{
+			ID: 1, UseRandomMac: true, HostIfName: "tt1", Tag: "agent@t1\x00",
+		},
+		"sw_interface_dump": &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)},
 		"acl_add_replace(acl_index=2 tag=web)": &acl.ACLAddReplace{ACLIndex: 2, Tag: "web", Count: 1, R: []acl_types.ACLRule{
 			{Proto: 6},
 		}},
