@@ -94,6 +94,9 @@ func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 	switch state {
 	case Invalid, Unimplemented:
 		o.Verb, o.NewErr = Validate, is.err
+		if refused := kind.RefusedIn(is.err); refused != nil {
+			o.New = refused // the desired value is the last valid one, which is not what the error is about
+		}
 		return o, was.err == nil || was.err.Error() != o.NewErr.Error()
 	case Pending:
 		o.Waits, _ = details(n, state)

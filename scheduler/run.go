@@ -376,8 +376,5 @@ func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 // addNoop adds the record of a change without a verb.
 func (r *run) addNoop(n *graph.Node, o Operation) {
 	o.Retry, o.Meta = r.retry, n.Meta()
-	if o.Verb == Validate && o.New == nil {
-		o.New = kind.RefusedIn(o.NewErr)
-	}
 	r.noops = append(r.noops, noticed{Op: o, Base: baseOf(n).Key()})
 }

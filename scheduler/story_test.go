@@ -52,6 +52,12 @@ func (s *story) line(f []string) {
 		v, err := s.sched.Value(key(f[1]), message(f[1], f[2:]))
 		must(s.t, err)
 		s.change(scheduler.Change{Key: key(f[1]), Value: &v, Err: errInvalid})
+	case "keep": // the newest intent is invalid, and what was valid before stays
+		_, err := s.sched.Value(key(f[1]), message(f[1], f[2:]))
+		st, _ := s.sched.Status(key(f[1]))
+		last, lastErr := s.sched.Value(key(f[1]), st.Desired)
+		must(s.t, lastErr)
+		s.change(scheduler.Change{Key: key(f[1]), Value: &last, Err: err})
 	case "unwant":
 		s.change(scheduler.Unwant(key(f[1])))
 	case "commit":

@@ -34,9 +34,11 @@ func Flags(o *scheduler.Operation) (out []string) {
 	add(pending(was) && pending(is), "STILL-PENDING")
 	add(pending(was) && !pending(is), "WAS-PENDING")
 	add(!pending(was) && pending(is), "IS-PENDING")
-	add(failed(was) && failed(is), "STILL-FAILING")
-	add(failed(was) && !failed(is), "FIXED")
-	add(!failed(was) && failed(is), "FAILED")
+	// The verb of a value that is also INVALID applied the last valid one.
+	fails := failed(is) || invalid(is) && o.NewErr != nil && o.Verb != scheduler.Validate
+	add(failed(was) && fails, "STILL-FAILING")
+	add(failed(was) && !fails, "FIXED")
+	add(!failed(was) && fails, "FAILED")
 	add(invalid(was) && invalid(is), "STILL-INVALID")
 	add(invalid(was) && !invalid(is), "FIXED")
 	add(!invalid(was) && invalid(is), "INVALID")
