@@ -60,6 +60,10 @@ type Request struct {
 	// layer and the network are as before. Otherwise the request is best effort: refused
 	// values are INVALID, failed ones are retried, and all others take effect.
 	Revert bool
+	// If, when set, decides whether the request begins: its error refuses all of it. Has returns the
+	// valid value of a key in the layer, or nil. Between If and the change nobody else changes the
+	// layer. Run's goroutine calls it, so it must not wait.
+	If func(has func(key string) proto.Message) error
 }
 
 // A Declared is the new content of one key. The last one of a key counts.
@@ -94,7 +98,7 @@ func (o *Orchestrator) Declare(ctx context.Context, q Request) (*scheduler.Recor
 	}
 	saved := o.memory != nil && !o.layers.Volatile(q.Layer)
 	return o.declared.do(ctx, &request{
-		layer: q.Layer, events: o.prepare(q.Values, saved), replace: q.Replace, revert: q.Revert, done: make(chan struct{}),
+		layer: q.Layer, events: o.prepare(q.Values, saved), replace: q.Replace, revert: q.Revert, allowed: q.If, done: make(chan struct{}),
 	})
 }
 
@@ -211,7 +215,22 @@ func (o *Orchestrator) serveLayer(ctx context.Context) {
 		r.finish(nil, fmt.Errorf("%w: %d have declared values; expected at most %d", ErrTooManyLayers, o.layerCount(), o.layers.Max))
 		return
 	}
+	if r.allowed != nil {
+		if err := r.allowed(l.has); err != nil {
+			o.dropEmpty(l)
+			r.finish(nil, err)
+			return
+		}
+	}
 	o.serve(ctx, l, r)
+}
+
+// has returns the valid value of a key in the source, or nil.
+func (l *source) has(key string) proto.Message {
+	if e := l.entries[key]; e != nil && e.valid != nil {
+		return e.valid.Message()
+	}
+	return nil
 }
 
 // layer returns a layer, which is created if it does not exist; nil: there are too many.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
@@ -29,7 +31,8 @@ type request struct {
 	layer   string           // the name of the layer; empty: the queue belongs to one source
 	events  []kvdbsync.Event // in the order of the caller; the last one of a key counts
 	replace bool
-	revert  bool // all or nothing
+	revert  bool                                           // all or nothing
+	allowed func(has func(key string) proto.Message) error // Request.If
 	refused []scheduler.KeyError
 
 	done   chan struct{} // closed when the fields below are set

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/export"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/internal/trials"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -70,7 +71,32 @@ func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q end
 	if err != nil {
 		return err
 	}
-	return h.declare(w, r, q, orchestrator.Request{Values: values, Replace: replace}, most)
+	request := orchestrator.Request{Values: values, Replace: replace}
+	if request.If, err = unlessChanged(q, values); err != nil {
+		return reply.BadRequest(err)
+	}
+	return h.declare(w, r, q, request, most)
+}
+
+// errChanged refuses a value that somebody else has changed since its author has read it.
+var errChanged = errors.New("the value has changed")
+
+// unlessChanged returns the condition of the argument version; nil: there is none.
+func unlessChanged(q endpoint.Query, values []orchestrator.Declared) (func(has func(string) proto.Message) error, error) {
+	version, err := q.One("version")
+	if err != nil || version == "" {
+		return nil, err
+	}
+	if len(values) != 1 {
+		return nil, fmt.Errorf("version: the document has %d values: expected one, which has this version", len(values))
+	}
+	key := values[0].Key
+	return func(has func(string) proto.Message) error {
+		if m := has(key); m == nil || export.Version(m) != version {
+			return fmt.Errorf("%s: %w since it had the version %s", key, errChanged, version)
+		}
+		return nil
+	}, nil
 }
 
 // declarable returns the message of an item of a body, or nil for one that asks for
@@ -144,6 +170,8 @@ func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Que
 	}
 	failed, partly := errors.AsType[*scheduler.TxnError](err)
 	switch {
+	case errors.Is(err, errChanged):
+		return reply.Status(http.StatusPreconditionFailed, err)
 	case errors.Is(err, orchestrator.ErrLayerName), errors.Is(err, orchestrator.ErrTooManyLayers):
 		return reply.BadRequest(err)
 	case partly:

@@ -2,11 +2,14 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -42,6 +45,39 @@ func (w *world) says(method, url, body string, status int, text string) {
 	if code != status || !strings.Contains(answer, text) {
 		w.t.Errorf("%s %s: %d %s, want %d %s", method, url, code, answer, status, text)
 	}
+}
+
+// TestVersion declares a value only if nobody has changed it since it was read.
+func TestVersion(t *testing.T) {
+	declaring(t, func(w *world) {
+		const mtu = "linuxConfig: {interfaces: [{name: if1, type: DUMMY, mtu: %d}]}"
+		version := func(source string) string {
+			_, answer := w.ask("GET", "/configuration?format=json&key="+ifPrefix+"if1&source="+source, "")
+			var out wire.Export
+			if err := json.Unmarshal([]byte(answer), &out); err != nil || out.Version == "" {
+				t.Fatalf("%v: %s", err, answer)
+			}
+			return out.Version
+		}
+		w.says("PUT", "/configuration?version=0", fmt.Sprintf(mtu, 1400), 412, "the value has changed since it had the version 0")
+		w.says("GET", "/configuration", "", 200, "{}\n")
+		w.says("PUT", "/configuration", fmt.Sprintf(mtu, 1400), 200, "{}\n")
+		first := version("grpc")
+		if effective := version(""); effective != first {
+			t.Errorf("the versions of one value are %s and %s", first, effective)
+		}
+		w.says("PUT", "/configuration?version="+first, fmt.Sprintf(mtu, 1300), 200, "{}\n")
+		w.says("PUT", "/configuration?version="+first, fmt.Sprintf(mtu, 1200), 412, ifPrefix+"if1: the value has changed")
+		w.says("GET", "/configuration", "", 200, "mtu: 1300\n")
+		w.says("PUT", "/configuration?version="+version("grpc"), fmt.Sprintf(mtu, 1200), 200, "{}\n")
+		w.says("PUT", "/configuration?datasrc=lab&version="+first, fmt.Sprintf(mtu, 1100), 412, "the value has changed")
+		w.says("PUT", "/configuration?version="+first, "linuxConfig: {interfaces: [{name: a, type: DUMMY}, {name: b, type: DUMMY}]}", 400, "the document has 2 values: expected one")
+		_, all := w.ask("GET", "/configuration?format=json", "")
+		w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if2, type: DUMMY}]}", 200, "{}\n")
+		if _, two := w.ask("GET", "/configuration?format=json", ""); !strings.Contains(all, "Version") || strings.Contains(two, "Version") {
+			t.Errorf("one value has a version, two have none; got\n%s%s", all, two)
+		}
+	})
 }
 
 // TestConfiguration declares documents, reads what takes effect, and removes it.

@@ -9,4 +9,7 @@ type Export struct {
 	// Hidden are the keys of values with "(secret)" in place of a secret. They cannot be declared
 	// again.
 	Hidden []string `json:",omitempty"`
+	// Version stands for the value if Text has a single one, with its secrets. PUT /configuration
+	// takes it as a condition.
+	Version string `json:",omitempty"`
 }

@@ -34,9 +34,9 @@ const editTime = 24 * time.Hour
 type editing struct {
 	change
 	key    string
-	before string // the value in its source, as YAML
-	stored []byte // the bytes of the value in its store
-	store  bool   // the source is a store of the agent; otherwise it is a layer
+	before wire.Export // the value in its source
+	stored []byte      // the bytes of the value in its store
+	store  bool        // the source is a store of the agent; otherwise it is a layer
 }
 
 // edit returns the command that opens a value in an editor.
@@ -153,7 +153,7 @@ func (e *editing) editor() string {
 
 // now returns the value in its source, as YAML. Who may not see secrets gets it without them,
 // and cannot store it.
-func (e *editing) now(ctx context.Context) (string, error) {
+func (e *editing) now(ctx context.Context) (wire.Export, error) {
 	query := url.Values{"key": {e.key}, "source": {e.source}, "format": {"json"}, "secrets": {"1"}}
 	var out wire.Export
 	err := e.Get(ctx, "/configuration", query, &out)
@@ -161,19 +161,19 @@ func (e *editing) now(ctx context.Context) (string, error) {
 		query.Del("secrets")
 		err = e.Get(ctx, "/configuration", query, &out)
 	}
-	return out.Text, err
+	return out, err
 }
 
 // run opens the editor until the value is valid or the user gives up.
 func (e *editing) run(ctx context.Context) error {
-	text, last := e.before, ""
+	text, last := e.before.Text, ""
 	for {
 		edited, err := e.open(ctx, text)
 		if err != nil {
 			return err
 		}
 		switch content := withoutComments(edited); {
-		case content == withoutComments(e.before) || strings.TrimSpace(content) == "":
+		case content == withoutComments(e.before.Text) || strings.TrimSpace(content) == "":
 			_, err := io.WriteString(e.Out, "Nothing was changed.\n")
 			return err
 		case content == last:
@@ -246,15 +246,12 @@ func (e *editing) keep(ctx context.Context, value []byte) error {
 	if e.store {
 		return e.replace(ctx, value)
 	}
-	// Of two writers within the milliseconds of these two requests, the agent takes the later one.
-	now, err := e.now(ctx)
-	if err != nil {
-		return err
-	}
-	if now != e.before {
+	// Without its secrets the value has no version, but then this text cannot be declared either.
+	query := url.Values{"datasrc": {e.source}, "version": {e.before.Version}}
+	err := e.Request(ctx, http.MethodPut, "/configuration", query, e.text, &wire.Nothing{})
+	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status == http.StatusPreconditionFailed {
 		return e.changed()
 	}
-	err = e.Request(ctx, http.MethodPut, "/configuration", url.Values{"datasrc": {e.source}}, e.text, &wire.Nothing{})
 	return e.done(err)
 }
 

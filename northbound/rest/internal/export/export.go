@@ -12,6 +12,8 @@ package export
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,8 +161,22 @@ func (e Exporter) document(held []orchestrator.Held) (out wire.Export, err error
 	if err != nil {
 		return out, err
 	}
+	if len(held) == 1 && held[0].Message != nil && len(out.Hidden) == 0 {
+		out.Version = Version(held[0].Message)
+	}
 	out.Text = comments(out) + joined(string(groups), list)
 	return out, nil
+}
+
+// Version returns a text that equal values share, and others do not. Another release of the agent
+// may make another one of the same value.
+func Version(m proto.Message) string {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil { // not of a value that was decoded
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
 }
 
 // modelOf returns the model of a value if it has a place in the structured form.
