@@ -1,4 +1,5 @@
-// Package packets is test code: it sends packets through a real VPP, and checks what comes out.
+// Package packets is test code: it sends packets through a real VPP, and through namespaces of
+// Linux, and checks what comes out.
 // Each test declares values as an operator writes them, in YAML. A dump says what VPP believes;
 // these tests say what it does.
 //
@@ -10,5 +11,8 @@
 // other one, as a raw socket. Nothing depends on ARP, because the neighbours are declared. So each
 // packet is sent once. Where nothing may arrive, a later packet must: see lab.fence.
 //
-// The tests need VPP=/path/of/vpp; `make test-packets` runs them. They are all in files of tests.
+// A pair is two VPPs with a wire between them, on which the test sees everything.
+//
+// The tests need VPP=/path/of/vpp; `make test-packets` runs them. Those of Linux need none, so
+// `make test` runs them, too. They are all in files of tests.
 package packets

@@ -63,7 +63,7 @@ func program(t *testing.T) string {
 // startAgent starts a scheduler with the descriptors of VPP and Linux. The test ends it.
 func startAgent(t *testing.T, socket string) *scheduler.Scheduler {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Log: slog.New(slog.DiscardHandler)})
+	s := newScheduler(t)
 	book, err := netalloc.Register(s)
 	if err != nil {
 		t.Fatal(err)
@@ -85,21 +85,32 @@ func startAgent(t *testing.T, socket string) *scheduler.Scheduler {
 	if err != nil {
 		t.Fatal(err)
 	}
+	run(t, s.Run, plane.Run, host.Run)
+	return s
+}
+
+// run runs the parts of an agent until the end of the test.
+func run(t *testing.T, parts ...func(context.Context) error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	runs := []func(context.Context) error{s.Run, plane.Run, host.Run}
-	ended := make(chan error, len(runs))
-	for _, run := range runs {
-		go func() { ended <- run(ctx) }()
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ended <- part(ctx) }()
 	}
 	t.Cleanup(func() {
 		cancel()
-		for range runs {
+		for range parts {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	return s
+}
+
+// newScheduler returns a scheduler that logs its transactions into the output of the test.
+func newScheduler(t *testing.T) *scheduler.Scheduler {
+	t.Helper()
+	return scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Log: slog.New(slog.DiscardHandler)})
 }
 
 // declare replaces the configuration by the values of these documents, as files have them, in
@@ -113,14 +124,20 @@ func (l *lab) declare(documents ...string) {
 	if _, err := l.sched.Commit(l.Context(), txn); err != nil {
 		l.Fatal(err)
 	}
+	l.until(l.settled)
+}
+
+// until waits until nothing is missing any more.
+func (l *lab) until(missing func() string) {
+	l.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(testkit.Patience)
-	for missing := l.settled(); missing != ""; missing = l.settled() {
+	for what := missing(); what != ""; what = missing() {
 		select {
 		case <-tick.C:
 		case <-late:
-			l.Fatal(missing)
+			l.Fatal(what)
 		}
 	}
 }
@@ -128,19 +145,12 @@ func (l *lab) declare(documents ...string) {
 // becomes waits until a state that VPP reports is there.
 func (l *lab) becomes(key string) {
 	l.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(testkit.Patience)
-	for {
-		if _, there := l.sched.Status(key); there {
-			return
+	l.until(func() string {
+		if _, there := l.sched.Status(key); !there {
+			return key + " is not there"
 		}
-		select {
-		case <-tick.C:
-		case <-late:
-			l.Fatalf("%s never came", key)
-		}
-	}
+		return ""
+	})
 }
 
 // settled is missing after the end of the transaction. While it runs, values may be there whose
