@@ -96,8 +96,8 @@ func show(frame []byte) string {
 		if _, ok := layer.(*layers.ARP); ok {
 			break // the rest is padding
 		}
-		// The ports are arbitrary numbers, which mean no protocol above, except for VXLAN.
-		if datagram, ok := layer.(*layers.UDP); ok && datagram.DstPort != 4789 {
+		// The ports are arbitrary numbers, which mean no protocol above, except for VXLAN and DNS.
+		if datagram, ok := layer.(*layers.UDP); ok && datagram.DstPort != 4789 && datagram.NextLayerType() != layers.LayerTypeDNS {
 			parts = append(parts, printable(datagram.Payload))
 			break
 		}
@@ -121,6 +121,15 @@ func showLayer(layer gopacket.Layer) string {
 			return "udp > 4789"
 		}
 		return fmt.Sprintf("udp %d > %d", l.SrcPort, l.DstPort)
+	case *layers.DNS:
+		text := fmt.Sprintf("dns %d", l.ID)
+		for _, one := range l.Questions {
+			text += " " + string(one.Name)
+		}
+		for _, one := range l.Answers {
+			text += " is " + one.IP.String()
+		}
+		return text
 	case *layers.VXLAN:
 		return fmt.Sprintf("vxlan %d", l.VNI)
 	case *layers.ARP:

@@ -61,3 +61,13 @@ func TestSPANMirrors(t *testing.T) {
 	l.declare(routed("a", "b", "c"), route)
 	l.run(step{in: "a", packet: udp("10.0.1.2:1000", "10.9.0.1:2000"), out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}, not: []string{"c"}})
 }
+
+// A cross-connect of layer 3 leads all packets of an interface to another one; routes have no say.
+func TestL3CrossConnect(t *testing.T) {
+	l := start(t, "a", "b", "c")
+	l.declare(routed("a", "b", "c"), toB, `vppConfig: {l3xconnects: [{interface: a, protocol: IPV4, paths: [{outgoingInterface: c, nextHopAddr: 10.0.3.2}]}]}`)
+	p := udp("10.0.1.2:1000", "10.9.0.1:2000")
+	l.run(step{in: "a", packet: p, out: []string{"c: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}, not: []string{"b"}})
+	l.declare(routed("a", "b", "c"), toB)
+	l.run(step{in: "a", packet: p, out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}, not: []string{"c"}})
+}
