@@ -21,13 +21,13 @@ func TestFill(t *testing.T) {
 }
 
 func TestHanging(t *testing.T) {
-	print := func(out io.Writer) error { return show.Hanging(out, "key", 5, strings.Repeat("word ", 20)+"end") }
+	hanging := func(out io.Writer) error { return show.Hanging(out, "key", 5, strings.Repeat("word ", 20)+"end") }
 	var out strings.Builder
-	if err := print(&out); err != nil || out.String() != "key  "+strings.Repeat("word ", 20)+"end\n" {
+	if err := hanging(&out); err != nil || out.String() != "key  "+strings.Repeat("word ", 20)+"end\n" {
 		t.Errorf("into a file: %q, %v", out.String(), err)
 	}
 	want := "key  " + strings.Repeat("word ", 14) + "word\n     " + strings.Repeat("word ", 5) + "end\n"
-	if got := onTerminal(t, 80, 24, print); got != want {
+	if got := onTerminal(t, 80, 24, hanging); got != want {
 		t.Errorf("on a terminal: %q, want %q", got, want)
 	}
 }
