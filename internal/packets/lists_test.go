@@ -55,3 +55,22 @@ vppConfig:
 		step{in: "a", packet: udp("10.0.1.2:1000", "10.9.5.1:2000"), out: []string{"c: 10.0.1.2 > 10.9.5.1 | udp 1000 > 2000"}, not: []string{"b"}},
 	)
 }
+
+// A MACIP list permits one address of one host.
+func TestMACIPListPermitsAndDenies(t *testing.T) {
+	l := start(t, "a", "b")
+	l.declare(routed("a", "b"), toB, `
+vppConfig:
+  acls:
+    - name: host
+      rules: [{action: PERMIT, macipRule: {sourceAddress: 10.0.1.2, sourceAddressPrefix: 32, sourceMacAddress: '`+hostMAC("a").String()+`', sourceMacAddressMask: 'ff:ff:ff:ff:ff:ff'}}]
+      interfaces: {ingress: [a]}`)
+	stranger := udp("10.0.1.2:1000", "10.9.0.1:2000").between(hostMAC("c"), vppMAC("a"))
+	l.run(
+		step{in: "a", packet: udp("10.0.1.2:1000", "10.9.0.1:2000"), out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}},
+		step{in: "a", packet: udp("10.0.1.3:1000", "10.9.0.1:2000"), not: []string{"b"}},
+		step{in: "a", packet: stranger, not: []string{"b"}},
+	)
+	l.declare(routed("a", "b"), toB)
+	l.run(step{in: "a", packet: stranger, out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}})
+}

@@ -33,3 +33,14 @@ func TestWeightedPathsShare(t *testing.T) {
 		t.Errorf("%d of 400 flows took the path of weight 1, and %d that of weight 3; expected 100 and 300", light, heavy)
 	}
 }
+
+// A route leads into another table, and the route there to the neighbour.
+func TestRouteLeadsIntoAnotherTable(t *testing.T) {
+	l := start(t, "a", "b")
+	p := udp("10.0.1.2:1000", "10.9.0.1:2000")
+	const other = `vppConfig: {vrfs: [{id: 5}], routes: [{vrfId: 5, dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b}]}`
+	l.declare(routed("a", "b"), other, `vppConfig: {routes: [{type: INTER_VRF, dstNetwork: 10.9.0.0/16, viaVrfId: 5}]}`)
+	l.run(step{in: "a", packet: p, out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}})
+	l.declare(routed("a", "b"), other)
+	l.run(step{in: "a", packet: p, not: []string{"b"}})
+}

@@ -66,3 +66,16 @@ func vxlan(vni uint32, inner packet) packet {
 	datagram := &layers.UDP{SrcPort: 4000, DstPort: 4789}
 	return inner.frame().within("10.0.2.2", "10.0.2.1", layers.IPProtocolUDP, datagram, &layers.VXLAN{ValidIDFlag: true, VNI: vni})
 }
+
+// A tunnel to many ends finds the end of a next hop by its TEIB entry.
+func TestTEIBLeadsToTheEndOfATunnel(t *testing.T) {
+	l := start(t, "a", "b")
+	const tunnel = `vppConfig: {
+		interfaces: [{name: tunnel, type: IPIP_TUNNEL, enabled: true, ipAddresses: [172.16.0.1/24], ipip: {tunnelMode: POINT_TO_MULTIPOINT, srcAddr: 10.0.2.1}}],
+		routes: [{dstNetwork: 10.9.0.0/16, nextHopAddr: 172.16.0.2, outgoingInterface: tunnel}]}`
+	there := udp("10.0.1.2:1000", "10.9.0.1:2000")
+	l.declare(routed("a", "b"), tunnel, `vppConfig: {teibEntries: [{interface: tunnel, peerAddr: 172.16.0.2, nextHopAddr: 10.0.2.2}]}`)
+	l.run(step{in: "a", packet: there, out: []string{"b: 10.0.2.1 > 10.0.2.2 | 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}})
+	l.declare(routed("a", "b"), tunnel)
+	l.run(step{in: "a", packet: there, not: []string{"b"}})
+}
