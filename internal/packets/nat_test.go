@@ -6,26 +6,37 @@ import (
 	"testing"
 )
 
+// Both of VPP's plugins for NAT44 translate sessions from inside. They differ in the packets from
+// outside that belong to a session: those of one address and port, or those of any host.
 func TestNAT44TranslatesInBothDirections(t *testing.T) {
-	l := start(t, "a", "b")
-	l.declare(routed("a", "b"), toB, `
+	for name, global := range map[string]string{"endpoint-dependent": "{}", "endpoint-independent": "{endpointIndependent: true}"} {
+		t.Run(name, func(t *testing.T) {
+			l := start(t, "a", "b")
+			l.declare(routed("a", "b"), toB, `
 vppConfig:
-  nat44Global: {}
+  nat44Global: `+global+`
   nat44Interfaces: [{name: a, natInside: true}, {name: b, natOutside: true}]
   nat44Pools: [{name: pool, firstIp: 10.0.2.100, lastIp: 10.0.2.100}]`)
-	mark := l.send("a", udp("10.0.1.2:1000", "10.9.0.1:2000"))
-	out := l.await("b", "the translated packet", func(got string) bool {
-		return strings.HasPrefix(got, "10.0.2.100 > 10.9.0.1 | udp ") && strings.HasSuffix(got, "> 2000 | "+mark)
-	})
-	var port int
-	if _, err := fmt.Sscanf(out, "10.0.2.100 > 10.9.0.1 | udp %d", &port); err != nil {
-		t.Fatal(err)
+			mark := l.send("a", udp("10.0.1.2:1000", "10.9.0.1:2000"))
+			out := l.await("b", "the translated packet", func(got string) bool {
+				return strings.HasPrefix(got, "10.0.2.100 > 10.9.0.1 | udp ") && strings.HasSuffix(got, "> 2000 | "+mark)
+			})
+			var port int
+			if _, err := fmt.Sscanf(out, "10.0.2.100 > 10.9.0.1 | udp %d", &port); err != nil {
+				t.Fatal(err)
+			}
+			stranger := step{in: "b", packet: udp("10.9.0.2:3000", fmt.Sprintf("10.0.2.100:%d", port)), not: []string{"a"}}
+			if name == "endpoint-independent" {
+				stranger.out, stranger.not = []string{"a: 10.9.0.2 > 10.0.1.2 | udp 3000 > 1000"}, nil
+			}
+			l.run(
+				step{in: "b", packet: udp("10.9.0.1:2000", fmt.Sprintf("10.0.2.100:%d", port)), out: []string{"a: 10.9.0.1 > 10.0.1.2 | udp 2000 > 1000"}},
+				stranger,
+				// Nothing inside has asked for this one.
+				step{in: "b", packet: udp("10.9.0.1:2000", fmt.Sprintf("10.0.2.100:%d", port^1)), not: []string{"a"}},
+			)
+		})
 	}
-	l.run(
-		step{in: "b", packet: udp("10.9.0.1:2000", fmt.Sprintf("10.0.2.100:%d", port)), out: []string{"a: 10.9.0.1 > 10.0.1.2 | udp 2000 > 1000"}},
-		// Nothing inside has asked for this one.
-		step{in: "b", packet: udp("10.9.0.1:2000", fmt.Sprintf("10.0.2.100:%d", port^1)), not: []string{"a"}},
-	)
 }
 
 func TestDNATBalancesByWeight(t *testing.T) {
