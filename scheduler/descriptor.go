@@ -55,8 +55,9 @@ type Descriptor[V proto.Message, M any] struct {
 	// other keys. Then v is deleted after everything else in the transaction was created and
 	// updated, so that a successor under another key takes over without a gap. A value for which
 	// it returns false may be the same item as another one: it is deleted first, and created
-	// last. Values that have claims, or whose dependencies leave, are deleted first too. Defaults
-	// to none: deletions come first. See the order in the package documentation. Optional.
+	// last. Values that have claims, or whose dependencies leave, are deleted first too. Derived
+	// values follow their base. Defaults to none: deletions come first. See the order in the
+	// package documentation. Optional.
 	MakeBeforeBreak func(key string, v V) bool
 
 	// Resolve returns v as Retrieve would report it if no value were desired: with

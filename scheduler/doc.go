@@ -172,9 +172,9 @@
 //   - A value whose descriptor has MakeBeforeBreak is deleted last if nobody desires it any
 //     more: after all that the transaction creates and updates. So a successor under another
 //     key takes over without a gap. The deletion comes first as usual if a dependency of the
-//     value leaves, if its base leaves, or if it has claims. A successor that fails or stays
-//     pending does not keep the old value, unless the transaction reverts. Nor does a slow call
-//     on another connection (see above).
+//     value leaves, or if it has claims. Derived values follow their base. A successor that
+//     fails or stays pending does not keep the old value, unless the transaction reverts. Nor
+//     does a slow call on another connection (see above).
 //   - A change that needs Delete and Create also deletes the dependents and creates them
 //     again.
 //   - A dependency on any of several keys holds while one of them exists. It moves from

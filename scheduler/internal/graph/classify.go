@@ -89,15 +89,31 @@ func (g *Graph) actionOf(n *Node) action {
 	return n.application()
 }
 
-// deletion returns when n, which can be deleted, is deleted. A value that can exist beside its
-// successor goes last. It goes first if anything may wait for that: a provider that leaves, a
-// new version of n, or another value that claims the same resource. So nothing ever waits for
-// an actionBreak, and no other decision depends on it.
+// deletion returns when n, which can be deleted, is deleted.
 func (n *Node) deletion() action {
-	if n.desired != nil || n.actual.unmet > 0 || n.actual.Claims != nil || n.actual.order() != MakeFirst {
-		return actionDelete
+	if n.leavesLast() {
+		return actionBreak
 	}
-	return actionBreak
+	return actionDelete
+}
+
+// leavesLast reports that n, which must be deleted, goes after all that can be applied: it can
+// exist beside its successor. It does not if anything else may wait for it: a provider that
+// leaves, a new version of n, or another value that claims the same resource. So nothing ever
+// waits for an actionBreak but the base of n, and no other decision depends on it.
+//
+// A derived value has the order of its base, which leaves after it.
+func (n *Node) leavesLast() bool {
+	b := n.base
+	switch {
+	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.Claims != nil:
+		return false
+	case b == nil:
+		return n.actual.unmet == 0 && n.actual.order() == MakeFirst
+	case b.toDelete:
+		return n.actual.unmet == 1 && b.leavesLast() // the dependency on the base
+	}
+	return n.actual.unmet == 0 && b.actual != nil && b.actual.order() == MakeFirst
 }
 
 // application returns when the desired value of n, which can be applied, is applied. A member of

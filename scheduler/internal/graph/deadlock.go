@@ -16,7 +16,7 @@ func (g *Graph) breakDeadlock() bool {
 		return true
 	}
 	awaiting := g.Awaiting() // more may become possible without a deletion of outdated values
-	if !awaiting && g.deleteOutdated() || g.queueLast(actionBreak, &g.deletes) || g.queueLast(actionApplyLast, &g.applies) {
+	if !awaiting && g.deleteOutdated() || g.queueLast(actionDelete, &g.deletes) || g.queueLast(actionApply, &g.applies) {
 		return true
 	}
 	if awaiting {
@@ -29,12 +29,13 @@ func (g *Graph) breakDeadlock() bool {
 	return false
 }
 
-// queueLast queues the nodes whose next step is this one, which comes last. A held node is left
-// out: it is classified again when it is released.
+// queueLast queues the nodes whose next step is a deletion or an application that comes last, or
+// that did when they were classified: a new version of its base can change the order of a
+// derived value. A held node is left out: it is classified again when it is released.
 func (g *Graph) queueLast(step action, to *queue.Queue[*Node]) (found bool) {
 	for _, n := range g.blocked {
 		g.Pace()
-		if !n.queued && !n.held && n.running == idle && g.actionOf(n) == step {
+		if !n.queued && !n.held && n.running == idle && g.actionOf(n).phase() == step {
 			n.queued, found = true, true
 			to.Push(n)
 		}

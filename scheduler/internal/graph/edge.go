@@ -163,4 +163,9 @@ func (g *Graph) unmeet(e *edge) {
 	g.await(e)
 	g.touch(e.v.node)
 	g.push(e.v.node)
+	if e.ofActual() && e.v.node.toDelete { // it no longer leaves last, nor do its parts
+		for _, d := range e.v.node.actualParts() {
+			g.push(d)
+		}
+	}
 }

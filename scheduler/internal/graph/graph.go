@@ -33,9 +33,10 @@
 // at a time. Independent operations run in the order of the owner's calls.
 //
 // A value with the Order MakeFirst that is not desired any more is deleted when nothing else
-// can run, so that its successor takes over before. Nothing waits for such a deletion: if
-// something may need it, it comes with the other deletions. A value with the Order CreateLast
-// may be the same item of the system, so it is created after these deletions.
+// can run, so that its successor takes over before. So are the values derived from it. Nothing
+// else waits for such a deletion: if something may need it, it comes with the other deletions. A
+// value with the Order CreateLast may be the same item of the system, so it is created after
+// these deletions.
 //
 // # Claims
 //

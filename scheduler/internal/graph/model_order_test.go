@@ -31,11 +31,25 @@ func (m *model) nothingElse(op Op, before func(*Node) bool) {
 	}
 }
 
-// leavesLast says that n leaves for no other reason than that nobody wants it any more, and that
-// nothing can wait for it.
+// leavesLast says that n leaves for no other reason than that nobody wants it, or its base, any
+// more, and that nothing else can wait for it.
 func (m *model) leavesLast(n *Node) bool {
-	return n.actual != nil && n.toDelete && n.desired == nil && order(n.actual) == MakeFirst && n.actual.Claims == nil &&
-		!slices.ContainsFunc(n.actual.edges, func(e edge) bool { return !e.met })
+	if n.actual == nil || !n.toDelete || n.desired != nil || n.actual.Claims != nil {
+		return false
+	}
+	withBase := n.base != nil && n.base.toDelete
+	for _, e := range n.actual.edges {
+		if !e.met && (!withBase || e.dep != nil) {
+			return false
+		}
+	}
+	switch {
+	case n.base == nil:
+		return order(n.actual) == MakeFirst
+	case withBase:
+		return m.leavesLast(n.base)
+	}
+	return n.base.actual != nil && order(n.base.actual) == MakeFirst
 }
 
 // canCome says that n can be created or updated.

@@ -95,7 +95,7 @@ func (g *Graph) start() (Op, bool) {
 		}
 		n.queued = false
 		switch {
-		case n.toDelete != g.needsDelete(n) || g.actionOf(n).phase() != next:
+		case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next):
 			g.classify(n)
 		case n.cycle != nil && n.cycle.inFlight:
 			n.queued = true
@@ -107,6 +107,12 @@ func (g *Graph) start() (Op, bool) {
 		}
 		g.drain()
 	}
+}
+
+// isTurn reports that an action can begin in a phase. A deletion that comes last gives way if
+// anything can be applied by now.
+func (g *Graph) isTurn(a, phase action) bool {
+	return a.phase() == phase && (a != actionBreak || g.applies.Len() == 0)
 }
 
 // phase returns the action without regard to whether it comes last.
