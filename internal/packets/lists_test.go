@@ -1,6 +1,13 @@
 package packets
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
 
 // toB routes 10.9.0.0/16 to the neighbour at b.
 const toB = `vppConfig: {routes: [{dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b}]}`
@@ -22,6 +29,49 @@ vppConfig:
 	)
 	l.declare(routed("a", "b"), toB)
 	l.run(step{in: "a", packet: udp("10.0.1.2:1000", "10.9.0.1:82"), out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 82"}})
+}
+
+// A list is replaced by one of another name, a hundred times, while packets arrive that both of
+// them deny. VPP lets all through an interface without a list, so it must never have none.
+func TestReplacedListLetsNothingThrough(t *testing.T) {
+	l := start(t, "a", "b")
+	list := func(name string) string {
+		return `
+vppConfig:
+  acls:
+    - name: ` + name + `
+      rules: [{action: PERMIT, ipRule: {ip: {destinationNetwork: 10.9.5.0/24}}}]
+      interfaces: {ingress: [a]}`
+	}
+	names := [2]string{"one", "other"}
+	l.declare(routed("a", "b"), toB, list(names[0]))
+	tick := time.NewTicker(100 * time.Microsecond) // several packets for each change
+	defer tick.Stop()
+	first := l.sent + 1
+	for change := 1; change <= 100; change++ {
+		txn := scheduler.Txn{Changes: append(l.values(list(names[change%2])), scheduler.Unwant("config/vpp/acls/v2/acl/"+names[(change+1)%2]))}
+		done := make(chan error, 1)
+		go func() {
+			_, err := l.sched.Commit(l.Context(), txn)
+			done <- err
+		}()
+		for changing := true; changing; {
+			select {
+			case err := <-done:
+				if changing = false; err != nil {
+					t.Fatal(err)
+				}
+			case <-tick.C:
+				l.send("a", udp("10.0.1.2:1000", "10.9.0.1:82"))
+			}
+		}
+	}
+	l.fence("a", "b")
+	through := slices.DeleteFunc(l.ports["b"].seen, func(text string) bool { return !strings.Contains(text, "udp 1000 > 82") })
+	if len(through) > 0 {
+		t.Errorf("%d of %d packets that the lists deny came through; expected none", len(through), l.sent-first+1)
+	}
+	l.run(step{in: "a", packet: udp("10.0.1.2:1000", "10.9.5.1:82"), out: []string{"b: 10.0.1.2 > 10.9.5.1 | udp 1000 > 82"}})
 }
 
 // What comes in at b is denied, unless it answers something that went out there.

@@ -119,6 +119,10 @@ func (h *handler) descriptor() scheduler.Descriptor[*acl.ACL, Meta] {
 		Recreate: func(_ string, old, new *acl.ACL, _ Meta) bool { return isMACIP(old) != isMACIP(new) },
 		Derived:  derived,
 		Claims:   claims,
+		// VPP lets everything through an interface without a list. So a list that takes the place
+		// of another one is applied before that one goes; in between, both apply. An interface has
+		// one MACIP list only.
+		MakeBeforeBreak: func(_ string, v *acl.ACL) bool { return !isMACIP(v) },
 
 		Create: h.create,
 		Update: h.update,
