@@ -53,7 +53,8 @@ func otherEnd(wire string) string {
 }
 
 // crosses is the fence of a pair: packets go from port to port on the plain routes. Each VPP may
-// let a packet overtake those that it took together with it, so two of them have to cross.
+// let a packet overtake those that it took together with it, so two of them have to cross. The
+// second one also shows that the test has seen all that was on the wire before.
 func (p *pair) crosses(in, _ string) {
 	p.Helper()
 	from, to, out := 1, 2, "b"
@@ -62,7 +63,9 @@ func (p *pair) crosses(in, _ string) {
 	}
 	for range 2 {
 		mark := p.send(in, udp(fmt.Sprintf("10.0.%d.2:7", from), fmt.Sprintf("10.0.%d.2:7", to)))
-		p.expect(out, fmt.Sprintf("10.0.%d.2 > 10.0.%d.2 | udp 7 > 7 | %s", from, to, mark))
+		text := fmt.Sprintf("10.0.%d.2 > 10.0.%d.2 | udp 7 > 7 | %s", from, to, mark)
+		p.expect("w", text)
+		p.expect(out, text)
 	}
 }
 
@@ -85,6 +88,7 @@ func (p *pair) hidden(s step, header string) {
 	port, text, _ := strings.Cut(s.out[0], ": ")
 	p.expect(port, text+" | "+mark)
 	p.await("w", header, func(got string) bool { return strings.HasPrefix(got, header) })
+	p.crosses(s.in, port)
 	if at := slices.IndexFunc(p.ports["w"].seen, func(got string) bool { return strings.HasSuffix(got, mark) }); at >= 0 {
 		p.Fatalf("the wire has %v in clear text: %s", s.packet, p.ports["w"].seen[at])
 	}
