@@ -102,11 +102,11 @@ func (s *Scheduler) planned() (f forecast) {
 		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
 			o.NewState = Removed
 		}
+		told[n] = now(n, o.NewState)
+		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
 		if o.NewState == Pending {
 			o.Waits, _ = details(n, o.NewState)
 		}
-		told[n] = now(n, o.NewState)
-		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
 		base := ""
 		if n.Base() != nil {
 			base = baseOf(n).Key()
@@ -115,10 +115,15 @@ func (s *Scheduler) planned() (f forecast) {
 	}
 	for n := range g.Changed(0) {
 		g.Pace()
+		before := was(n)
 		if _, ok := told[n]; ok {
-			continue
+			if !recreated.Unfinished(n) {
+				continue
+			}
+			before = removedBefore(before)
 		}
-		if o, ok := noop(n, was(n), s.stateOf(n)); ok {
+		if o, ok := noop(n, before, s.stateOf(n)); ok {
+			o.Recreate = recreated.Unfinished(n)
 			f.AddNoop(noticed{Op: o, Base: baseOf(n).Key()})
 		}
 	}

@@ -343,17 +343,16 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	if !done && s.ledger.Outdated(n) { // also if notice has published it
 		r.quiet = append(r.quiet, n.Key())
 	}
-	if !n.News {
+	unfinished := r.recreated.Unfinished(n)
+	if !n.News && (!unfinished || len(n.Unmet()) == 0) {
 		return
 	}
 	state := s.publish(r.rec.Start, n, old)
 	switch {
 	case !done:
 		r.recordNoop(n, old, state)
-	case r.recreated.Unfinished(n):
-		was := old.shown()
-		was.state = Removed
-		if o, ok := noop(n, was, state); ok {
+	case unfinished:
+		if o, ok := noop(n, removedBefore(old.shown()), state); ok {
 			o.Recreate = true
 			r.addNoop(n, o)
 		}

@@ -2,6 +2,7 @@ package txnlog
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/keyplane/keyplane/internal/printable"
@@ -31,12 +32,7 @@ func Lines(r *scheduler.Record, limit int) string {
 	var b strings.Builder
 	b.WriteString(headLine(r, false))
 	names, lines := outcomeNames(), 0
-	for i := range r.Executed {
-		o := &r.Executed[i]
-		at, counted := outcomeOf(o)
-		if !counted {
-			continue
-		}
+	for o, at := range counted(r) {
 		lines++
 		if limit >= 0 && lines > limit {
 			continue
@@ -110,12 +106,7 @@ func outcomeNames() [outcomes]string {
 func outcome(r *scheduler.Record, withReasons bool) string {
 	var counts [outcomes]int
 	var reasons [outcomes]string
-	for i := range r.Executed {
-		o := &r.Executed[i]
-		at, counted := outcomeOf(o)
-		if !counted {
-			continue
-		}
+	for o, at := range counted(r) {
 		counts[at]++
 		if withReasons && reasons[at] == "" && at >= lastDone {
 			reasons[at] = reason(o)
@@ -136,6 +127,49 @@ func outcome(r *scheduler.Record, withReasons bool) string {
 		return "nothing to be done"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// counted yields the operations that count, with their outcomes. A value that was taken away and put
+// back, because another one was recreated, counts once: it is not pending.
+func counted(r *scheduler.Record) iter.Seq2[*scheduler.Operation, int] {
+	back := putBack(r.Executed)
+	return func(yield func(*scheduler.Operation, int) bool) {
+		for i := range r.Executed {
+			o := &r.Executed[i]
+			at, counts := outcomeOf(o)
+			switch {
+			case !counts || at == pendingNow && o.Verb == scheduler.Delete && back[o.Key]:
+				continue
+			case at == created && back[o.Key]:
+				at = recreated
+			}
+			if !yield(o, at) {
+				return
+			}
+		}
+	}
+}
+
+// putBack returns the keys that were deleted although they are desired, and then created. Most
+// transactions have none, and need no map.
+func putBack(ops []scheduler.Operation) (out map[string]bool) {
+	var away map[string]bool
+	for i := range ops {
+		o := &ops[i]
+		switch {
+		case o.Verb == scheduler.Delete && o.NewState == scheduler.Pending:
+			if away == nil {
+				away = map[string]bool{}
+			}
+			away[o.Key] = true
+		case o.Verb == scheduler.Create && !o.Noop && away[o.Key]:
+			if out == nil {
+				out = map[string]bool{}
+			}
+			out[o.Key] = true
+		}
+	}
+	return out
 }
 
 // outcomeOf returns the outcome of an operation. Some count with another one: a Delete for a

@@ -38,6 +38,16 @@ func TestLine(t *testing.T) {
 			}},
 			"#1 transaction: 1 recreated\n",
 		},
+		"made again with what depends on it": {
+			scheduler.Record{Seq: 1, Type: scheduler.Northbound, Executed: []op{
+				{Verb: remove, Key: "r", OldState: configured, NewState: pending, Waits: []string{"up"}},
+				{Verb: remove, Key: "w", OldState: configured, NewState: pending, Waits: []string{"up"}},
+				{Verb: remove, Key: "a", OldState: configured, NewState: removed, Recreate: true},
+				{Verb: create, Key: "a", OldState: removed, NewState: configured, Recreate: true},
+				{Verb: create, Key: "r", OldState: pending, NewState: configured},
+			}},
+			"#1 transaction: 2 recreated, 1 pending: w waits for up\n",
+		},
 		"undone": {
 			scheduler.Record{Seq: 2, Type: scheduler.Northbound, Description: "grpc", Revert: true, Executed: []op{
 				{Verb: create, Key: "a", NewState: configured}, {Verb: create, Key: "b", NewState: failed, NewErr: errors.New("no")},

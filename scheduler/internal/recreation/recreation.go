@@ -35,8 +35,8 @@ func (m *Marks) Begins(op graph.Op) (part, second bool) {
 // Ended is called when an operation has led to the state PENDING, and part says whether it is a
 // part of a recreation. It reports whether the record says REMOVED instead.
 func (m *Marks) Ended(op graph.Op, part bool) (removed bool) {
-	if op.Verb != graph.Delete || !part || len(op.Node.Unmet()) > 0 {
-		return false
+	if op.Verb != graph.Delete || !part || op.Node.Base() == nil && len(op.Node.Unmet()) > 0 {
+		return false // a derived value goes and comes with its base, in an order that its dependencies demand
 	}
 	remember(&m.halves, op.Node)
 	return true
