@@ -38,6 +38,17 @@ func Run(f func() error) (err error) {
 	return f()
 }
 
+// Detailed is Run for code of somebody else, such as a descriptor. The text of the error has the
+// stack, because the author of that code needs it, and does not blame the agent.
+func Detailed(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
 // Mapped is Run for a function that reads a file or a memory segment that is mapped.
 // Another process may truncate it, and an access beyond its end is then a *Panic too
 // (see BadAddress). Without Mapped it would end the process.

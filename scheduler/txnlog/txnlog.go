@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -51,7 +52,7 @@ type Log struct {
 	lines bool // of single operations, unless full
 	limit int
 	log   *slog.Logger
-	ready chan struct{} // holds a token while there is something to print
+	ready wake.Signal // set while there is something to print
 
 	mu      sync.Mutex // guards the fields below
 	queue   []page
@@ -106,7 +107,7 @@ const (
 func New(opts Options) *Log {
 	return &Log{
 		out: opts.Out, full: opts.Full, lines: opts.Operations, limit: cmp.Or(opts.Limit, 50), log: cmp.Or(opts.Log, slog.Default()),
-		ready: make(chan struct{}, 1),
+		ready: wake.New(),
 	}
 }
 
@@ -169,10 +170,7 @@ func (p *Log) add(g page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = append(p.queue, g)
-	select {
-	case p.ready <- struct{}{}:
-	default:
-	}
+	p.ready.Set()
 }
 
 // awaitPlan waits until all pages are written, at most planTimeout.
@@ -238,7 +236,7 @@ func (p *Log) Run(ctx context.Context) error {
 	w := writing{Log: p}
 	for open := true; open; {
 		select {
-		case <-p.ready:
+		case <-p.ready.C():
 		case <-ctx.Done():
 			open = false
 		}

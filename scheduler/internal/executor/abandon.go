@@ -53,7 +53,7 @@ type watchdog struct {
 func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-chan time.Time) []*Task {
 	for {
 		select {
-		case <-e.finished.ready:
+		case <-e.finished.ready.C():
 			return e.finished.take()
 		default:
 		}
@@ -65,7 +65,7 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-
 			ended = nil
 		}
 		select {
-		case <-e.finished.ready:
+		case <-e.finished.ready.C():
 			return e.finished.take()
 		case <-other:
 			return nil

@@ -2,10 +2,9 @@ package executor
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -40,16 +39,16 @@ func createAll(ctx context.Context, tasks []*Task) bool {
 
 // callAll calls CreateAll and returns the error of each task.
 func callAll(ctx context.Context, tasks []*Task) (errs []error) {
-	defer func() {
-		p := recover()
-		errs = make([]error, len(tasks))
-		for i, t := range tasks {
-			if p != nil {
-				t.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
-			errs[i] = t.Err
+	panicked := guard.Detailed(func() error {
+		tasks[0].Verbs.CreateAll(ctx, tasks)
+		return nil
+	})
+	errs = make([]error, len(tasks))
+	for i, t := range tasks {
+		if panicked != nil {
+			t.Err = panicked
 		}
-	}()
-	tasks[0].Verbs.CreateAll(ctx, tasks)
-	return nil
+		errs[i] = t.Err
+	}
+	return errs
 }

@@ -102,7 +102,7 @@ func (e *Executor) Pool(connection string, limit int) *Pool {
 }
 
 // Finished has a token while there are finished tasks.
-func (e *Executor) Finished() <-chan struct{} { return e.finished.ready }
+func (e *Executor) Finished() <-chan struct{} { return e.finished.ready.C() }
 
 // TakeFinished returns the tasks that have finished since the last call.
 func (e *Executor) TakeFinished() []*Task { return e.finished.take() }
@@ -123,7 +123,7 @@ func (e *Executor) TakeOverdue(ctx context.Context) []*Task {
 }
 
 // Late has a token while there are late results.
-func (e *Executor) Late() <-chan struct{} { return e.late.ready }
+func (e *Executor) Late() <-chan struct{} { return e.late.ready.C() }
 
 // TakeLate returns the tasks of abandoned verbs that have returned since.
 func (e *Executor) TakeLate() []*Task {

@@ -3,33 +3,29 @@ package executor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // call runs the task's verb.
 func (t *Task) call(ctx context.Context) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	t.Err = guard.Detailed(func() error {
+		if t.Verbs.Intercept == nil {
+			return t.verb(ctx)
 		}
-	}()
-	if t.Verbs.Intercept == nil {
-		t.Err = t.verb(ctx)
-		return
-	}
-	v := t.Op.New
-	if t.Op.Verb == graph.Delete {
-		v = t.Op.Old
-	}
-	t.Err = t.Verbs.Intercept(t.Op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
+		v := t.Op.New
+		if t.Op.Verb == graph.Delete {
+			v = t.Op.Old
+		}
+		return t.Verbs.Intercept(t.Op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
+	})
 }
 
 // verb calls the verb of the operation. A panic of it reaches the caller.
@@ -223,10 +219,10 @@ func (p *Pool) pop(w *worker, size int) []*Task {
 type results struct {
 	mu    sync.Mutex
 	done  []*Task
-	ready chan struct{} // holds a token while done is not empty
+	ready wake.Signal // set while done is not empty
 }
 
-func newResults() *results { return &results{ready: make(chan struct{}, 1)} }
+func newResults() *results { return &results{ready: wake.New()} }
 
 // add makes results available to the scheduler's goroutine, in the order in which the
 // verbs ended.
@@ -234,13 +230,10 @@ func (r *results) add(tasks []*Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done = append(r.done, tasks...)
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
+	r.ready.Set()
 }
 
-// take takes all results after a token from ready. It yields first, so that it is not woken
+// take takes all results after ready was set. It yields first, so that it is not woken
 // for each single result.
 func (r *results) take() []*Task {
 	runtime.Gosched()

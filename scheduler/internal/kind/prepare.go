@@ -3,10 +3,10 @@ package kind
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
@@ -68,18 +68,24 @@ func (r *Registry) examine(d *Descriptor, key string, m proto.Message, from orig
 	if d == nil {
 		return v, false
 	}
-	defer refusePanic(v)
+	refusePanic(v, func() { known = fill(v, d, from) })
+	return v, known
+}
+
+// fill sets everything that d says of the value, and reports whether its derived values matter.
+func fill(v *graph.Value, d *Descriptor, from origin) (known bool) {
+	key, m := v.Key, Message(v)
 	v.Kind = d
 	if err := d.Accepts(m); err != nil {
 		v.Err = Invalid(err)
-		return v, false
+		return false
 	}
 	m, v.Declared = normalized(d, key, m)
 	v.Data = m
 	if err := d.Validate(key, m); err != nil {
 		v.Err = Invalid(models.Bounded(err))
 		if from == declaredValue {
-			return v, true
+			return true
 		}
 	}
 	if v.Err == nil && d.Claims != nil {
@@ -89,7 +95,7 @@ func (r *Registry) examine(d *Descriptor, key string, m proto.Message, from orig
 	if err := ambiguous(v.Deps); err != nil && v.Err == nil {
 		v.Err = Invalid(err)
 	}
-	return v, true
+	return true
 }
 
 // normalized returns the normalized form of m and the declared form. The latter is nil if
@@ -111,7 +117,11 @@ const maxInvalidParts = 1000
 
 // derive adds the values that d derives from v.
 func (r *Registry) derive(d *Descriptor, v *graph.Value, from origin) {
-	defer refusePanic(v)
+	refusePanic(v, func() { r.addDerived(d, v, from) })
+}
+
+// addDerived is derive, and may panic.
+func (r *Registry) addDerived(d *Descriptor, v *graph.Value, from origin) {
 	invalid := 0
 	d.Derived(v.Key, Message(v), func(key string, m proto.Message) {
 		if invalid > maxInvalidParts {
@@ -136,10 +146,11 @@ func (r *Registry) derive(d *Descriptor, v *graph.Value, from origin) {
 	})
 }
 
-// refusePanic makes v invalid if a function of its descriptor panics.
-func refusePanic(v *graph.Value) {
-	if p := recover(); p != nil {
-		v.Err = fmt.Errorf("%w: panic: %v\n%s", ErrInvalid, p, debug.Stack())
+// refusePanic calls do, and makes v invalid if a function of its descriptor panics.
+func refusePanic(v *graph.Value, do func()) {
+	err := guard.Detailed(func() error { do(); return nil })
+	if err != nil {
+		v.Err = fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 }
 

@@ -2,12 +2,12 @@ package readback
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -31,11 +31,15 @@ func (rb *Reader) Collect(ctx context.Context, p Part, desired []kind.Desired) (
 
 // read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.
 func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired) (out Found, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
+	err = guard.Detailed(func() error {
+		out, err = rb.collect(ctx, p, desired)
+		return err
+	})
+	return out, err
+}
+
+// collect is read, and may panic.
+func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired) (out Found, err error) {
 	out.keys = map[string]bool{}
 	for f, err := range p.retrieve(ctx, desired) {
 		if err != nil {
