@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -45,25 +47,14 @@ func (f *statusFile) change(changes []kvdbsync.Pair) error {
 }
 
 // replaceFile replaces a file by a new one, and makes the folders above it. A reader sees
-// either the old or the new content.
+// either the old or the new content, also after a loss of power.
 func replaceFile(path string, text []byte) error {
-	dir, name := filepath.Split(path)
+	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // status contains no secrets, and other users read it
 		return err
 	}
-	next, err := os.CreateTemp(dir, "."+name+".*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(text)
-	err = errors.Join(err, next.Chmod(0o644), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	return nil
+	// The permissions do not depend on the umask: other users read the file.
+	return renameio.WriteFile(path, text, 0, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o644))
 }
 
 // statusText returns the key/value form, with a line for each key.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -84,12 +85,8 @@ func installation(path string) (id string, err error) {
 		return id, nil
 	}
 	id = NewID()
-	next := path + ".new"
-	err = os.WriteFile(next, []byte(id+"\n"), 0o600)
-	if err != nil {
-		return id, err
-	}
-	return id, os.Rename(next, path)
+	// Half an ID after a loss of power would be another installation at the next start.
+	return id, renameio.WriteFile(path, []byte(id+"\n"), 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // isID reports whether the text has the form of NewID.
