@@ -47,12 +47,21 @@ type row struct {
 	// its text is the same: a reader that removed the old text waits for that.
 	otherValue bool
 
-	stored       bool   // the store may contain the key
-	writtenHash  uint64 // hash of the text written in this session; 0: unknown
-	wroteRemoved bool   // the last write was REMOVED
-	failed       bool
-	refused      bool // the store refuses this key, but not others
+	held        held   // by the store, under the key
+	writtenHash uint64 // hash of the text written in this session; 0: unknown
+	failed      bool
+	refused     bool // the store refuses this key, but not others
 }
+
+// held says what the store holds under a key.
+type held uint8
+
+const (
+	heldNothing held = iota
+	heldUnknown      // a text of an earlier session, or that of a write without a result
+	heldStatus       // the text written last
+	heldRemoved      // the same; it is REMOVED
+)
 
 // A delayedRow is not written again before a given time.
 type delayedRow struct {
@@ -100,15 +109,15 @@ func (l *writeQueue) row(key string) *row {
 // statuses are written, because an earlier session may have left other texts.
 func (l *writeQueue) beginSession(held []kvdbsync.Pair) {
 	for _, r := range l.rows {
-		r.stored, r.writtenHash, r.wroteRemoved = false, 0, false
+		r.held, r.writtenHash = heldNothing, 0
 	}
 	for _, p := range held {
 		key := config + strings.TrimPrefix(p.Key, l.o.prefix())
-		l.row(key).stored = true
+		l.row(key).held = heldUnknown
 	}
 	l.leftover = nil
 	for _, key := range slices.Sorted(maps.Keys(l.rows)) {
-		if r := l.rows[key]; r.stored && !l.statuses.has(key) {
+		if r := l.rows[key]; r.held != heldNothing && !l.statuses.has(key) {
 			l.leftover = append(l.leftover, key)
 		} else {
 			l.markDirty(r)
@@ -171,10 +180,10 @@ func (l *writeQueue) appendWrite(out []write, r *row) []write {
 		if l.hash(w.Value) == r.writtenHash && !other {
 			return out
 		}
-	case !r.stored:
+	case r.held == heldNothing:
 		l.dropRow(r)
 		return out
-	case r.writtenHash != 0 && !r.wroteRemoved: // clients that watch the key see the removal
+	case r.held == heldStatus: // clients that watch the key see the removal
 		w.Value, w.removed = removed(r.key).json(), true
 	}
 	return append(out, w)
@@ -190,9 +199,12 @@ func (l *writeQueue) dropRow(r *row) {
 func (l *writeQueue) noteWritten(now time.Time, writes []write) {
 	for _, w := range writes {
 		r := w.row
-		r.stored, r.wroteRemoved, r.writtenHash = w.Value != nil, w.removed, 0
+		r.held, r.writtenHash = heldNothing, 0
 		if w.Value != nil {
-			r.writtenHash = l.hash(w.Value)
+			r.held, r.writtenHash = heldStatus, l.hash(w.Value)
+		}
+		if w.removed {
+			r.held = heldRemoved
 		}
 		l.recovered(r)
 		r.dirty, r.delayed = w.removed, true
@@ -205,7 +217,7 @@ func (l *writeQueue) noteWritten(now time.Time, writes []write) {
 func (l *writeQueue) noteFailed(writes []write) {
 	for _, w := range writes {
 		r := w.row
-		r.stored, r.writtenHash = true, 0
+		r.held, r.writtenHash = heldUnknown, 0
 		if !r.failed {
 			r.failed = true
 			l.failed++
@@ -254,7 +266,7 @@ func (l *writeQueue) releaseDelayed(now time.Time) {
 		r := l.delayed[0].row
 		l.delayed = l.delayed[1:]
 		r.delayed = false
-		if !r.dirty && !r.stored {
+		if !r.dirty && r.held == heldNothing {
 			l.dropRow(r)
 		} else if r.dirty {
 			l.markDirty(r)
