@@ -219,7 +219,7 @@ func (a *assembly) offer(context.Context) error {
 	}
 	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
-		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Foreseer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
+		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Previewer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
 		MaxBody: a.conf.http.MaxBodyBytes, Memory: budget.New(requestMemory), Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}

@@ -125,11 +125,11 @@ func startUntilStanding(b *testing.B, program, dir string, flags ...string) *exe
 	}
 }
 
-// idle returns the resident memory of a process that has settled, in bytes, and
+// idle returns the resident memory of a process after its start, in bytes, and
 // how often a second its threads wake.
 func idle(b *testing.B, pid int) (memory, wakes float64) {
-	settle, watch := time.NewTimer(2*time.Second), time.NewTimer(4*time.Second)
-	<-settle.C
+	start, watch := time.NewTimer(2*time.Second), time.NewTimer(4*time.Second)
+	<-start.C
 	before := switches(b, pid)
 	<-watch.C
 	return field(b, fmt.Sprintf("/proc/%d/status", pid), "VmRSS:") * 1024, (switches(b, pid) - before) / 2

@@ -46,7 +46,7 @@ func playHistory(t *testing.T, rt *rapid.T) {
 	}()
 
 	store, has := map[string]string{}, map[string]string{}
-	seen := &witness{s: s, has: map[string]bool{}, deleted: map[string]bool{}}
+	seen := &observer{s: s, has: map[string]bool{}, deleted: map[string]bool{}}
 	take := func() {
 		c, ok := s.Take()
 		if want := seen.replaced && ok; (c.Distrust != nil) != want && !(seen.unsure && ok) {
@@ -135,8 +135,8 @@ func playHistory(t *testing.T, rt *rapid.T) {
 	}
 }
 
-// A witness is what a source has seen of its store.
-type witness struct {
+// An observer is what a source has seen of its store.
+type observer struct {
 	s       *kvdbsync.Source
 	since   time.Time       // when the source was last found to have synced
 	has     map[string]bool // keys
@@ -147,7 +147,7 @@ type witness struct {
 	replaced           bool // it has seen another store or an older revision since the last look
 
 	// A check beside the watch lists the store, too. If it finds no difference, then the revision
-	// that it has listed is reached, although the watch has not named it. The witness knows the
+	// that it has listed is reached, although the watch has not named it. The observer knows the
 	// listing, but not its result.
 	listings uint64 // complete ones, at the last look
 	checked  int    // newest revision that such a check has listed
@@ -156,7 +156,7 @@ type witness struct {
 
 // look notes whether the source has listed the store since the last look. The store has
 // not changed meanwhile.
-func (w *witness) look(store map[string]string) {
+func (w *observer) look(store map[string]string) {
 	h := w.s.Health()
 	if h.State != kvdbsync.Synced {
 		return
@@ -186,7 +186,7 @@ func (w *witness) look(store map[string]string) {
 }
 
 // tell notes a transaction, which the source sees if it is synced.
-func (w *witness) tell(events []kvdbsync.Event) {
+func (w *observer) tell(events []kvdbsync.Event) {
 	w.revision++
 	if w.s.Health().State != kvdbsync.Synced {
 		return
@@ -203,7 +203,7 @@ func (w *witness) tell(events []kvdbsync.Event) {
 }
 
 // wipe notes that the store loses all, or another one comes in its place.
-func (w *witness) wipe(same bool) {
+func (w *observer) wipe(same bool) {
 	w.revision = 1
 	if !same {
 		w.identity++

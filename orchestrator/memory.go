@@ -68,13 +68,13 @@ func memoryKey(source string, what byte, key string) string {
 }
 
 // readMemory groups the saved values by source and key. Values of unknown sources are
-// returned in strays, to be deleted.
-func readMemory(all iter.Seq2[string, []byte], known func(source string) bool) (past map[string]map[string]*savedKey, datasets map[string]dataset, strays map[string][]byte) {
-	past, datasets, strays = map[string]map[string]*savedKey{}, map[string]dataset{}, map[string][]byte{}
+// returned in obsolete, to be deleted.
+func readMemory(all iter.Seq2[string, []byte], known func(source string) bool) (past map[string]map[string]*savedKey, datasets map[string]dataset, obsolete map[string][]byte) {
+	past, datasets, obsolete = map[string]map[string]*savedKey{}, map[string]dataset{}, map[string][]byte{}
 	for at, value := range all {
 		source, rest, ok := strings.Cut(at, "\x00")
 		if !ok || rest == "" || !known(source) {
-			strays[at] = nil
+			obsolete[at] = nil
 			continue
 		}
 		if rest == string(dataOf) {
@@ -102,7 +102,7 @@ func readMemory(all iter.Seq2[string, []byte], known func(source string) bool) (
 			r.labels = value
 		}
 	}
-	return past, datasets, strays
+	return past, datasets, obsolete
 }
 
 // An unsavedEvent is a change that the Memory has to learn: the newest event of a key, its

@@ -95,7 +95,7 @@ func (w *town) live(t *testing.T, acts []act, orderly bool) {
 		}
 		check()
 		if orderly {
-			w.settle(r)
+			w.endTrouble(r)
 		}
 		synctest.Wait()
 		w.stands = r.standing()
@@ -158,8 +158,8 @@ func (w *town) act(r *rig, a act, seen map[string]bool) {
 	}
 }
 
-// settle ends all trouble.
-func (w *town) settle(r *rig) {
+// endTrouble ends all trouble.
+func (w *town) endTrouble(r *rig) {
 	for range 2 {
 		for _, name := range order() {
 			s := w.shops[name]

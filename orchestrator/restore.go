@@ -31,7 +31,7 @@ func (o *Orchestrator) loadMemory() {
 		// A source delivers its values again. Old ones could undo newer changes.
 		sources[l.Name] = stale == nil || l.Local != nil
 	}
-	past, known, strays := readMemory(o.memory.Load(), func(name string) bool {
+	past, known, obsolete := readMemory(o.memory.Load(), func(name string) bool {
 		_, layer := o.savedLayer(name)
 		return layer || sources[name]
 	})
@@ -44,11 +44,11 @@ func (o *Orchestrator) loadMemory() {
 			l.saved = nil
 		}
 	}
-	o.save(maps.All(strays))
+	o.save(maps.All(obsolete))
 	if stale == nil {
 		return
 	}
-	o.log.Warn("not using keys saved before the restart, because newer changes were lost; actual values stay until the sources are complete", "keys", len(strays), "err", stale)
+	o.log.Warn("not using keys saved before the restart, because newer changes were lost; actual values stay until the sources are complete", "keys", len(obsolete), "err", stale)
 	if err := o.memory.Renew(); err != nil {
 		o.log.Error("saved keys cannot be marked as complete; the next start will not use them", "err", err)
 	}

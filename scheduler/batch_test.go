@@ -25,7 +25,7 @@ type (
 type together struct {
 	mu      sync.Mutex
 	bunches [][]string
-	spoil   func(all []created) []created // nil: all goes well
+	corrupt func(all []created) []created // nil: all goes well
 }
 
 func (s *together) note(names ...string) {
@@ -62,8 +62,8 @@ func (s *together) register(t *testing.T, sched *scheduler.Scheduler) {
 				out[i].Meta = w.Value.GetName()
 			}
 			s.note(names...)
-			if s.spoil != nil {
-				out = s.spoil(out)
+			if s.corrupt != nil {
+				out = s.corrupt(out)
 			}
 			return out
 		},
@@ -79,9 +79,9 @@ var errSpoilt = errors.New("spoilt")
 func TestValuesAreCreatedTogether(t *testing.T) {
 	const n = 100
 	for _, test := range []struct {
-		name  string
-		spoil func([]created) []created
-		fails func(bunch int) int // of so many, so many fail
+		name    string
+		corrupt func([]created) []created
+		fails   func(bunch int) int // of so many, so many fail
 	}{
 		{"all", nil, func(int) int { return 0 }},
 		{"but the last", func(all []created) []created {
@@ -93,7 +93,7 @@ func TestValuesAreCreatedTogether(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, south := scheduler.New(scheduler.Options{Concurrency: 2}), &together{spoil: test.spoil}
+				s, south := scheduler.New(scheduler.Options{Concurrency: 2}), &together{corrupt: test.corrupt}
 				south.register(t, s)
 				defer begin(t, s)()
 				changes := interfacesNamed(t, s, n)

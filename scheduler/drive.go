@@ -91,7 +91,7 @@ func (s *Scheduler) beginExecution(r *run) {
 	if r.afterReading != nil {
 		r.afterReading()
 	}
-	s.foresee(r)
+	s.simulateRun(r)
 	s.logBegin(r.rec)
 }
 
@@ -177,9 +177,9 @@ func (s *Scheduler) deliver(tasks []*executor.Task) {
 	}
 }
 
-// settle waits until no run is parked. Transactions that must run alone call it first. It
+// awaitParked waits until no run is parked. Transactions that must run alone call it first. It
 // ends, because each parked run ends when its verbs have returned or were abandoned.
-func (s *Scheduler) settle(ctx context.Context) {
+func (s *Scheduler) awaitParked(ctx context.Context) {
 	for len(s.parked) > 0 {
 		if r := s.readyRun(ctx); r != nil {
 			s.resume(ctx, r)

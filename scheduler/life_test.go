@@ -80,7 +80,7 @@ func TestLife(t *testing.T) {
 			for _, s := range steps {
 				l.step(s)
 			}
-			l.settle()
+			l.mendAll()
 			l.resync(rt)
 			got := picture(l.net, l.sched)
 			if l.alone {
@@ -221,8 +221,8 @@ func (l *life) wipe() {
 	maps.DeleteFunc(l.net.stands, func(key string, _ proto.Message) bool { return !l.net.foreign[key] })
 }
 
-// settle mends everything and waits until nothing is left to be tried.
-func (l *life) settle() {
+// mendAll mends everything and waits until nothing is left to be tried.
+func (l *life) mendAll() {
 	l.net.mendAll()
 	synctest.Wait()
 	l.group.Ready()
@@ -278,7 +278,7 @@ func (l *life) fresh() string {
 	l.memory = notebook{}
 	l.begin()
 	defer l.stop()
-	l.settle()
+	l.mendAll()
 	return picture(l.net, l.sched)
 }
 

@@ -48,7 +48,7 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 		case <-ctx.Done():
 			s.pulse.Work()
 			lent.CallIn()
-			s.settle(ctx)
+			s.awaitParked(ctx)
 			return nil
 		case <-parked.mayGoOn():
 			return func(ctx context.Context) { s.resume(ctx, parked) }

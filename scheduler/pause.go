@@ -50,7 +50,7 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 	paused, resume := make(chan struct{}), make(chan struct{})
 	release = sync.OnceFunc(func() { close(resume) })
 	wait := func(running context.Context) {
-		s.settle(running)
+		s.awaitParked(running)
 		close(paused)
 		s.pulse.Rest()
 		select {

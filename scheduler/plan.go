@@ -66,9 +66,9 @@ func (s *Scheduler) simulate(txn Txn, values []Change) []Operation {
 	return operations(s.planned(), values)
 }
 
-// foresee plans the operations of a run without a transaction, if Options.Simulate asks
+// simulateRun plans the operations of a run without a transaction, if Options.Simulate asks
 // for it, and those of every retry.
-func (s *Scheduler) foresee(run *run) {
+func (s *Scheduler) simulateRun(run *run) {
 	r := run.rec
 	asked := s.opts.Simulate || run.simulate
 	if asked && !r.Simulated || r.Type == RetryFailed {

@@ -69,7 +69,7 @@ func (s *Scheduler) begin(t TxnType) *run {
 func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn, done func(*Record)) {
 	alone := txn.Revert || txn.Refresh && (txn.Replace || len(txn.Changes) > 0)
 	if alone {
-		s.settle(ctx)
+		s.awaitParked(ctx)
 	}
 	r := s.begin(Northbound)
 	r.done, r.reading.Nobody = done, nobody

@@ -44,7 +44,7 @@ func (g group) group() group      { return g }
 // Register adds d to a scheduler. It must be called before Run. The returned Index looks
 // up the metadata of the actual values.
 func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[M], error) {
-	e, g := erase(d), to.group()
+	e, g := untyped(d), to.group()
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
@@ -63,22 +63,22 @@ func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[
 	return &Index[M]{e.Index}, nil
 }
 
-// erase removes the types of a Descriptor. Only its functions convert between types. The prefix is
+// untyped removes the types of a Descriptor. Only its functions convert between types. The prefix is
 // not yet that of the model, so that Check sees what was declared.
-func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
+func untyped[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e := kind.New(d.Name)
 	e.Prefix, e.Match, e.After = d.Prefix, d.Match, d.RetrieveAfter
 	e.Modelled = d.Model.Model != nil
 	e.Learns = reflect.TypeFor[M]() != reflect.TypeFor[struct{}]()
 	e.IsMeta, e.Accepts = kind.IsMeta[M], kind.Accepts[V]
-	erasePure(d, e)
-	eraseVerbs(d, e)
+	untypedPure(d, e)
+	untypedVerbs(d, e)
 	return e
 }
 
-// erasePure removes the types of the functions that access no system. A function that d
+// untypedPure removes the types of the functions that access no system. A function that d
 // lacks keeps the default of kind.New.
-func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
+func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Normalize != nil {
 		e.Normalize = func(key string, v proto.Message) (proto.Message, []string) { return d.Normalize(key, v.(V)) }
 	}
@@ -124,10 +124,10 @@ func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 }
 
-// eraseVerbs removes the types of the verbs and of Retrieve. The assertions in it cannot
+// untypedVerbs removes the types of the verbs and of Retrieve. The assertions in it cannot
 // fail: Accepts has checked the type of each value, and the metadata comes from the verbs
 // themselves.
-func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
+func untypedVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Create != nil {
 		e.Verbs.Create = func(ctx context.Context, key string, v proto.Message) (any, error) {
 			m, err := d.Create(ctx, key, v.(V))
@@ -159,12 +159,12 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Retrieve != nil {
 		e.Retrieve = func(ctx context.Context, ws []kind.Desired) iter.Seq2[kind.Found, error] {
-			return eraseFound(func() Retrieved[V, M] { return d.Retrieve(ctx, typed[V](ws)) })
+			return untypedFound(func() Retrieved[V, M] { return d.Retrieve(ctx, typed[V](ws)) })
 		}
 	}
 	if d.RetrieveSome != nil {
 		e.RetrieveSome = func(ctx context.Context, keys []string, ws []kind.Desired) iter.Seq2[kind.Found, error] {
-			return eraseFound(func() Retrieved[V, M] { return d.RetrieveSome(ctx, keys, typed[V](ws)) })
+			return untypedFound(func() Retrieved[V, M] { return d.RetrieveSome(ctx, keys, typed[V](ws)) })
 		}
 	}
 }
@@ -178,9 +178,9 @@ func typed[V proto.Message](ws []kind.Desired) []Desired[V] {
 	return out
 }
 
-// eraseFound returns the sequence of read without types. It calls read when the loop
+// untypedFound returns the sequence of read without types. It calls read when the loop
 // begins, so that nothing is read for a sequence that nobody uses.
-func eraseFound[V proto.Message, M any](read func() Retrieved[V, M]) iter.Seq2[kind.Found, error] {
+func untypedFound[V proto.Message, M any](read func() Retrieved[V, M]) iter.Seq2[kind.Found, error] {
 	return func(yield func(kind.Found, error) bool) {
 		for f, err := range read() {
 			if !yield(kind.Found{Key: f.Key, Value: f.Value, Meta: kind.Boxed(f.Meta), Foreign: f.Foreign, OwnerUnknown: f.OwnerUnknown}, err) {

@@ -118,12 +118,12 @@ func TestSettled(t *testing.T) {
 		want("if2")
 		want("if1")
 		want("broken")
-		must(t, wait.Settled(t.Context(), s, key("broken"), key("nowhere")))
-		must(t, wait.Settled(t.Context(), s))
+		must(t, wait.NonePending(t.Context(), s, key("broken"), key("nowhere")))
+		must(t, wait.NonePending(t.Context(), s))
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := wait.Settled(ctx, s, key("if2"), key("if1"), key("broken"))
+		err := wait.NonePending(ctx, s, key("if2"), key("if1"), key("broken"))
 		const told = "context deadline exceeded while waiting: config/linux/interfaces/v2/interface/if1 is PENDING: it waits for if0-exists; part/if2 is PENDING: it waits for if1-exists"
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, wait.ErrNotApplied) || err.Error() != told {
 			t.Errorf("at the deadline: %v", err)
@@ -131,7 +131,7 @@ func TestSettled(t *testing.T) {
 
 		begun, settled := time.Now(), make(chan time.Duration)
 		go func() {
-			if err := wait.Settled(t.Context(), s, key("if2"), key("if1")); err != nil {
+			if err := wait.NonePending(t.Context(), s, key("if2"), key("if1")); err != nil {
 				t.Error(err)
 			}
 			settled <- time.Since(begun)

@@ -27,59 +27,59 @@ func TestWhatCountsOfAFile(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"an old file is settled at once", []step{
-			{time.Hour, sight{id: at(0), content: one}, one, settled, 0, true},
+		{"an old file is final at once", []step{
+			{time.Hour, sight{id: at(0), content: one}, one, final, 0, true},
 		}},
 		{"a file just saved is read again when something happens", []step{
 			{time.Millisecond, sight{id: at(0), content: one}, one, racy, 0, true},
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 		}},
 		{"an old empty file needs no grace", []step{
-			{time.Hour, sight{id: at(0), content: empty}, empty, settled, 0, true},
+			{time.Hour, sight{id: at(0), content: empty}, empty, final, 0, true},
 		}},
 		{"an empty file keeps what it said until the grace is over", []step{
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{10 * time.Second, sight{id: at(10 * time.Second), content: empty}, one, blank, 12 * time.Second, true},
 			{11 * time.Second, sight{id: at(10 * time.Second), content: empty}, one, blank, 12 * time.Second, true},
-			{12 * time.Second, sight{id: at(10 * time.Second), content: empty}, empty, settled, 0, true},
+			{12 * time.Second, sight{id: at(10 * time.Second), content: empty}, empty, final, 0, true},
 		}},
 		{"a clock that is behind delays the grace, but not for ever", []step{
 			{0, sight{id: at(time.Hour), content: empty}, nil, blank, 2 * time.Second, true},
 			{2 * time.Second, sight{id: at(time.Hour), content: empty}, empty, racy, 0, true},
 		}},
 		{"a file that is gone goes when the grace is over", []step{
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{5 * time.Second, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, true},
 			{5200 * time.Millisecond, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, true},
 			{5300 * time.Millisecond, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, false},
 		}},
 		{"a file that comes back in time was never gone", []step{
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{5 * time.Second, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, true},
-			{5200 * time.Millisecond, sight{id: at(5 * time.Second), content: two}, two, settled, 0, true},
+			{5200 * time.Millisecond, sight{id: at(5 * time.Second), content: two}, two, final, 0, true},
 			{9 * time.Second, sight{err: fs.ErrNotExist}, two, gone, 9300 * time.Millisecond, true},
 		}},
 		{"a file that never said anything is not kept", []step{
 			{time.Second, sight{err: fs.ErrNotExist}, nil, gone, 1300 * time.Millisecond, false},
 		}},
 		{"a busy file is looked at again, less and less often", []step{
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{2 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2001 * time.Millisecond, true},
 			{2040 * time.Millisecond, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2050 * time.Millisecond, true},
 			{9 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 10 * time.Second, true},
-			{10 * time.Second, sight{id: at(9 * time.Second), content: two}, two, settled, 0, true},
+			{10 * time.Second, sight{id: at(9 * time.Second), content: two}, two, final, 0, true},
 		}},
 		{"a file that is empty when its writer closes it keeps what it said, for a grace", []step{
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{2 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2001 * time.Millisecond, true},
 			{60 * time.Second, sight{id: at(2 * time.Second), content: empty}, one, blank, 62 * time.Second, true},
-			{62 * time.Second, sight{id: at(2 * time.Second), content: empty}, empty, settled, 0, true},
+			{62 * time.Second, sight{id: at(2 * time.Second), content: empty}, empty, final, 0, true},
 		}},
 		{"what cannot be read or parsed keeps what it said", []step{
-			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{2 * time.Second, sight{id: at(0), err: fs.ErrPermission}, one, racy, 0, true},
-			{3 * time.Second, sight{id: at(0), fault: fmt.Errorf("broken")}, one, settled, 0, true},
-			{4 * time.Second, sight{id: at(3 * time.Second), content: two}, two, settled, 0, true},
+			{3 * time.Second, sight{id: at(0), fault: fmt.Errorf("broken")}, one, final, 0, true},
+			{4 * time.Second, sight{id: at(3 * time.Second), content: two}, two, final, 0, true},
 		}},
 	}
 	for _, tt := range tests {

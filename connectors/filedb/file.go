@@ -38,11 +38,11 @@ func (all files) at(path string) file {
 type state int
 
 const (
-	settled state = iota // final until it changes
-	racy                 // read so soon after a change that the next change may carry the same time
-	busy                 // another process has it open for writing
-	blank                // empty or perhaps incomplete; perhaps for a moment only
-	gone                 // missing; perhaps for a moment only
+	final state = iota // final until it changes
+	racy               // read so soon after a change that the next change may carry the same time
+	busy               // another process has it open for writing
+	blank              // empty or perhaps incomplete; perhaps for a moment only
+	gone               // missing; perhaps for a moment only
 )
 
 // An identity distinguishes a file, and a version of it, from others.
@@ -66,7 +66,7 @@ type sight struct {
 const raciness = 100 * time.Millisecond
 
 // changed reports whether a file must be read again, given its present identity.
-func (f file) changed(now identity) bool { return f.state != settled || f.id != now }
+func (f file) changed(now identity) bool { return f.state != final || f.id != now }
 
 // sees returns the file after a look, and whether to keep it. The last content stays
 // effective while the file is open for writing, cannot be read or parsed, or looks cut
@@ -90,7 +90,7 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 		next.state, next.fault = racy, s.err
 		return next, true
 	}
-	next.read, next.state = s, settled
+	next.read, next.state = s, final
 	if now.Sub(s.id.status) < raciness {
 		next.state = racy
 	}
@@ -147,8 +147,8 @@ func (f file) age(now time.Time) time.Duration {
 	return min(age, now.Sub(f.freed))
 }
 
-// unsettled reports whether a short wait may show the first content of the file.
-func (f file) unsettled() bool {
+// unfinished reports whether a short wait may show the first content of the file.
+func (f file) unfinished() bool {
 	return f.good == nil && (f.state == busy || f.state == blank)
 }
 

@@ -31,8 +31,8 @@ type snapshot struct {
 	whole time.Time
 	// wake is the time at which a file is due for another look; zero: none is.
 	wake time.Time
-	// unsettled says that a file is about to have its first content.
-	unsettled bool
+	// unfinished says that a file is about to have its first content.
+	unfinished bool
 }
 
 // A reason says where to look: at everything, or only at some files and at those that are
@@ -55,7 +55,7 @@ func (db *DB) look(ctx context.Context, why reason) (*snapshot, error) {
 	}
 	s := &snapshot{files: db.files, dirs: db.walk.dirs, whole: db.whole, folders: strings.Join(db.walk.folders, " ")}
 	for _, f := range s.files {
-		s.unsettled = s.unsettled || f.unsettled()
+		s.unfinished = s.unfinished || f.unfinished()
 		if !f.until.IsZero() && (s.wake.IsZero() || f.until.Before(s.wake)) {
 			s.wake = f.until
 		}

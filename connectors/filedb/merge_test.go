@@ -35,11 +35,11 @@ func TestWhoCounts(t *testing.T) {
 		want     string // origin of what counts
 		problems int
 	}{
-		{"the first by path", files{"b": fileOf(settled, from("b", 1)), "a": fileOf(settled, from("a", 1))}, "a:1", 1},
-		{"the first in a file", files{"a": fileOf(settled, from("a", 1), from("a", 2))}, "a:1", 1},
-		{"what is there before what is gone", files{"a": fileOf(gone, from("a", 1)), "b": fileOf(settled, from("b", 1))}, "b:1", 0},
+		{"the first by path", files{"b": fileOf(final, from("b", 1)), "a": fileOf(final, from("a", 1))}, "a:1", 1},
+		{"the first in a file", files{"a": fileOf(final, from("a", 1), from("a", 2))}, "a:1", 1},
+		{"what is there before what is gone", files{"a": fileOf(gone, from("a", 1)), "b": fileOf(final, from("b", 1))}, "b:1", 0},
 		{"what is gone, as long as nothing else is there", files{"a": fileOf(gone, from("a", 1)), "b": {}}, "a:1", 0},
-		{"another agent's key not at all", files{"a": fileOf(settled, entry{key: "/vnf-agent/vpp10/config/a", origin: at("a", 1)})}, "", 0},
+		{"another agent's key not at all", files{"a": fileOf(final, entry{key: "/vnf-agent/vpp10/config/a", origin: at("a", 1)})}, "", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 		for _, c := range "abcdefghij" {
 			entries = append(entries, entry{key: "/" + string(c), origin: at(path, 1)})
 		}
-		files[path] = fileOf(settled, entries...)
+		files[path] = fileOf(final, entries...)
 	}
 	conflicts := merged(files, "/").conflicts()
 	if len(conflicts) != 6 || conflicts[5].Error() != "b: so are 5 more of its keys" {
@@ -77,12 +77,12 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 }
 
 func TestWhatIsDifferent(t *testing.T) {
-	m := merged(files{"a": fileOf(settled,
+	m := merged(files{"a": fileOf(final,
 		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 2)},
 		entry{key: "gone", value: []byte("1"), origin: at("a", 3)}, entry{key: "changed", value: []byte("1"), origin: at("a", 4)},
 	)}, "")
 	var got []string
-	for _, e := range m.update(files{"a": fileOf(settled,
+	for _, e := range m.update(files{"a": fileOf(final,
 		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 3)},
 		entry{key: "changed", value: []byte("2"), origin: at("a", 4)}, entry{key: "new", err: os.ErrInvalid, origin: at("a", 5)},
 	)}) {
@@ -138,11 +138,11 @@ func change(t *rapid.T, all files) {
 			value := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "value")
 			entries = append(entries, entry{key: key, value: []byte(value), origin: at(path, i)})
 		}
-		all[path] = fileOf(settled, entries...)
+		all[path] = fileOf(final, entries...)
 	case "gone", "back":
 		if there {
 			other := *f
-			other.state = gone - f.state // settled and gone
+			other.state = gone - f.state // final and gone
 			all[path] = &other
 		}
 	case "away":
@@ -153,7 +153,7 @@ func change(t *rapid.T, all files) {
 // whatCounts is the plain way to tell: the first of all entries, those of files that are gone last.
 func whatCounts(all files) map[string]*entry {
 	counts := map[string]*entry{}
-	for _, s := range []state{settled, gone} {
+	for _, s := range []state{final, gone} {
 		for _, path := range slices.Sorted(maps.Keys(all)) {
 			for i := range all[path].good.entries {
 				e := &all[path].good.entries[i]
@@ -194,7 +194,7 @@ func TestADirectoryMadeAgainIsWatchedAgain(t *testing.T) {
 	}
 }
 
-// TestAKeyManyTimesInOneFile has only the first entry of a file kept as a rival, so that a change
+// TestAKeyManyTimesInOneFile has only the first entry of a file kept beside the first of another file, so that a change
 // of the file costs what its length is, and the conflict goes with its entries.
 func TestAKeyManyTimesInOneFile(t *testing.T) {
 	const key = "/vnf-agent/vpp1/config/a"
@@ -203,7 +203,7 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 		for i := range entries {
 			entries[i] = entry{key: key, value: []byte("1"), origin: at(path, i+1)}
 		}
-		return fileOf(settled, entries...)
+		return fileOf(final, entries...)
 	}
 	m := newMerger("/vnf-agent/vpp1/")
 	b := many("b", 50_000)

@@ -104,7 +104,7 @@ func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) 
 func (db *DB) entries(ctx context.Context, prefix string) (map[string]*entry, error) {
 	n := newNotifier(db.cfg, db.log)
 	defer n.close()
-	s, _, err := db.settle(ctx, n, reason{everything: true}, true)
+	s, _, err := db.lookUntilFinal(ctx, n, reason{everything: true}, true)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 		v := view{merger: newMerger(prefix)}
 		why := reason{everything: true}
 		for first := true; ; first = false {
-			s, notBefore, err := db.settle(ctx, n, why, first)
+			s, notBefore, err := db.lookUntilFinal(ctx, n, why, first)
 			if ctx.Err() != nil {
 				return
 			}
@@ -76,11 +76,11 @@ func (db *DB) gone(s *snapshot) bool {
 	})
 }
 
-// settle repeats the look while its own result requires that. One reason is a new watch on
+// lookUntilFinal repeats the look while its own result requires that. One reason is a new watch on
 // a directory, which may have been written to before. Another one, at the first time, is a
-// file that is half written; this wait is limited. settle also returns the earliest time
+// file that is half written; this wait is limited. lookUntilFinal also returns the earliest time
 // of the next look, so that during a flood of changes looks take half of the time.
-func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (s *snapshot, notBefore time.Time, err error) {
+func (db *DB) lookUntilFinal(ctx context.Context, n *notifier, why reason, first bool) (s *snapshot, notBefore time.Time, err error) {
 	limit := time.Now().Add(db.cfg.stall())
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -92,7 +92,7 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 		switch {
 		case n.follow(s.dirs):
 			why = reason{everything: true}
-		case first && s.unsettled && ended.Before(limit):
+		case first && s.unfinished && ended.Before(limit):
 			why, err = n.wait(ctx, s, ended)
 			if err != nil {
 				return nil, ended, err

@@ -38,7 +38,7 @@ func (s *fakeStore) read(_ context.Context, keys []string) ([]kvdbsync.Event, []
 
 // watchFake begins a watch of a fake store, and returns what follows it for as
 // long as there is something to take.
-func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, settle func() error) {
+func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, awaitAll func() error) {
 	s, seen = &fakeStore{has: map[string]string{}, box: newInbox(kvdbsync.Bounds{}), reading: func() {}}, map[string]string{}
 	w := &watch{box: s.box, read: newPager(s.read), emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
@@ -69,7 +69,7 @@ func TestPutDuringEachReading(t *testing.T) {
 	t.Parallel()
 	for _, ofCluster := range []bool{false, true} {
 		for overtaken := range 3 * maxReadings {
-			s, seen, settle := watchFake(ofCluster)
+			s, seen, awaitAll := watchFake(ofCluster)
 			s.reading = func() {
 				if s.puts < overtaken {
 					s.put("a")
@@ -77,7 +77,7 @@ func TestPutDuringEachReading(t *testing.T) {
 				}
 			}
 			s.put("a")
-			if err := settle(); err != nil || !maps.Equal(seen, s.has) {
+			if err := awaitAll(); err != nil || !maps.Equal(seen, s.has) {
 				t.Errorf("cluster %v, %d readings overtaken: %v was seen of %v, %v", ofCluster, overtaken, seen, s.has, err)
 			}
 		}
@@ -88,7 +88,7 @@ func TestPutDuringEachReading(t *testing.T) {
 func TestPutsWhileReading(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s, seen, settle := watchFake(rapid.Bool().Draw(t, "of a cluster"))
+		s, seen, awaitAll := watchFake(rapid.Bool().Draw(t, "of a cluster"))
 		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 4)
 		left := rapid.IntRange(0, 100).Draw(t, "puts")
 		putSome := func(when string) {
@@ -101,7 +101,7 @@ func TestPutsWhileReading(t *testing.T) {
 		s.reading = func() { putSome("while reading") }
 		for range rapid.IntRange(1, 3).Draw(t, "times") {
 			putSome("between")
-			if err := settle(); err != nil || !maps.Equal(seen, s.has) {
+			if err := awaitAll(); err != nil || !maps.Equal(seen, s.has) {
 				t.Fatalf("%v was seen of %v, %v", seen, s.has, err)
 			}
 		}

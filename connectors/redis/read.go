@@ -113,9 +113,9 @@ func (p *page) answer(key string, answer *goredis.StringCmd) error {
 	return nil
 }
 
-// settle reads the keys in moved. read must follow redirects itself, as oneByOne does: settle
+// readMoved reads the keys in moved. read must follow redirects itself, as oneByOne does: readMoved
 // asks only once.
-func (p *page) settle(ctx context.Context, read reader) ([]kvdbsync.Event, []string, error) {
+func (p *page) readMoved(ctx context.Context, read reader) ([]kvdbsync.Event, []string, error) {
 	if len(p.moved) == 0 {
 		return p.events, p.left, nil
 	}
@@ -141,7 +141,7 @@ func atOnce(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
 				p.moved = append(p.moved, keys[i]) // it is absent, or not a string
 			}
 		}
-		return p.settle(ctx, oneByOne(client, bounds))
+		return p.readMoved(ctx, oneByOne(client, bounds))
 	}
 }
 
@@ -172,7 +172,7 @@ func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds
 				return nil, nil, err
 			}
 		}
-		return p.settle(ctx, oneByOne(cluster, bounds))
+		return p.readMoved(ctx, oneByOne(cluster, bounds))
 	}
 }
 

@@ -42,8 +42,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Southbound is the name under which all verbs share a limit of concurrency.
-const Southbound = "linux"
+// ConnectionName is the name under which all verbs share a limit of concurrency.
+const ConnectionName = "linux"
 
 // Options configure the Linux descriptors; the zero value works.
 type Options struct {
@@ -113,7 +113,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	}
 	p.names = append(p.names, iptables.Name)
 	p.chains, err = iptables.Register(s, iptables.Options{
-		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Lives: p.Lives, Southbound: Southbound,
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Lives: p.Lives, Connection: ConnectionName,
 		Interfaces: !o.Interfaces.Disabled, Readers: o.IPTables.Readers, Lost: p.lost, Again: p.again.Set, After: after,
 	})
 	if err != nil {
@@ -135,16 +135,16 @@ func (p *Plugin) registerContainers(s *scheduler.Scheduler, o Options) (after []
 		return nil, err
 	}
 	spaces.Container = p.containers.Path
-	return []string{microservice.Name}, p.containers.Register(s, Southbound)
+	return []string{microservice.Name}, p.containers.Register(s, ConnectionName)
 }
 
 // registerInterfaces adds the descriptors of interfaces, and those of the items on them.
 func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *iface.HostNames, after []string) error {
-	if err := hosts.Register(s, Southbound); err != nil {
+	if err := hosts.Register(s, ConnectionName); err != nil {
 		return err
 	}
 	links, others, err := iface.Register(s, iface.Options{
-		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Southbound: Southbound,
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Connection: ConnectionName,
 		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh, After: after,
 	})
 	if err != nil {
@@ -156,11 +156,11 @@ func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *if
 		return nil
 	}
 	p.names = append(p.names, l3.RouteName, l3.ARPName)
-	return l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Allocations: o.Allocations, Log: o.Log, Southbound: Southbound})
+	return l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Allocations: o.Allocations, Log: o.Log, Connection: ConnectionName})
 }
 
 // Namespaces opens network namespaces, for descriptors of other programs. They name
-// [Southbound] as their connection, to share its limit.
+// [ConnectionName] as their connection, to share its limit.
 func (p *Plugin) Namespaces() *netns.Set { return p.spaces }
 
 // Interface returns the metadata of an existing interface, such as its index and namespace.

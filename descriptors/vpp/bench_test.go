@@ -42,8 +42,8 @@ import (
 // The simulated VPP is a process of its own, and starts anew for each of the three.
 type race struct {
 	values []scheduler.Change
-	// settles waits until values are applied that VPP confirms by events; nil: none are.
-	settles func(b *testing.B, s *scheduler.Scheduler)
+	// awaitEvents waits until values are applied that VPP confirms by events; nil: none are.
+	awaitEvents func(b *testing.B, s *scheduler.Scheduler)
 }
 
 // run reports the time of each, and the relation of the agent to the clients, as metrics.
@@ -100,8 +100,8 @@ func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 	if _, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: r.values}); err != nil {
 		b.Fatal(err)
 	}
-	if r.settles != nil {
-		r.settles(b, s)
+	if r.awaitEvents != nil {
+		r.awaitEvents(b, s)
 	}
 	took, used = time.Since(begun), processorTime(b)-before
 	for _, st := range s.Statuses("") {

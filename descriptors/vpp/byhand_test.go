@@ -25,7 +25,7 @@ func mtuChangedByHand(t *testing.T, vpp *simulated.VPP) {
 	a.want(true,
 		interfacesPrefix+"loose", `{"name":"loose","type":"SOFTWARE_LOOPBACK","enabled":true}`,
 		interfacesPrefix+"tight", `{"name":"tight","type":"SOFTWARE_LOOPBACK","enabled":true,"mtu":1400}`)
-	a.settled()
+	a.awaitApplied()
 	hand := vpp.Dial()
 	mtus := func() map[string]uint32 {
 		out := map[string]uint32{}
@@ -55,7 +55,7 @@ func mtuChangedByHand(t *testing.T, vpp *simulated.VPP) {
 	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		t.Fatal(err)
 	}
-	a.settled()
+	a.awaitApplied()
 	if now := mtus(); now["tight"] != 1400 || now["loose"] != 1300 {
 		t.Errorf("MTUs after the resync: %v, want the declared 1400, and the 1300 set by hand", now)
 	}
@@ -81,28 +81,28 @@ func mtuNoLongerDeclared(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(true, key, declared)
-	a.settled()
+	a.awaitApplied()
 	expect("declared", 1400)
 	a.want(false, key, free)
-	a.settled()
+	a.awaitApplied()
 	expect("no longer declared", 9000)
 	a.want(false, key, declared)
-	a.settled()
+	a.awaitApplied()
 	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		t.Fatal(err)
 	}
 	a.want(false, key, free)
-	a.settled()
+	a.awaitApplied()
 	expect("no longer declared after a resync", 9000)
 	a.want(false, key, declared)
-	a.settled()
+	a.awaitApplied()
 	a.stop()
 	a = startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(true, key, declared)
-	a.settled()
+	a.awaitApplied()
 	a.want(false, key, free)
-	a.settled()
+	a.awaitApplied()
 	expect("no longer declared after a restart", 9000)
 	report, err := drift.Check(t.Context(), a.sched)
 	if err != nil || len(report.Values) > 0 {

@@ -125,11 +125,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 					a.step(rt, sim, declared)
 				}
-				other.settle(declared)
+				other.declareOnly(declared)
 				eventually(rt, sim, pages(fresh))
-				other.settle(nil)
+				other.declareOnly(nil)
 				eventually(rt, fresh, bare)
-				a.settle(nil)
+				a.declareOnly(nil)
 				eventually(rt, sim, bare)
 			})
 		})
@@ -151,12 +151,12 @@ func (a *agent) step(rt *rapid.T, sim *simulated.VPP, declared map[string]string
 			declared[key] = all[key]
 		}
 	}
-	a.settle(declared)
+	a.declareOnly(declared)
 }
 
-// settle declares exactly these values. Verbs may fail while VPP starts, and wait if it
+// declareOnly declares exactly these values. Verbs may fail while VPP starts, and wait if it
 // was killed while they ran.
-func (a *agent) settle(values map[string]string) {
+func (a *agent) declareOnly(values map[string]string) {
 	a.Helper()
 	var flat []string
 	for key, value := range values {

@@ -31,7 +31,7 @@ func ipsecDeletedByHand(t *testing.T, vpp *simulated.VPP) {
 		database, `{"index":7,"interfaces":[{"name":"loop1"}]}`,
 		policy, `{"spd_index":7,"sa_index":1,"is_outbound":true,"local_addr_start":"10.1.0.0","local_addr_stop":"10.1.0.255","remote_addr_start":"10.3.0.0","remote_addr_stop":"10.3.0.255","action":"PROTECT"}`,
 		protection, `{"interface":"ipip1","sa_out":[1],"sa_in":[2]}`)
-	a.settled()
+	a.awaitApplied()
 	hand := vpp.Dial()
 	before := ipsecIn(t, hand)
 	for _, one := range []struct {
@@ -77,7 +77,7 @@ func ipsecDeletedByHand(t *testing.T, vpp *simulated.VPP) {
 			if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 				t.Fatal(err)
 			}
-			a.settled()
+			a.awaitApplied()
 			if now := ipsecIn(t, hand); !slices.Equal(now, before) {
 				t.Errorf("VPP has %q, want %q", now, before)
 			}

@@ -114,15 +114,15 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 	all := townOf(sim)
 	rapid.Check(t, func(rt *rapid.T) {
 		defer revive(rt, sim, fresh)
-		a.settle(nil)
-		other.settle(nil)
+		a.declareOnly(nil)
+		other.declareOnly(nil)
 		withoutNewcomers(rt, sim, 0) // of a check that has failed
 		declared := maps.Clone(all)
 		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(all))), 0, len(all)/2, rapid.ID[string]).Draw(rt, "without") {
 			delete(declared, key)
 		}
-		a.settle(declared)
-		other.settle(declared)
+		a.declareOnly(declared)
+		other.declareOnly(declared)
 		other.awaitVPP()
 		want := pages(fresh)
 		living := func() string { return dead.ReplaceAllString(pages(sim), "") }
@@ -133,9 +133,9 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 			withoutNewcomers(rt, sim, tagged(fresh))
 			eventuallyIn(rt, living, want)
 		}
-		a.settle(nil)
+		a.declareOnly(nil)
 		eventuallyIn(rt, living, bare)
-		other.settle(nil)
+		other.declareOnly(nil)
 		eventually(rt, fresh, bare)
 	})
 }
@@ -167,7 +167,7 @@ func TestNothingIsInheritedFromBefore(t *testing.T) {
 		defer revive(rt, sim, fresh)
 		before := startAgentWith(t, sim.Socket, nil, notes)
 		awaitReady(t, before)
-		before.settle(all)
+		before.declareOnly(all)
 		before.stop()
 		declared, hand := maps.Clone(all), sim.Dial()
 		for i := range rapid.IntRange(1, 3).Draw(rt, "hands") {
@@ -181,8 +181,8 @@ func TestNothingIsInheritedFromBefore(t *testing.T) {
 		a := startAgentWith(t, sim.Socket, nil, notes)
 		defer a.stop()
 		awaitReady(t, a)
-		a.settle(declared)
-		other.settle(declared)
+		a.declareOnly(declared)
+		other.declareOnly(declared)
 		other.awaitVPP()
 		eventuallyIn(rt, func() string {
 			has, want := idle.ReplaceAllString(pages(sim), ""), idle.ReplaceAllString(pages(fresh), "")
@@ -199,7 +199,7 @@ func (a *agent) awaitVPP() {
 	a.Helper()
 	until(a.T, func() bool {
 		return !slices.ContainsFunc(a.sched.Statuses("config/vpp/"), func(st *scheduler.Status) bool {
-			return slices.ContainsFunc(st.Details, func(what string) bool { return strings.HasPrefix(what, vpp.Southbound+":") })
+			return slices.ContainsFunc(st.Details, func(what string) bool { return strings.HasPrefix(what, vpp.ConnectionName+":") })
 		})
 	}, func() string { return "VPP is still not connected" })
 }

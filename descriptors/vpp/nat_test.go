@@ -39,7 +39,7 @@ func natStory(t *testing.T, vpp *simulated.VPP) {
 	for _, key := range append(items, keys.NAT44Global) {
 		a.expectState(key, scheduler.Configured)
 	}
-	a.settled()
+	a.awaitApplied()
 	a.resyncsInSync(vpp)
 
 	// The other plugin has no twice-NAT.
@@ -78,7 +78,7 @@ func natStory(t *testing.T, vpp *simulated.VPP) {
 	}
 	c = vpp.Dial()
 	until(t, func() bool { return natAddresses(t, c) == 4 }, func() string { return "the addresses are not back" })
-	a.settled()
+	a.awaitApplied()
 	expectRestartReads(t, vpp, a, all...)
 
 	again := startAgent(t, vpp.Socket)
@@ -112,7 +112,7 @@ func mappingsStory(t *testing.T, vpp *simulated.VPP) {
 	a.expectState(webDNATKey, scheduler.Pending)
 	a.want(false, all[6:]...)
 	a.expectState(webDNATKey, scheduler.Configured)
-	a.settled()
+	a.awaitApplied()
 	a.resyncsInSync(vpp)
 
 	// One of two values has an external side.
@@ -145,7 +145,7 @@ func mappingsStory(t *testing.T, vpp *simulated.VPP) {
 	}
 	c = vpp.Dial()
 	until(t, func() bool { return natMappings(t, c) == 3 }, func() string { return "the mappings are not back" })
-	a.settled()
+	a.awaitApplied()
 	expectRestartReads(t, vpp, a, all...)
 
 	again := startAgent(t, vpp.Socket)
@@ -205,7 +205,7 @@ func TestOneOfTwoTranslates(t *testing.T) {
 		a.awaitState(listed, scheduler.Configured)
 		a.want(false, keys.NAT44Global, `{}`)
 		a.awaitState(natPoolKey, scheduler.Configured)
-		a.settled()
+		a.awaitApplied()
 		a.resyncsInSync(vpp)
 	})
 }

@@ -111,7 +111,7 @@ func segmentRoutingStory(t *testing.T, vpp *simulated.VPP) {
 		t.Fatal(err)
 	}
 	until(t, func() bool { return maps.Equal(segmentsIn(t, vpp), made) }, func() string { return fmt.Sprint("VPP has ", segmentsIn(t, vpp)) })
-	a.settled()
+	a.awaitApplied()
 	expectRestartReads(t, vpp, a, append(values, base...)...)
 }
 

@@ -49,8 +49,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Southbound is the scheduler's connection, on which all verbs share a limit.
-const Southbound = "vpp"
+// ConnectionName is that of the scheduler's connection, on which all verbs share a limit.
+const ConnectionName = "vpp"
 
 // Options are those of the VPP descriptors; the zero value works.
 type Options struct {
@@ -102,11 +102,11 @@ type Plugin struct {
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	guard := newGuard(o.Memory, o.Log)
-	group, err := s.Connection(Southbound)
+	link, err := s.Connection(ConnectionName)
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := errors.Join(group.Intercept(guard.do), group.InterceptAll(guard.doAll)); err != nil {
+	if err := errors.Join(link.Intercept(guard.do), link.InterceptAll(guard.doAll)); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	p := &Plugin{
@@ -117,8 +117,8 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
 		MaxBackoff: o.Connection.RetryTimeout,
-		Ready:      func(about conn.About) { guard.reborn(about.Same); group.Ready() },
-		Lost:       group.Lost,
+		Ready:      func(about conn.About) { guard.reborn(about.Same); link.Ready() },
+		Lost:       link.Lost,
 		Log:        o.Log,
 		Events: map[api.Message]func([]byte){
 			&vppif.SwInterfaceEvent{}: func(m []byte) { p.events.Take(m) },
@@ -132,7 +132,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	p.api = ownership.WithTags(p.manager, owner)
 	var linkChanged func(name string) // set before any goroutine runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
-		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
+		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Connection: ConnectionName, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
 		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations,
 	})
 	if err != nil {
@@ -151,43 +151,43 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 	var lists acl.Index
 	for _, register := range []func() error{
 		func() error {
-			return l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+			return l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() (err error) {
-			lists, err = acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+			lists, err = acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
 			return err
 		},
 		func() error {
-			return abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound})
+			return abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Connection: ConnectionName})
 		},
 		func() (err error) {
-			p.peers, err = wireguard.Register(s, wireguard.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+			p.peers, err = wireguard.Register(s, wireguard.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 			return err
 		},
 		func() error {
-			return ipsec.Register(s, ipsec.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+			return ipsec.Register(s, ipsec.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+			return stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return nat.Register(s, nat.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+			return nat.Register(s, nat.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound})
+			return dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Connection: ConnectionName})
 		},
 		func() error {
-			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Southbound: Southbound})
+			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound})
+			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Connection: ConnectionName})
 		},
 		func() (err error) {
-			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Life: guard.life, Southbound: Southbound})
+			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Life: guard.life, Connection: ConnectionName})
 			return err
 		},
 		func() (err error) {
-			linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
+			linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Connection: ConnectionName})
 			return err
 		},
 	} {
@@ -210,7 +210,7 @@ func hostOf(label string) string {
 }
 
 // API returns the binary API of the connection, for descriptors of other programs. They name
-// [Southbound] as their connection: then their values wait for VPP, and are read back after
+// [ConnectionName] as their connection: then their values wait for VPP, and are read back after
 // each new connection.
 func (p *Plugin) API() conn.API { return p.api }
 

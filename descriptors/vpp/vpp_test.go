@@ -272,7 +272,7 @@ func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	a.want(true, network()...)
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
-	a.settled()
+	a.awaitApplied()
 	a.stop()
 	vpp.Counts()
 	again := startAgent(t, vpp.Socket)
@@ -282,10 +282,10 @@ func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
 	expectOnlyReads(t, vpp)
 }
 
-// settled waits until every value and part is applied. Some wait for events of VPP, which come
+// awaitApplied waits until every value and part is applied. Some wait for events of VPP, which come
 // after the transaction that declared them. A transaction that is running may not have come to
-// all parts yet, so settled commits one that waits for all others.
-func (a *agent) settled() {
+// all parts yet, so awaitApplied commits one that waits for all others.
+func (a *agent) awaitApplied() {
 	a.Helper()
 	if _, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		a.Fatal(err)

@@ -182,8 +182,8 @@ func (c *child) await() {
 	}
 }
 
-// settle is like Run.settle, for an agent in a child.
-func (c *child) settle() time.Duration {
+// awaitRecovery is like Run.awaitRecovery, for an agent in a child.
+func (c *child) awaitRecovery() time.Duration {
 	c.r.Helper()
 	if c.r.healed.IsZero() {
 		c.r.heal()

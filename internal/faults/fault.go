@@ -47,5 +47,5 @@ func play(t testing.TB, k stores.Kind, f Fault, scale Scale, seed uint64) time.D
 	}
 	r.follow()
 	f.Do(r)
-	return r.settle()
+	return r.awaitRecovery()
 }

@@ -41,13 +41,13 @@ func agentKilled(r *Run) time.Duration {
 		c.restart()
 	}
 	r.heal()
-	return c.settle()
+	return c.awaitRecovery()
 }
 
 // killedInFlood kills the agent at random moments in a flood of puts and deletes. Its
 // southbound does not show the owner of an item. The last items are deleted before the
 // agent starts again, either with its store or without. No item may return to an older
-// value or return after its deletion, and none may be left over; settle checks that over
+// value or return after its deletion, and none may be left over; awaitRecovery checks that over
 // all lives.
 func killedInFlood(r *Run) time.Duration {
 	if r.Store.Lend != nil {
@@ -82,7 +82,7 @@ func killedInFlood(r *Run) time.Duration {
 		c.await()
 	}
 	r.heal()
-	return c.settle()
+	return c.awaitRecovery()
 }
 
 // killAmid repeats do, and kills the child at a random moment.
@@ -143,7 +143,7 @@ func rightsLost(r *Run) time.Duration {
 		r.linger()
 	}
 	r.heal()
-	return c.settle()
+	return c.awaitRecovery()
 }
 
 // savePublicly makes a file that the ordinary user of the child can read.
@@ -172,5 +172,5 @@ func noWatches(r *Run) time.Duration {
 	c := r.spawn(true, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: own, GidMappings: group})
 	c.await()
 	r.churn(20)
-	return c.settle()
+	return c.awaitRecovery()
 }

@@ -32,8 +32,8 @@ func refilled(r *Run) time.Duration {
 		r.Write(history.Change{Key: name, Text: before[name]})
 	}
 	r.heal()
-	took := r.settle()
-	// settle writes one key itself.
+	took := r.awaitRecovery()
+	// awaitRecovery writes one key itself.
 	if now, _ := r.Agent.South.Verbs(); now != verbs+1 {
 		r.Errorf("%d verbs ran, want none but that of the last key", now-verbs)
 	}
@@ -62,7 +62,7 @@ func emptiedAndCut(r *Run) time.Duration {
 			r.Fatalf("something was removed %v before the grace time had passed", least-seen.At)
 		}
 	}
-	return r.settle()
+	return r.awaitRecovery()
 }
 
 // emptied empties the store, and lets the agent list it once refill has returned.
@@ -130,5 +130,5 @@ func upgraded(r *Run) (longest time.Duration) {
 		r.Errorf("a change took %v; the bar is %v", longest, r.Scale.Swift)
 	}
 	r.heal()
-	return max(longest, r.settle())
+	return max(longest, r.awaitRecovery())
 }

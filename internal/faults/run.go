@@ -129,9 +129,9 @@ func (r *Run) awaitTexts(what string, want map[string]string) {
 	}
 }
 
-// settle waits for the recovery, and checks the whole life. It returns the time from the
+// awaitRecovery waits for the recovery, and checks the whole life. It returns the time from the
 // end of the fault to the last verb.
-func (r *Run) settle() time.Duration {
+func (r *Run) awaitRecovery() time.Duration {
 	r.Helper()
 	if r.healed.IsZero() {
 		r.healed = time.Now()

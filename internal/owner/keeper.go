@@ -91,7 +91,7 @@ func NewKeeper(o Options) *Keeper {
 // attempts.
 func (k *Keeper) Take(ctx context.Context, patience time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
-	rival, err := k.claim(bounded)
+	other, err := k.claim(bounded)
 	cancel()
 	switch {
 	case errors.Is(err, ErrTaken):
@@ -99,8 +99,8 @@ func (k *Keeper) Take(ctx context.Context, patience time.Duration) error {
 	case err != nil:
 		k.o.Log.Debug("the label is not held yet in this store", "err", err)
 		return nil
-	case rival != nil:
-		return k.outlast(ctx, *rival)
+	case other != nil:
+		return k.outlast(ctx, *other)
 	}
 	return nil
 }
@@ -200,10 +200,10 @@ func (k *Keeper) look(ctx context.Context) {
 // obtain makes one attempt. If reachable is true, the store answers other requests, so a
 // failure does not mean that the store is unreachable.
 func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
-	rival, err := k.claim(ctx)
-	if err == nil && rival != nil {
+	other, err := k.claim(ctx)
+	if err == nil && other != nil {
 		release := k.o.Pause(ctx)
-		err = k.outlast(ctx, *rival)
+		err = k.outlast(ctx, *other)
 		release()
 	}
 	switch {
@@ -220,9 +220,9 @@ func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
 	return nil
 }
 
-// claim tries to get the key. rival is a holder that may be dead. The error is a
+// claim tries to get the key. other is a holder that may be dead. The error is a
 // *TakenError if the holder lives.
-func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
+func (k *Keeper) claim(ctx context.Context) (other *Holder, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
 	if k.lease == nil {
@@ -240,13 +240,13 @@ func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 		k.value = self.bytes()
 	}
 	err = guard.Run(func() (err error) {
-		rival, err = k.claimIn(ctx)
+		other, err = k.claimIn(ctx)
 		return err
 	})
 	if err != nil {
 		k.drop(ctx)
 	}
-	return rival, err
+	return other, err
 }
 
 // claimIn claims the key until this agent or another living one has it. The holder it
@@ -296,9 +296,9 @@ func (k *Keeper) got() {
 
 // outlast waits for the end of the lease of an agent that may be dead. If the lease does
 // not end in time, that agent lives.
-func (k *Keeper) outlast(ctx context.Context, rival Holder) error {
-	ttl := cmp.Or(time.Duration(rival.Expires)*time.Second, k.o.TTL)
-	k.o.Log.Info("another agent has the label and may be dead: waiting for the end of its lease", "owner", rival.String(), "at_most", ttl+slack)
+func (k *Keeper) outlast(ctx context.Context, other Holder) error {
+	ttl := cmp.Or(time.Duration(other.Expires)*time.Second, k.o.TTL)
+	k.o.Log.Info("another agent has the label and may be dead: waiting for the end of its lease", "owner", other.String(), "at_most", ttl+slack)
 	end := time.Now().Add(ttl + slack)
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
@@ -312,12 +312,12 @@ func (k *Keeper) outlast(ctx context.Context, rival Holder) error {
 		switch {
 		case errors.Is(err, ErrTaken), err == nil && next == nil:
 			return err
-		case next != nil && next.Life != rival.Life:
+		case next != nil && next.Life != other.Life:
 			return &TakenError{Holder: *next, Where: k.where()} // it has just taken the label
 		case err != nil && time.Now().After(end):
 			return err // the store is unreachable, so the owner is unknown
 		case time.Now().After(end):
-			return &TakenError{Holder: rival, Where: k.where()}
+			return &TakenError{Holder: other, Where: k.where()}
 		}
 		timer.Reset(poll)
 	}

@@ -124,7 +124,7 @@ func (l *lab) declare(documents ...string) {
 	if _, err := l.sched.Commit(l.Context(), txn); err != nil {
 		l.Fatal(err)
 	}
-	l.until(l.settled)
+	l.until(l.missingAtEnd)
 }
 
 // until waits until nothing is missing any more.
@@ -153,9 +153,9 @@ func (l *lab) becomes(key string) {
 	})
 }
 
-// settled is missing after the end of the transaction. While it runs, values may be there whose
+// missingAtEnd returns what is missing after the end of the transaction. While it runs, values may be there whose
 // derived values, such as addresses, are not known yet.
-func (l *lab) settled() string {
+func (l *lab) missingAtEnd() string {
 	l.Helper()
 	if missing := l.missing(); missing != "" {
 		return missing

@@ -14,7 +14,7 @@ const (
 	frameSize   = 8  // where in it the size of the message is
 )
 
-// hostileVPP stands between the agent and a simulated VPP, and spoils some of the answers:
+// hostileVPP stands between the agent and a simulated VPP, and corrupts some of the answers:
 // messages are cut short, so that counts exceed them, and numbers become as large as possible.
 func hostileVPP(ctx context.Context, t *target) error {
 	n := 0
@@ -28,12 +28,12 @@ func hostileVPP(ctx context.Context, t *target) error {
 			_, _ = io.Copy(far, near) // ends with either connection
 			far.Close()
 		}()
-		spoil(near, far, rand.New(rand.NewPCG(uint64(n), 1)), t.struck)
+		corrupt(near, far, rand.New(rand.NewPCG(uint64(n), 1)), t.struck)
 	}, func() { n++ })
 }
 
-// spoil carries messages, of which it spoils one in some, and gives up with the connection.
-func spoil(to io.Writer, from io.Reader, random *rand.Rand, struck func()) {
+// corrupt carries messages, of which it corrupts one in some, and gives up with the connection.
+func corrupt(to io.Writer, from io.Reader, random *rand.Rand, struck func()) {
 	sound := random.IntN(40) // so many messages are left alone first
 	for count := 0; ; count++ {
 		header := make([]byte, frameHeader)

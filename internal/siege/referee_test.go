@@ -80,7 +80,7 @@ func (r *referee) declareAll(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.settle(ctx); err != nil {
+	if err := r.awaitQuiet(ctx); err != nil {
 		return err
 	}
 	for range standing + changing {
@@ -178,9 +178,9 @@ func (r *referee) look() {
 	}
 }
 
-// settle returns when no change is under way and the kernel has all good values and no
+// awaitQuiet returns when no change is under way and the kernel has all good values and no
 // others of the referee's names. The error of an ended ctx tells what differs.
-func (r *referee) settle(ctx context.Context) error {
+func (r *referee) awaitQuiet(ctx context.Context) error {
 	return poll(ctx, func() error {
 		r.look()
 		has, err := addressesOf(r.prefix)

@@ -69,10 +69,10 @@ func besiege(t *testing.T, target *target, referee *referee, fronts []*front) {
 	if err != nil {
 		t.Error(err)
 	}
-	within(t, "after the attacks", target, referee.settle)
+	within(t, "after the attacks", target, referee.awaitQuiet)
 	within(t, "leaving", target, target.leave)
-	within(t, "without the attackers", target, referee.settle)
-	judge(t, target, referee, fronts)
+	within(t, "without the attackers", target, referee.awaitQuiet)
+	report(t, target, referee, fronts)
 	target.stop()
 }
 
@@ -109,8 +109,8 @@ func guard(ctx context.Context, target *target) error {
 	}
 }
 
-// judge tells what the siege has done, and whether the agent stood it.
-func judge(t *testing.T, target *target, referee *referee, fronts []*front) {
+// report says what the siege has done, and whether the agent stood it.
+func report(t *testing.T, target *target, referee *referee, fronts []*front) {
 	t.Helper()
 	now, most, err := target.memory()
 	if err != nil {

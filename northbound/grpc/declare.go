@@ -80,16 +80,16 @@ func (s *service) declare(ctx context.Context, values []orchestrator.Declared, r
 		for i, v := range values {
 			keys[i] = v.Key
 		}
-		if err := s.settle(ctx, keys); err != nil {
+		if err := s.awaitPending(ctx, keys); err != nil {
 			return record, s.failure(err)
 		}
 	}
 	return record, nil
 }
 
-// settle waits until none of the keys is pending. It ends a little before the deadline of
+// awaitPending waits until none of the keys is pending. It ends a little before the deadline of
 // the client: afterwards no answer would reach it.
-func (s *service) settle(ctx context.Context, keys []string) error {
+func (s *service) awaitPending(ctx context.Context, keys []string) error {
 	ctx, cancel := s.untilEnd(ctx)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -98,7 +98,7 @@ func (s *service) settle(ctx context.Context, keys []string) error {
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(-early))
 		defer stop()
 	}
-	err := wait.Settled(ctx, s.Scheduler, keys...)
+	err := wait.NonePending(ctx, s.Scheduler, keys...)
 	select {
 	case <-s.ended:
 		if err != nil {

@@ -24,7 +24,7 @@ func declaring(t *testing.T, f func(w *world)) {
 		keeper := trial.New(trial.Options{})
 		keeper.Serve(orch)
 		o.Trials = keeper
-		o.Declarer, o.Sources, o.Foreseer, o.Contents = keeper, orch, orch, orch
+		o.Declarer, o.Sources, o.Previewer, o.Contents = keeper, orch, orch, orch
 		w.handler = Handler(o)
 		ctx, cancel := context.WithCancel(w.t.Context())
 		ended := make(chan error, 1)

@@ -40,7 +40,7 @@ func everyModel(t *testing.T, shown bool, f func(w *world)) {
 		w.must(err)
 	}
 	orch := orchestrator.New(w.sched, orchestrator.Options{Log: slog.New(slog.DiscardHandler)})
-	w.handler = Handler(Options{Scheduler: w.sched, Declarer: orch, Sources: orch, Foreseer: orch, Contents: orch, Label: "vpp1", Secrets: shown})
+	w.handler = Handler(Options{Scheduler: w.sched, Declarer: orch, Sources: orch, Previewer: orch, Contents: orch, Label: "vpp1", Secrets: shown})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	go func() { ended <- w.sched.Run(ctx) }()

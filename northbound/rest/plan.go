@@ -78,10 +78,10 @@ type intention struct {
 }
 
 // intended returns the meaning of a text: of values that are declared, or of the content of a source;
-// see foreseen. The memory for it counts until leave is called.
+// see previewed. The memory for it counts until leave is called.
 func (h *handler) intended(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
 	if as != "" {
-		return h.foreseen(ctx, as, keep, text)
+		return h.previewed(ctx, as, keep, text)
 	}
 	items, leave, err := h.itemsToTry(ctx, text)
 	if err == nil {

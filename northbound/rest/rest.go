@@ -92,8 +92,8 @@ type Options struct {
 	// Trials keeps changes that are taken back unless they are confirmed. Defaults to none: they
 	// answer 404.
 	Trials Trials
-	// Foreseer plans the content of a source. Defaults to none: such plans answer 404.
-	Foreseer Foreseer
+	// Previewer plans the content of a source. Defaults to none: such plans answer 404.
+	Previewer Previewer
 	// Contents tells what each source declares. Defaults to none: only the values that take
 	// effect can be exported.
 	Contents Contents

@@ -29,7 +29,7 @@ type descriptor = scheduler.Descriptor[route, handle]
 type fault struct {
 	name    string
 	noticed string
-	spoil   func(s *table, d *descriptor)
+	corrupt func(s *table, d *descriptor)
 }
 
 func faults() []fault { return slices.Concat(meaningFaults(), verbFaults(), retrieveFaults()) }
@@ -278,7 +278,7 @@ func TestFault(t *testing.T) {
 	if i < 0 {
 		t.Skip("runs inside TestSuiteNotices only")
 	}
-	conformance.Run(t, suite(faults()[i].spoil))
+	conformance.Run(t, suite(faults()[i].corrupt))
 }
 
 func TestSuiteNotices(t *testing.T) {

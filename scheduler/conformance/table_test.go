@@ -146,8 +146,8 @@ func to(dst string, change func(route)) route {
 	return r
 }
 
-// suite is that of the table's descriptor, after spoil.
-func suite(spoil func(*table, *scheduler.Descriptor[route, handle])) conformance.Suite[route, handle] {
+// suite is that of the table's descriptor, after corrupt.
+func suite(corrupt func(*table, *scheduler.Descriptor[route, handle])) conformance.Suite[route, handle] {
 	const dst = "10.1.0.0/16"
 	var last *table
 	return conformance.Suite[route, handle]{
@@ -160,7 +160,7 @@ func suite(spoil func(*table, *scheduler.Descriptor[route, handle])) conformance
 			s := &table{routes: map[string]found{}}
 			last = s
 			d := s.descriptor()
-			spoil(s, &d)
+			corrupt(s, &d)
 			return d
 		},
 		Values: []scheduler.Desired[route]{{Value: to(dst, nil)}, {Value: to("10.2.0.0/16", nil)}},

@@ -162,13 +162,13 @@ func (c *comparison) result() []Value {
 		}
 	}
 	// A status is immutable: another pointer means that the value has changed since.
-	settled := slices.DeleteFunc(c.values, func(v Value) bool {
+	differing := slices.DeleteFunc(c.values, func(v Value) bool {
 		_, running := c.in.Executor.Running(v.Key)
 		now, _ := c.s.Status(v.Key)
 		return running || now != c.before[v.Key]
 	})
-	slices.SortFunc(settled, func(a, b Value) int { return cmp.Compare(a.Key, b.Key) })
-	return settled
+	slices.SortFunc(differing, func(a, b Value) int { return cmp.Compare(a.Key, b.Key) })
+	return differing
 }
 
 // shows reports whether reading back would have shown a value. A value that only its base

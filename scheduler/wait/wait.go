@@ -115,12 +115,12 @@ func For(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
 	}
 }
 
-// Settled waits until none of the values under keys is PENDING, nor any value that is derived
+// NonePending waits until none of the values under keys is PENDING, nor any value that is derived
 // from them. Unknown keys are not. It returns at once if that is so. When ctx ends before, it
 // returns an *Error with the pending values.
 //
 // Unlike For it does not wait for failed values: their errors are known already.
-func Settled(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
+func NonePending(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
 	pending := pendingOf(s, keys, 1)
 	if len(pending) == 0 {
 		return nil

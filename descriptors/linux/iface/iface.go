@@ -77,8 +77,8 @@ type Options struct {
 	// Installation of the agent, 16 hexadecimal digits. It is part of the mark, so that
 	// two agents with one label do not remove each other's links. Defaults to none.
 	Installation string
-	// Southbound is the name under which the verbs share a concurrency limit.
-	Southbound string
+	// Connection is the name under which the verbs share a concurrency limit.
+	Connection string
 	// Readers is the number of namespaces that Retrieve reads in parallel. Defaults to 10.
 	Readers int
 	// TAPHost returns the name of the host side of a VPP TAP in the kernel, or "" if VPP
@@ -146,7 +146,7 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	// The index is set below: it comes from registering the descriptor that has the
 	// handler.
 	h := &handler{Options: o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	index, err := scheduler.Register(group, h.descriptor())
 	if err != nil {
 		return nil, nil, err

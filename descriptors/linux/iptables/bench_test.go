@@ -102,7 +102,7 @@ func benchmarkCreate(b *testing.B, h *host, v *iptables.RuleChain, seal bool) {
 			b.Fatal(err)
 		}
 		if seal {
-			h.settle()
+			h.recheck()
 		}
 		cpu.stop()
 		b.StopTimer()

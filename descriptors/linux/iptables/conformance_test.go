@@ -112,7 +112,7 @@ func TestPairs(t *testing.T) {
 				b := h.bench()
 				b.Create(t, from)
 				if k%2 == 0 { // as after some time, and at once
-					h.settle()
+					h.recheck()
 				}
 				b.Change(t, from, to)
 				b.Expect(t, to)

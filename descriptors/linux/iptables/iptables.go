@@ -60,7 +60,7 @@ type Options struct {
 	// Lives reports whether another installation with our label is running. Defaults to
 	// none.
 	Lives      func(installation string) bool
-	Southbound string
+	Connection string
 	// Interfaces says that the agent has interfaces, which the field interfaces can name.
 	Interfaces bool
 	// After names descriptors that must be read before, since they find namespaces.
@@ -99,7 +99,7 @@ type handler struct {
 func Register(s *scheduler.Scheduler, o Options) (*Chains, error) {
 	h := newHandler(o)
 	h.refresh = func() { _ = s.Refresh(Name) } // it is registered
-	_, err := scheduler.Register(s.Group(o.Southbound), h.descriptor())
+	_, err := scheduler.Register(s.Group(o.Connection), h.descriptor())
 	return &Chains{h}, err
 }
 

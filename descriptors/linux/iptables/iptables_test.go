@@ -114,8 +114,8 @@ func (h *host) expect(command string, want ...string) {
 	}
 }
 
-// settle does what run does soon after a change.
-func (h *host) settle() (changed bool) {
+// recheck does what run does soon after a change.
+func (h *host) recheck() (changed bool) {
 	h.t.Helper()
 	changed, err := h.checkAll(context.Background(), h.space.ID)
 	if err != nil {
@@ -236,19 +236,19 @@ func TestChangedByHand(t *testing.T) {
 				h := inRed(t)
 				b := h.bench()
 				b.Create(t, v)
-				if h.settle() {
+				if h.recheck() {
 					t.Error("the agent's own chain counts as changed")
 				}
 				b.Expect(t, v)
 				h.do(change)
-				if !h.settle() {
+				if !h.recheck() {
 					t.Error("the change is not noticed")
 				}
 				other := &host{t: t, handler: handlerOf(h.Spaces, "vpp1", ""), space: h.space, name: h.name}
 				after := other.bench()
 				other.repair(after.D, after.Key(t, v), v)
 				after.Expect(t, v)
-				if other.settle() {
+				if other.recheck() {
 					t.Error("the repaired chain counts as changed")
 				}
 				h.expect("iptables -S", "-P INPUT ACCEPT", "-P FORWARD ACCEPT", "-P OUTPUT ACCEPT", "-N KP",

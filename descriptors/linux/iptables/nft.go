@@ -110,12 +110,12 @@ type nftRule struct {
 
 // readState reads the chains in tables of the agent. Chains of other tables are skipped,
 // including those of iptables-nft.
-func readState(conn *nftables.Conn, ipv6 bool) (map[spot]*nftChain, error) {
+func readState(conn *nftables.Conn, ipv6 bool) (map[chainID]*nftChain, error) {
 	chains, err := conn.ListChainsOfTableFamily(family(ipv6))
 	if err != nil {
 		return nil, fmt.Errorf("nftables: listing chains: %w", err)
 	}
-	out := map[spot]*nftChain{}
+	out := map[chainID]*nftChain{}
 	for _, c := range chains {
 		name, ours := strings.CutPrefix(c.Table.Name, nftPrefix)
 		if !ours {
@@ -130,7 +130,7 @@ func readState(conn *nftables.Conn, ipv6 bool) (map[spot]*nftChain, error) {
 		for _, r := range rules {
 			one.rules = append(one.rules, nftRule{r.Handle, textOf(r)})
 		}
-		out[spot{table{ipv6, name}, c.Name}] = one
+		out[chainID{table{ipv6, name}, c.Name}] = one
 	}
 	return out, nil
 }
@@ -193,7 +193,7 @@ type nftWriter struct {
 	table table
 	nft   *nftables.Table
 	// the kernel's chains, with the changes by earlier lines of the batch
-	state map[spot]*nftChain
+	state map[chainID]*nftChain
 
 	translator *translator
 }
@@ -240,7 +240,7 @@ func (w nftWriter) apply(text string) error {
 }
 
 // exists reports whether the kernel has a chain, or the batch creates it.
-func (w nftWriter) exists(name string) bool { return w.state[spot{w.table, name}] != nil }
+func (w nftWriter) exists(name string) bool { return w.state[chainID{w.table, name}] != nil }
 
 // chain returns a chain by its name.
 func (w nftWriter) chain(name string) *nftables.Chain {
@@ -250,7 +250,7 @@ func (w nftWriter) chain(name string) *nftables.Chain {
 // create creates a chain that is not built in.
 func (w nftWriter) create(name string) {
 	w.conn.AddChain(w.chain(name))
-	w.state[spot{w.table, name}] = &nftChain{Chain: w.chain(name)}
+	w.state[chainID{w.table, name}] = &nftChain{Chain: w.chain(name)}
 }
 
 // base creates a chain that iptables has built in, or sets its policy; "" leaves the policy.
@@ -267,7 +267,7 @@ func (w nftWriter) base(name, policy string) {
 	}
 	w.conn.AddChain(c)
 	if !w.exists(name) {
-		w.state[spot{w.table, name}] = &nftChain{Chain: c}
+		w.state[chainID{w.table, name}] = &nftChain{Chain: c}
 	}
 }
 
@@ -337,7 +337,7 @@ func (w nftWriter) set(ports [][]byte) (*expr.Lookup, error) {
 // remove removes the rule with this text. Of several equal rules it removes the first. The rule
 // also leaves the state, so that the next equal line finds the next one.
 func (w nftWriter) remove(name, rule string) error {
-	c := w.state[spot{w.table, name}]
+	c := w.state[chainID{w.table, name}]
 	if c == nil {
 		return errNoRule
 	}
@@ -352,7 +352,7 @@ func (w nftWriter) remove(name, rule string) error {
 
 // replaceFirst replaces the first rule of a chain.
 func (w nftWriter) replaceFirst(name, rule string) error {
-	c := w.state[spot{w.table, name}]
+	c := w.state[chainID{w.table, name}]
 	if c == nil || len(c.rules) == 0 {
 		return errNoRule
 	}

@@ -67,7 +67,7 @@ func TestNetfilterLifecycles(t *testing.T) {
 					first := chainIn(t, where+`rules: "-p tcp --dport 22 -j ACCEPT" rules: "-p udp -j RETURN"`)
 					b.Create(t, first)
 					for range 2 { // before and after the seal
-						if h.settle() {
+						if h.recheck() {
 							t.Error("the agent's own chain counts as changed")
 						}
 					}
@@ -81,22 +81,22 @@ func TestNetfilterLifecycles(t *testing.T) {
 
 // What another program changes is noticed, and a foreign chain is left alone.
 func TestNetfilterChanged(t *testing.T) {
-	for name, change := range map[string]func(c *nftables.Conn, all map[spot]*nftChain, at *nftChain){
-		"rule removed": func(c *nftables.Conn, _ map[spot]*nftChain, at *nftChain) {
+	for name, change := range map[string]func(c *nftables.Conn, all map[chainID]*nftChain, at *nftChain){
+		"rule removed": func(c *nftables.Conn, _ map[chainID]*nftChain, at *nftChain) {
 			_ = c.DelRule(&nftables.Rule{Table: at.Table, Chain: at.Chain, Handle: at.rules[1].handle})
 		},
-		"flushed": func(c *nftables.Conn, _ map[spot]*nftChain, at *nftChain) { c.FlushChain(at.Chain) },
-		"jump removed": func(c *nftables.Conn, all map[spot]*nftChain, _ *nftChain) {
-			c.FlushChain(all[spot{table{false, "filter"}, "INPUT"}].Chain)
+		"flushed": func(c *nftables.Conn, _ map[chainID]*nftChain, at *nftChain) { c.FlushChain(at.Chain) },
+		"jump removed": func(c *nftables.Conn, all map[chainID]*nftChain, _ *nftChain) {
+			c.FlushChain(all[chainID{table{false, "filter"}, "INPUT"}].Chain)
 		},
-		"table removed": func(c *nftables.Conn, _ map[spot]*nftChain, at *nftChain) { c.DelTable(at.Table) },
+		"table removed": func(c *nftables.Conn, _ map[chainID]*nftChain, at *nftChain) { c.DelTable(at.Table) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := withoutPrograms(t)
 			b := h.bench()
 			v := chainIn(t, `name: "in" chain_type: INPUT default_policy: DROP rules: "-j ACCEPT" rules: "-j DROP"`)
 			b.Create(t, v)
-			h.settle()
+			h.recheck()
 			conn, err := dial(h.space)
 			if err != nil {
 				t.Fatal(err)
@@ -105,16 +105,16 @@ func TestNetfilterChanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			change(conn, all, all[spot{table{false, "filter"}, chainOf("vpp1", v)}])
+			change(conn, all, all[chainID{table{false, "filter"}, chainOf("vpp1", v)}])
 			if err := errors.Join(conn.Flush(), conn.CloseLasting()); err != nil {
 				t.Fatal(err)
 			}
-			if !h.settle() {
+			if !h.recheck() {
 				t.Error("the change is not noticed")
 			}
 			h.repair(b.D, b.Key(t, v), v)
 			b.Expect(t, v)
-			if h.settle() {
+			if h.recheck() {
 				t.Error("the repaired chain counts as changed")
 			}
 		})
@@ -241,7 +241,7 @@ func refused(t *testing.T, client, server int) bool {
 
 // Events of the tables of iptables and of those of nftables concern the same chains.
 func TestConcerns(t *testing.T) {
-	w := watched{chains: map[string]record{"key": {spot: spot{table{false, "filter"}, "mine"}}}}
+	w := watched{chains: map[string]record{"key": {chainID: chainID{table{false, "filter"}, "mine"}}}}
 	for event, want := range map[kernel.RuleEvent]bool{
 		{Table: "filter", Chain: "mine"}:             true,
 		{Table: "keyplane-filter", Chain: "mine"}:    true,

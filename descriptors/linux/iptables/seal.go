@@ -18,13 +18,13 @@ import (
 // were written since, and reports whether another one differs.
 func (h *handler) check(ctx context.Context, space *netns.Space, recorded map[string]record) (changed bool, err error) {
 	for _, ipv6 := range []bool{false, true} {
-		spots := map[spot]bool{}
+		missing := map[chainID]bool{}
 		for _, r := range recorded {
 			if r.table.ipv6 == ipv6 {
-				spots[r.spot] = true
+				missing[r.chainID] = true
 			}
 		}
-		if len(spots) == 0 {
+		if len(missing) == 0 {
 			continue
 		}
 		all, err := h.tool.read(ctx, space, ipv6)
@@ -33,11 +33,11 @@ func (h *handler) check(ctx context.Context, space *netns.Space, recorded map[st
 		}
 		unsealed := map[table][]mine{}
 		for _, m := range all.marked(ipv6) {
-			at := spot{m.table, m.chain}
-			if !spots[at] || !h.ours(space, m.mark) {
+			at := chainID{m.table, m.chain}
+			if !missing[at] || !h.ours(space, m.mark) {
 				continue
 			}
-			delete(spots, at) // it is there
+			delete(missing, at) // it is there
 			switch {
 			case m.changed():
 				changed = true
@@ -45,7 +45,7 @@ func (h *handler) check(ctx context.Context, space *netns.Space, recorded map[st
 				unsealed[m.table] = append(unsealed[m.table], m)
 			}
 		}
-		changed = changed || len(spots) > 0
+		changed = changed || len(missing) > 0
 		if err := h.seal(ctx, space, unsealed); err != nil {
 			return changed, err
 		}
@@ -74,8 +74,8 @@ func (h *handler) seal(ctx context.Context, space *netns.Space, unsealed map[tab
 	return nil
 }
 
-// A spot is the place of a chain within its namespace.
-type spot struct {
+// A chainID identifies a chain within its namespace.
+type chainID struct {
 	table table
 	chain string
 }
@@ -83,7 +83,7 @@ type spot struct {
 // A record is what the watcher keeps of a chain. The policy before the agent's is also in the
 // mark, but "iptables -F" removes marks.
 type record struct {
-	spot
+	chainID
 	was string
 }
 

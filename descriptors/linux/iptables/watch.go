@@ -60,8 +60,8 @@ type notification struct {
 // The delay between a change and its check. While others change rules all the time, a check
 // may take at most about a tenth of the time.
 const (
-	settle   = 2 * drift.Debounce
-	idleness = 10
+	shortestDelay = 2 * drift.Debounce
+	idleness      = 10
 )
 
 // newWatcher returns a watcher that records; run checks.
@@ -71,12 +71,12 @@ func newWatcher(h *handler) *watcher {
 
 // written records a chain that a verb has written, and wants it sealed.
 func (w *watcher) written(space *netns.Space, key string, t table, c content) {
-	w.note(space, key, record{spot{t, c.chain}, c.was}, true)
+	w.note(space, key, record{chainID{t, c.chain}, c.was}, true)
 }
 
 // retrieved records a chain that Retrieve has found.
 func (w *watcher) retrieved(space *netns.Space, key string, m mine) {
-	w.note(space, key, record{spot{m.table, m.chain}, m.was}, m.kernel == "")
+	w.note(space, key, record{chainID{m.table, m.chain}, m.was}, m.kernel == "")
 }
 
 // note records a chain. A check follows if it is due, or if the namespace was not followed yet:
@@ -208,7 +208,7 @@ func (c *Chains) Run(ctx context.Context) error {
 		}
 		if !waits && w.anyDue() {
 			waits = true
-			timer.Reset(max(settle, time.Until(earliest)))
+			timer.Reset(max(shortestDelay, time.Until(earliest)))
 		}
 	}
 }

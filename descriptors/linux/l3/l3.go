@@ -48,7 +48,7 @@ type Options struct {
 	Watch      *drift.Watcher
 	Interfaces iface.Index
 	Log        *slog.Logger
-	Southbound string
+	Connection string
 	// Allocations resolves references. May be nil, for none.
 	Allocations alloc.Book
 }
@@ -71,7 +71,7 @@ type ARPMeta struct {
 // Register adds the descriptors to s.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := handler{o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, routes := scheduler.Register(group, h.routeDescriptor())
 	_, arps := scheduler.Register(group, h.arpDescriptor())
 	return errors.Join(routes, arps)

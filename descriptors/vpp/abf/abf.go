@@ -61,7 +61,7 @@ type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Lists      acl.Index
-	Southbound string
+	Connection string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -83,7 +83,7 @@ type known struct {
 // Register adds the descriptors to s. The caller registers interfaces and access lists first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, err := scheduler.Register(group, h.descriptor())
 	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
 	return errors.Join(err, errInterface)

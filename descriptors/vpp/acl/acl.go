@@ -52,7 +52,7 @@ type Options struct {
 	// Tags tells the owner of a list by its tag. Defaults to: every list with a tag belongs
 	// to this agent.
 	Tags       *ownership.Owner
-	Southbound string
+	Connection string
 }
 
 // Meta is the metadata of a list: its number in VPP (acl_index). IP lists and MACIP lists
@@ -98,7 +98,7 @@ type handler struct {
 // refer to them by number. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) (Index, error) {
 	h := &handler{Options: o, known: map[string]Meta{}}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	lists, err := scheduler.Register(group, h.descriptor())
 	h.lists = directory{lists}
 	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())

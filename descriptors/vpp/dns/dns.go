@@ -1,7 +1,7 @@
 // Package dns implements VPP's DNS cache: VPP answers DNS requests of its clients, and asks
 // upstream servers for names that it does not know.
 //
-//	err := dns.Register(s, dns.Options{API: manager, Memory: settings, Southbound: "vpp"})
+//	err := dns.Register(s, dns.Options{API: manager, Memory: settings, Connection: "vpp"})
 //
 // VPP reports neither its servers nor whether the cache is enabled by a message:
 //
@@ -45,14 +45,14 @@ import (
 // Name is the name of the descriptor, as logs, REST and RetrieveAfter use it.
 const Name = "vpp-dns-cache"
 
-// Options configure the descriptor. API and Southbound are required.
+// Options configure the descriptor. API and Connection are required.
 type Options struct {
 	API conn.API
 	// Memory keeps the record of servers across restarts of the agent. Defaults to none:
 	// then the declared servers are added again after a restart of the agent, and servers
 	// that were removed from the declaration meanwhile stay in VPP.
 	Memory     scheduler.Memory
-	Southbound string
+	Connection string
 	Log        *slog.Logger // Defaults to slog.Default.
 }
 
@@ -63,7 +63,7 @@ type handler struct {
 
 // Register adds the descriptor to s.
 func Register(s *scheduler.Scheduler, o Options) error {
-	_, err := scheduler.Register(s.Group(o.Southbound), newHandler(o).descriptor())
+	_, err := scheduler.Register(s.Group(o.Connection), newHandler(o).descriptor())
 	return err
 }
 

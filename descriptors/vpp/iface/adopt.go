@@ -34,8 +34,8 @@ func candidates(all map[uint32]*kinds.Found, lost map[string]leftovers.Creation,
 // candidates. It compares each candidate with each creation. Kinds take settings that VPP
 // does not list from the desired value, so a candidate is read once for each creation.
 func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost map[string]leftovers.Creation) (looked bool, err error) {
-	strays := candidates(all, lost, h.table.ReportedIndexes())
-	if len(strays) == 0 {
+	untagged := candidates(all, lost, h.table.ReportedIndexes())
+	if len(untagged) == 0 {
 		return false, nil
 	}
 	placed, loose := map[uint32]string{}, []string{}
@@ -49,14 +49,14 @@ func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost m
 	// In each round every candidate is compared with another creation, so after as many
 	// rounds as there are creations each pair was compared once.
 	for round := range max(1, len(loose)) {
-		for i, f := range strays {
+		for i, f := range untagged {
 			name := placed[f.Meta.Index]
 			if name == "" && len(loose) > 0 {
 				name = loose[(i+round)%len(loose)]
 			}
 			f.Desired = lost[name].Value
 		}
-		if err := h.tagMatching(ctx, all, strays); err != nil {
+		if err := h.tagMatching(ctx, all, untagged); err != nil {
 			return true, err
 		}
 	}
@@ -65,11 +65,11 @@ func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost m
 
 // tagMatching tags the candidates that are equal to their creation. It uses each name
 // once.
-func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, strays []*kinds.Found) error {
+func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, untagged []*kinds.Found) error {
 	if err := h.readLinks(ctx, all); err != nil {
 		return err
 	}
-	for _, f := range strays {
+	for _, f := range untagged {
 		if f.Details.Tag != "" || f.Desired == nil || hasTag(all, f.Desired.GetName()) || !h.createdBy(f, f.Desired) {
 			continue
 		}
@@ -98,15 +98,15 @@ func hasTag(all map[uint32]*kinds.Found, name string) bool {
 
 // setUntagged replaces the known untagged interfaces.
 func (h *handler) setUntagged(all []*kinds.Found) {
-	strays := map[uint32]*kinds.Found{}
+	untagged := map[uint32]*kinds.Found{}
 	for _, f := range all {
 		if f.Details.Tag == "" && f.Desired == nil && f.Meta.Index != 0 && !ifindex.IsHardware(f.Details) {
-			strays[f.Meta.Index] = f
+			untagged[f.Meta.Index] = f
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.untagged = strays
+	h.untagged = untagged
 }
 
 // untaggedLike returns the untagged interfaces that v may have created.

@@ -63,7 +63,7 @@ func startRig(t *testing.T, vpp *simulated.VPP, again time.Duration) *rig {
 		Events: map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { events.Take(m) }},
 		Begin:  func(ctx context.Context, c *conn.Conn) error { return events.Subscribe(ctx, c) },
 	})
-	_, events, err = Register(r.sched, Options{API: manager, Southbound: "vpp"})
+	_, events, err = Register(r.sched, Options{API: manager, Connection: "vpp"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (r *rig) run(tasks ...func(context.Context) error) {
 	r.Cleanup(r.stop)
 }
 
-// declare declares just these values, and waits until all is settled.
+// declare declares just these values, and waits until all is applied.
 func (r *rig) declare(values ...*interfaces.Interface) {
 	r.Helper()
 	names := r.commit(values...)

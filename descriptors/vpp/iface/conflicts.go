@@ -16,13 +16,13 @@ import (
 // contain each other are neighbours; the time is O(n log n).
 func conflictsOf(all []netip.Prefix) map[int]int {
 	// Repetitions first: an equal prefix is a clearer error than one in the same network.
-	rivals, exact, networks := map[int]int{}, map[netip.Prefix]int{}, map[netip.Prefix]*network{}
+	overlaps, exact, networks := map[int]int{}, map[netip.Prefix]int{}, map[netip.Prefix]*network{}
 	for i, p := range all {
 		if !p.IsValid() {
 			continue
 		}
 		if first, twice := exact[p]; twice {
-			rivals[i] = first
+			overlaps[i] = first
 		} else {
 			exact[p] = i
 		}
@@ -37,11 +37,11 @@ func conflictsOf(all []netip.Prefix) map[int]int {
 		}
 		n := networks[p.Masked()]
 		before := min(n.around, n.within)
-		if same, twice := rivals[i]; before < i && (!twice || before < same) {
-			rivals[i] = before
+		if same, twice := overlaps[i]; before < i && (!twice || before < same) {
+			overlaps[i] = before
 		}
 	}
-	return rivals
+	return overlaps
 }
 
 // nobody is larger than the index of any prefix.

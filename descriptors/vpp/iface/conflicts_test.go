@@ -34,8 +34,8 @@ func TestRivalsLikeEachWithEach(t *testing.T) {
 					want = j
 				}
 			}
-			if rival, is := got[i]; is != has || rival != want {
-				t.Fatalf("%v[%d]: rival %d, %v; want %d, %v", all, i, rival, is, want, has)
+			if other, is := got[i]; is != has || other != want {
+				t.Fatalf("%v[%d]: other %d, %v; want %d, %v", all, i, other, is, want, has)
 			}
 		}
 	})

@@ -73,7 +73,7 @@ func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
 func TestLeaseThatNobodyTellsOf(t *testing.T) {
 	vpp := simulated.Start(t, "")
 	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true})})
-	_, events, err := Register(s, Options{API: vpp.Dial(), Southbound: "vpp", Leases: time.Millisecond})
+	_, events, err := Register(s, Options{API: vpp.Dial(), Connection: "vpp", Leases: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

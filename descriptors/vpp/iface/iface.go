@@ -78,8 +78,8 @@ type Options struct {
 	// Tags knows the owners of tags. Defaults to this agent owning all tags.
 	Tags *ownership.Owner
 	Log  *slog.Logger // Defaults to slog.Default.
-	// Southbound is the scheduler's connection, on which the verbs share a limit.
-	Southbound string
+	// Connection is the scheduler's connection, on which the verbs share a limit.
+	Connection string
 	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
 	// being known.
 	LinuxHost func(name string) (host string, ok bool)
@@ -207,7 +207,7 @@ func (h *handler) newEvents(index *scheduler.Index[Meta], s *scheduler.Scheduler
 	return events.New(events.Options{
 		API: h.API, Links: index, Table: &h.table, Unconfirmed: &h.unconfirmed, Leftovers: &h.leftovers, Leases: h.leases, Observe: s.Observe,
 		LinkChanged:       h.LinkChanged,
-		RefreshAll:        func() { _ = s.Refresh(descriptorsOf(s, h.Southbound)...) },
+		RefreshAll:        func() { _ = s.Refresh(descriptorsOf(s, h.Connection)...) },
 		RefreshInterfaces: func() { _ = s.Refresh(Name) },
 		Awaited:           h.env.AwaitedParents.Has,
 		Drop:              h.Drop, Log: h.Log,
@@ -248,7 +248,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	h := newHandler(o, nil)
 	h.observe = s.Observe
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	index, err := scheduler.Register(group, h.descriptor())
 	if err != nil {
 		return nil, nil, err

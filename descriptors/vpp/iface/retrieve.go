@@ -87,7 +87,7 @@ func (h *handler) isUnknown(f *kinds.Found) bool {
 // dump reads all interfaces, sorted by index, and the parts of those named in only. A nil
 // only stands for all.
 func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
-	// Before the dump: a creation or a note that comes later must not be settled by it.
+	// Before the dump: a creation or a note that comes later must not be forgotten by it.
 	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
@@ -126,7 +126,7 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 			return nil, err
 		}
 	}
-	h.unconfirmed.Settle(lost)
+	h.unconfirmed.Forget(lost)
 	return kinds.Sorted(all), nil
 }
 

@@ -128,20 +128,20 @@ func (f *findings) addresses(v *interfaces.Interface) {
 	for i, addr := range lists.Firsts(addrs) {
 		prefixes[i], _ = netip.ParsePrefix(addr)
 	}
-	rivals := conflictsOf(prefixes)
+	overlaps := conflictsOf(prefixes)
 	for i, addr := range lists.Firsts(addrs) {
 		field, p := fmt.Sprintf("ip_addresses[%d]", i), prefixes[i]
-		switch rival, has := rivals[i]; {
+		switch other, has := overlaps[i]; {
 		case alloc.Is(addr):
 			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {
 				f.Add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
 			}
 		case !p.IsValid():
 			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
-		case has && prefixes[rival] == p:
+		case has && prefixes[other] == p:
 			f.Add(field, p.String(), "each address once")
 		case has:
-			f.Add(field, p.String(), "an address whose network is that of %s, or apart from it", prefixes[rival])
+			f.Add(field, p.String(), "an address whose network is that of %s, or apart from it", prefixes[other])
 		}
 	}
 }

@@ -48,7 +48,7 @@ type Options struct {
 	Interfaces iface.Index
 	// Life is the number of times that VPP was connected.
 	Life       func() int
-	Southbound string
+	Connection string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -60,7 +60,7 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers interfaces and VRF tables too.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, err := scheduler.Register(group, h.exporterDescriptor())
 	_, errParams := scheduler.Register(group, h.paramsDescriptor())
 	_, errFeature := scheduler.Register(group, h.featureDescriptor())

@@ -1,7 +1,7 @@
 // Package ipsec implements VPP's IPsec (RFC 4301): security associations, policy databases with
 // their interfaces and policies, and the protection of tunnels.
 //
-//	err := ipsec.Register(s, ipsec.Options{API: manager, Interfaces: links, Southbound: "vpp"})
+//	err := ipsec.Register(s, ipsec.Options{API: manager, Interfaces: links, Connection: "vpp"})
 //
 // The numbers in values are VPP's own, so everything is read back without memory. VPP has no room
 // for an owner: a value that nobody declares is left alone, unless the agent remembers having made it.
@@ -67,7 +67,7 @@ var ErrInUse = errors.New("is in use in VPP")
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	Southbound string
+	Connection string
 }
 
 // Meta is the metadata of an association: the fact that others need to know.
@@ -100,7 +100,7 @@ func newHandler(o Options) *handler {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := newHandler(o)
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	known, err := scheduler.Register(group, h.associationDescriptor())
 	h.associations = known
 	_, errSPD := scheduler.Register(group, h.databaseDescriptor())

@@ -51,7 +51,7 @@ type Options struct {
 	// Tags tells the owner of a bridge domain by its tag. Defaults to: every bridge domain
 	// with a tag belongs to this agent.
 	Tags       *ownership.Owner
-	Southbound string
+	Connection string
 }
 
 // BridgeMeta is the metadata of a bridge domain: its number in VPP (bd_id).
@@ -85,7 +85,7 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o, ids: map[string]uint32{}}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	bridges, err := scheduler.Register(group, h.bridgeDescriptor())
 	h.bridges = bridges
 	return errors.Join(err,

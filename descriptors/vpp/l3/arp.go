@@ -151,7 +151,7 @@ func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 // ones.
 func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 	var out []*l3.ARPEntry
-	names, orphans := h.namesByIndex(), false
+	names, unnamed := h.namesByIndex(), false
 	all, err := h.dumpNeighbours(ctx)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 		name := names[uint32(n.SwIfIndex)]
 		// Of a deleted interface: the next one with that index would have the neighbour.
 		if name == "" {
-			orphans = true
+			unnamed = true
 			continue
 		}
 		out = append(out, &l3.ARPEntry{
@@ -168,7 +168,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 			Static: n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
 		})
 	}
-	if orphans {
+	if unnamed {
 		err = h.reclaimOrphans(ctx)
 	}
 	return out, err

@@ -59,7 +59,7 @@ var (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	Southbound string
+	Connection string
 	// Life returns the number of the connection to VPP. After a reconnect, VPP may be
 	// another process with default settings.
 	Life func() int
@@ -88,7 +88,7 @@ func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string),
 			_ = s.Refresh(ARPName) // it cannot fail: the descriptor is registered
 		}
 	}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	return linkChanged, errors.Join(
 		register(group, h.vrfDescriptor()),
 		register(group, h.routeDescriptor()),

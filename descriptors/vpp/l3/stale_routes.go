@@ -139,7 +139,7 @@ func (h handler) cleanUp(ctx context.Context, name string, e cleanup) error {
 	err := e.run(ctx, at)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		h.noteCleanup(at, "", e)
-		err := h.Interfaces.Leftovers().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
+		err := h.Interfaces.Leftovers().EndStale(ctx, h.API, index) // somebody may have got it meanwhile
 		return errors.Join(err, h.reclaimOrphans(ctx))
 	}
 	if err == nil {

@@ -123,11 +123,11 @@ func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 	return readback.Retriever[*l3.TeibEntry]{
 		Read: func(ctx context.Context) (out []*l3.TeibEntry, err error) {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
-			names, orphans := h.namesByIndex(), false
+			names, unnamed := h.namesByIndex(), false
 			for _, d := range all {
 				name := names[uint32(d.Entry.SwIfIndex)]
 				if name == "" {
-					orphans = true
+					unnamed = true
 					continue
 				}
 				out = append(out, &l3.TeibEntry{
@@ -135,7 +135,7 @@ func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 					NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
 				})
 			}
-			if orphans {
+			if unnamed {
 				err = errors.Join(err, h.reclaimOrphans(ctx))
 			}
 			return out, err

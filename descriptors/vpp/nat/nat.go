@@ -1,6 +1,6 @@
 // Package nat implements VPP's NAT44: the translation of IPv4 addresses and ports.
 //
-//	err := nat.Register(s, nat.Options{API: manager, Interfaces: links, Southbound: "vpp"})
+//	err := nat.Register(s, nat.Options{API: manager, Interfaces: links, Connection: "vpp"})
 //
 // VPP has two plugins for it. One keeps a translation by both ends of a connection
 // (endpoint-dependent, nat44-ed), the other by its source alone (nat44-ei). The value of
@@ -74,7 +74,7 @@ type Options struct {
 	// Tags tells the owner of a mapping by its tag. Defaults to: every mapping with a tag
 	// belongs to this agent.
 	Tags       *ownership.Owner
-	Southbound string
+	Connection string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -120,7 +120,7 @@ func (n *noted[T]) has(one T) bool {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
 	_, errPool := scheduler.Register(group, h.poolDescriptor())
 	_, errGlobal := scheduler.Register(group, h.globalDescriptor())

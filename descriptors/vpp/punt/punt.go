@@ -52,7 +52,7 @@ type Options struct {
 	Interfaces iface.Index
 	// Life is the number of times that VPP was connected.
 	Life       func() int
-	Southbound string
+	Connection string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -65,7 +65,7 @@ type handler struct {
 // reader of the registrations, and is called before s runs.
 func Register(s *scheduler.Scheduler, o Options) (sockets func() *Sockets, err error) {
 	h := &handler{Options: o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, errHost := scheduler.Register(group, h.hostDescriptor())
 	_, errException := scheduler.Register(group, h.exceptionDescriptor())
 	_, errRedirect := scheduler.Register(group, h.redirectDescriptor())

@@ -80,7 +80,7 @@ const (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	Southbound string
+	Connection string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -93,7 +93,7 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, errGlobal := scheduler.Register(group, h.globalDescriptor())
 	_, errSID := scheduler.Register(group, h.localSIDDescriptor())
 	_, errPolicy := scheduler.Register(group, h.policyDescriptor())

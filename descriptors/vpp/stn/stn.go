@@ -2,7 +2,7 @@
 // TCP and UDP packets for an address that nothing in VPP listens for leave by an interface
 // that leads to the host.
 //
-//	err := stn.Register(s, stn.Options{API: manager, Interfaces: links, Southbound: "vpp"})
+//	err := stn.Register(s, stn.Options{API: manager, Interfaces: links, Connection: "vpp"})
 //
 // VPP has one rule per address. A second one silently replaces the interface of the first,
 // so a rule claims its address. VPP has no room for an owner: a rule that nobody declares is
@@ -40,14 +40,14 @@ const Name = "vpp-stn-rules"
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	Southbound string
+	Connection string
 }
 
 type handler struct{ Options }
 
 // Register adds the descriptor to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
-	_, err := scheduler.Register(s.Group(o.Southbound), handler{o}.descriptor())
+	_, err := scheduler.Register(s.Group(o.Connection), handler{o}.descriptor())
 	return err
 }
 

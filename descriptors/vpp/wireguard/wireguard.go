@@ -69,7 +69,7 @@ const (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	Southbound string
+	Connection string
 }
 
 // Meta is the metadata of a peer: its number in VPP (peer_index). VPP gives the number of a deleted
@@ -79,7 +79,7 @@ type Meta struct{ Index uint32 }
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) (*Peers, error) {
 	p := newPeers(o, s.Observe)
-	group := s.Group(o.Southbound)
+	group := s.Group(o.Connection)
 	_, err := scheduler.Register(group, p.descriptor())
 	_, errState := scheduler.Register(group, p.stateDescriptor())
 	return p, errors.Join(err, errState)

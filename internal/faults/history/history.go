@@ -104,8 +104,8 @@ func Complete(held, standing map[string]string) (out []Violation) {
 	return out
 }
 
-// walk follows the observations of each observer, and calls judge for the impossible ones.
-func walk(h History, judge func(*view, Change, time.Duration) *Violation) (out []Violation) {
+// walk follows the observations of each observer, and calls check for the impossible ones.
+func walk(h History, check func(*view, Change, time.Duration) *Violation) (out []Violation) {
 	views := newViews(h)
 	for _, s := range h.Seen {
 		v := views.of(s.Who)
@@ -113,7 +113,7 @@ func walk(h History, judge func(*view, Change, time.Duration) *Violation) (out [
 			if v.advance(c, s.At) {
 				continue
 			}
-			if bad := judge(v, c, s.At); bad != nil {
+			if bad := check(v, c, s.At); bad != nil {
 				bad.At, bad.Who, bad.Key = s.At, s.Who, c.Key
 				out = append(out, *bad)
 			}

@@ -67,7 +67,7 @@ func TestValidators(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, v := range verdict(told(t, tt.history)) {
+			for _, v := range violations(told(t, tt.history)) {
 				got = append(got, v.Error())
 			}
 			if text := strings.Join(got, "\n"); text != tt.want {
@@ -77,7 +77,7 @@ func TestValidators(t *testing.T) {
 	}
 }
 
-func verdict(h history.History) []history.Violation {
+func violations(h history.History) []history.Violation {
 	return append(append(history.Ordered(h), history.Atomic(h)...), history.NoPhantom(h)...)
 }
 
@@ -115,7 +115,7 @@ func TestNoFalseAlarm(t *testing.T) {
 				h.Writes = append(h.Writes, history.Write{From: at, To: at, Changes: write(t, store, i)})
 			}
 		}
-		if v := verdict(h); len(v) > 0 {
+		if v := violations(h); len(v) > 0 {
 			t.Fatalf("%v\nof %+v", v, h)
 		}
 	})

@@ -38,7 +38,7 @@ type contest struct {
 // Lost records that a value vanished by itself. pause is the time before it is created
 // again; begun reports that it is now contested.
 func (cs *Contests) Lost(key string, now time.Time) (pause time.Duration, begun bool) {
-	cs.sweep(now)
+	cs.dropOld(now)
 	c := cs.byKey[key]
 	if c == nil || c.over(now) {
 		c = &contest{}
@@ -66,8 +66,8 @@ func (cs *Contests) Forget(key string) { delete(cs.byKey, key) }
 // over reports whether the value has existed long enough since its last loss.
 func (c *contest) over(now time.Time) bool { return now.Sub(c.last) >= c.pause+Within }
 
-// sweep removes old contests, at most once a minute.
-func (cs *Contests) sweep(now time.Time) {
+// dropOld removes old contests, at most once a minute.
+func (cs *Contests) dropOld(now time.Time) {
 	if cs.byKey == nil {
 		cs.byKey = map[string]*contest{}
 	}

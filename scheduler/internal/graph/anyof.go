@@ -5,9 +5,9 @@ import "github.com/keyplane/keyplane/scheduler/internal/waitlist"
 // replaceProviders finds new providers for edges that lost theirs, after all simultaneous
 // changes were made. It reports whether there were such edges.
 func (g *Graph) replaceProviders() bool {
-	orphans := g.lostProvider
+	waiting := g.lostProvider
 	g.lostProvider = nil
-	for _, e := range orphans {
+	for _, e := range waiting {
 		g.Pace()
 		if e.to == nil || e.to.available() || !e.met {
 			continue // removed or met again meanwhile
@@ -19,7 +19,7 @@ func (g *Graph) replaceProviders() bool {
 			g.unmeet(e)
 		}
 	}
-	return len(orphans) > 0
+	return len(waiting) > 0
 }
 
 // announce offers n, which became available, to the edges without a provider.

@@ -32,9 +32,9 @@ func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 		g.Unwant(key)
 		run()
 	}
-	// The last witness is known for as long as nobody else comes.
+	// The last lost provider is known for as long as nobody else comes.
 	if g.Len() > 2 || g.available.Len() != 0 || len(g.lostProvider) != 0 || cap(g.touched) > 100 {
-		t.Errorf("%d nodes, %d up, %d orphans, room for %d touched", g.Len(), g.available.Len(), len(g.lostProvider), cap(g.touched))
+		t.Errorf("%d nodes, %d up, %d without a provider, room for %d touched", g.Len(), g.available.Len(), len(g.lostProvider), cap(g.touched))
 	}
 }
 

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 // What is only derived does not tell values apart. Keys that begin with "alone" are read back by
 // themselves; those that begin with "note" have no verbs.
 type kind struct {
-	gate     *Connection
+	link     *Connection
 	evidence Evidence
 }
 
@@ -37,7 +37,7 @@ func (kind) Recreate(_ string, _, new, _ any) bool {
 	return slices.Contains(fields(new.(string)), "recreate")
 }
 
-func (k kind) Connection() *Connection { return k.gate }
+func (k kind) Connection() *Connection { return k.link }
 
 func (k kind) Evidence() Evidence { return k.evidence }
 
@@ -53,8 +53,8 @@ func (kind) Order(_ string, data any) Order {
 
 func fields(s string) []string { return strings.Split(s, ",") }
 
-// gate is that of the keys that begin with "gated".
-var gate = &Connection{}
+// remote is that of the keys that begin with "gated".
+var remote = &Connection{}
 
 // lines are the connections of the random model's keys: of even and of odd groups, with their
 // derived keys. Each graph has its own: see newModel.
@@ -72,11 +72,11 @@ func lineOf(key string) *Connection {
 func value(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
 	if line := lineOf(key); line != nil {
-		v.Kind = kind{gate: line}
+		v.Kind = kind{link: line}
 	}
 	switch {
 	case strings.HasPrefix(key, "gated"):
-		v.Kind = kind{gate: gate}
+		v.Kind = kind{link: remote}
 	case strings.HasPrefix(key, "alone"):
 		v.Kind = kind{evidence: ReadAlone}
 	case strings.HasPrefix(key, "note"):
@@ -214,9 +214,9 @@ func (s *story) line(line string) {
 		delete(s.broken, f[1])
 		s.g.Retry(f[1])
 	case "shut":
-		s.g.Disconnect(gate, f[1])
+		s.g.Disconnect(remote, f[1])
 	case "open":
-		s.g.Connect(gate)
+		s.g.Connect(remote)
 	case "plan":
 		s.plan(strings.TrimPrefix(line, "plan"))
 	case "begin":

@@ -150,15 +150,15 @@ func greedyFor(of string, n *Node) bool {
 func (m *model) maximal() {
 	losers := losersOf(m.g)
 	for key, n := range m.g.nodes {
-		var rival bool
+		var conflicts bool
 		for other, o := range m.g.nodes {
 			if o == n || n.desired == nil || o.desired == nil || losers[other] && !yieldsToOne(n.desired.Value, o.desired.Value) {
 				continue
 			}
-			rival = rival || greedyRivals(n.desired.Value, o.desired.Value) || yieldsToOne(n.desired.Value, o.desired.Value)
+			conflicts = conflicts || greedyRivals(n.desired.Value, o.desired.Value) || yieldsToOne(n.desired.Value, o.desired.Value)
 		}
-		if rival != losers[key] {
-			m.t.Errorf("%s loses=%v, but has a rival that does not: %v", key, losers[key], rival)
+		if conflicts != losers[key] {
+			m.t.Errorf("%s loses=%v, but conflicts with one that does not: %v", key, losers[key], conflicts)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func declaring(ts *testscript.TestScript, _ bool, _ []string) {
 	orch := orchestrator.New(s, orchestrator.Options{Sources: []orchestrator.Source{{Name: "bolt", Priority: 30, Feed: source}}, Log: quiet})
 	trials := trial.New(trial.Options{Log: quiet})
 	trials.Serve(orch)
-	options := rest.Options{Scheduler: s, Sources: orch, Declarer: trials, Trials: trials, Foreseer: orch, Contents: orch, Label: "vpp1", Log: quiet}
+	options := rest.Options{Scheduler: s, Sources: orch, Declarer: trials, Trials: trials, Previewer: orch, Contents: orch, Label: "vpp1", Log: quiet}
 	ready := make(chan net.Addr, 1)
 	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: options, Ready: ready}
 	ts.Check(web.Config.Complete())

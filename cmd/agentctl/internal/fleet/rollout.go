@@ -38,9 +38,9 @@ type rollout struct {
 const (
 	// pollPause is the time between two looks at the published status.
 	pollPause = 300 * time.Millisecond
-	// settle is how long a result must stay the same. An agent writes the status of a key at most
+	// steadyTime is how long a result must stay the same. An agent writes the status of a key at most
 	// once a second, so a text about the value before may arrive just after our change.
-	settle = 1500 * time.Millisecond
+	steadyTime = 1500 * time.Millisecond
 )
 
 // errNotAll ends a run in which labels failed, were skipped or were not reached.
@@ -133,18 +133,18 @@ func statusKey(key string) string {
 	return session.AllAgents + label + "/" + statusPrefix + strings.TrimPrefix(rest, configPrefix)
 }
 
-// A verdict is what the published status says about a label.
-type verdict struct {
+// An outcome is what the published status says about a label.
+type outcome struct {
 	done, failed bool
 	text         string
 }
 
-// await waits until each label has succeeded or failed, and returns how many failed. A verdict
-// counts once it has stayed the same for the time settle.
+// await waits until each label has succeeded or failed, and returns how many failed. An outcome
+// counts once it has stayed the same for the time steadyTime.
 func (o *rollout) await(ctx context.Context, waiting []*job) (failed int) {
 	late := time.Now().Add(o.patience)
 	since := map[*job]time.Time{}
-	last := map[*job]verdict{}
+	last := map[*job]outcome{}
 	for len(waiting) > 0 {
 		var rest []*job
 		for _, j := range waiting {
@@ -153,10 +153,10 @@ func (o *rollout) await(ctx context.Context, waiting []*job) (failed int) {
 			if v != last[j] || since[j].IsZero() {
 				last[j], since[j] = v, now
 			}
-			switch settled := now.Sub(since[j]) >= settle; {
-			case settled && v.done:
+			switch steady := now.Sub(since[j]) >= steadyTime; {
+			case steady && v.done:
 				o.say(j.label, v.text)
-			case settled && v.failed:
+			case steady && v.failed:
 				failed++
 				o.say(j.label, "FAILED: "+v.text)
 			case now.After(late):
@@ -175,7 +175,7 @@ func (o *rollout) await(ctx context.Context, waiting []*job) (failed int) {
 }
 
 // look reads the published status of the keys of a label.
-func (o *rollout) look(ctx context.Context, j *job) verdict {
+func (o *rollout) look(ctx context.Context, j *job) outcome {
 	for _, c := range j.changes {
 		text, err := o.store.Get(ctx, statusKey(c.Key))
 		absent := errors.Is(err, kvdbsync.ErrNotFound)
@@ -183,27 +183,27 @@ func (o *rollout) look(ctx context.Context, j *job) verdict {
 		var st keyStatus
 		switch {
 		case err != nil && !absent: // the store may be back before the time is over
-			return verdict{text: err.Error()}
+			return outcome{text: err.Error()}
 		case absent && c.Value == nil:
 			continue
 		case absent:
-			return verdict{text: short + ": no status; does the agent run, and publish it (publish-status)?"}
+			return outcome{text: short + ": no status; does the agent run, and publish it (publish-status)?"}
 		case json.Unmarshal(text, &st) != nil:
-			return verdict{text: short + ": its status is unreadable"}
+			return outcome{text: short + ": its status is unreadable"}
 		}
 		switch {
 		case st.State == "CONFIGURED" && c.Value != nil:
 		case slices.Contains([]string{"INVALID", "FAILED", "UNIMPLEMENTED"}, st.State):
-			return verdict{failed: true, text: st.line(short)}
+			return outcome{failed: true, text: st.line(short)}
 		default:
-			return verdict{text: st.line(short)}
+			return outcome{text: st.line(short)}
 		}
 	}
 	text := "configured"
 	if !j.put {
 		text = "unchanged, configured"
 	}
-	return verdict{done: true, text: text}
+	return outcome{done: true, text: text}
 }
 
 // line returns a status on one line.

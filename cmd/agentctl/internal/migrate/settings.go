@@ -74,11 +74,11 @@ func inFile(path string) ([]Finding, error) {
 	if len(root.Content) == 0 {
 		return []Finding{finding(name, "", fact{same, ""})}, nil
 	}
-	return known.judge(name, "", root.Content[0]), nil
+	return known.findings(name, "", root.Content[0]), nil
 }
 
-// judge returns the findings about the keys of a mapping.
-func (s settings) judge(file, parent string, m *yaml.Node) (out []Finding) {
+// findings returns the findings about the keys of a mapping.
+func (s settings) findings(file, parent string, m *yaml.Node) (out []Finding) {
 	if m.Kind != yaml.MappingNode {
 		return []Finding{finding(fmt.Sprintf("%s:%d", file, m.Line), parent, fact{stops, "expected keys with values"})}
 	}
@@ -96,7 +96,7 @@ func (s settings) judge(file, parent string, m *yaml.Node) (out []Finding) {
 			known.verdict = stops
 		}
 		if value.Kind == yaml.MappingNode && ok && s.hasBelow(name) {
-			out = append(out, s.judge(file, name+".", value)...)
+			out = append(out, s.findings(file, name+".", value)...)
 			continue
 		}
 		out = append(out, finding(fmt.Sprintf("%s:%d", file, key.Line), name, known))

@@ -8,10 +8,10 @@
 //
 //	registry.Set(5, "loop1", "DHCP client", end, start) // loop1, at index 5, gets a client
 //	registry.End(5, "DHCP client", stop)                // the client is stopped
-//	registry.Sweep(ctx, api, 5)                         // index 5 has a new interface: end the rest
+//	registry.EndStale(ctx, api, 5)                         // index 5 has a new interface: end the rest
 //	registry.Reclaim(ctx, api)                          // end the state of all free indexes
 //
-// The agent sweeps an index before it uses a new interface on it. Reclaim gives each free
+// The agent ends the stale state of an index before it uses a new interface on it. Reclaim gives each free
 // index a filler interface for a moment.
 //
 // Unconfirmed has the creations whose outcome is unknown, because the connection broke.
@@ -42,7 +42,7 @@ type Registry struct {
 	// ending is held while state is ended: nobody uses the interface before that is done.
 	ending sync.Mutex
 
-	// reclaiming is held by Reclaim, Sweep and Clear: state of one index is ended only
+	// reclaiming is held by Reclaim, EndStale and Clear: state of one index is ended only
 	// after every free index has a filler.
 	reclaiming sync.Mutex
 
@@ -139,8 +139,8 @@ func (r *Registry) All() map[uint32]Noted {
 	return out
 }
 
-// Sweep ends the state that earlier interfaces left on an index, if an interface has it now.
-func (r *Registry) Sweep(ctx context.Context, a conn.API, index uint32) error {
+// EndStale ends the state that earlier interfaces left on an index, if an interface has it now.
+func (r *Registry) EndStale(ctx context.Context, a conn.API, index uint32) error {
 	r.reclaiming.Lock()
 	defer r.reclaiming.Unlock()
 	noted := r.of(index) // before the dump: state that is noted later belongs to the dumped name

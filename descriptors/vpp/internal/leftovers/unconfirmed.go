@@ -46,8 +46,8 @@ func (u *Unconfirmed) All() map[string]Creation {
 	return maps.Clone(u.byName)
 }
 
-// Settle forgets creations that a dump was searched for. Those that were added since stay.
-func (u *Unconfirmed) Settle(searched map[string]Creation) {
+// Forget forgets creations that a dump was searched for. Those that were added since stay.
+func (u *Unconfirmed) Forget(searched map[string]Creation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for name, one := range searched {

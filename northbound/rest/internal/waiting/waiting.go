@@ -209,7 +209,7 @@ func (w *Waiter) compare(q wish) (out wire.Waited) {
 		if st.Base == "" && q.selects(w.Scheduler.Models(), st) {
 			bases[st.Key] = true
 			out.Count++
-			q.judge(st, &out)
+			q.compare(st, &out)
 		}
 	}
 	if q.state == scheduler.Configured {
@@ -263,8 +263,8 @@ func (q *wish) selects(known *models.Registry, st *scheduler.Status) bool {
 	return st.State != scheduler.Obtained || st.Desired != nil
 }
 
-// judge compares one value that exists.
-func (q *wish) judge(st *scheduler.Status, out *wire.Waited) {
+// compare compares one value that exists.
+func (q *wish) compare(st *scheduler.Status, out *wire.Waited) {
 	v, named := q.values[st.Key]
 	switch {
 	case named && v == nil:

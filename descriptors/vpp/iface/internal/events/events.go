@@ -208,7 +208,7 @@ func (e *Events) setParent(index, parent uint32) {
 func (e *Events) report(ctx context.Context) {
 	links, suspect, unnamed := e.takePending()
 	for _, index := range unnamed {
-		if err := e.Leftovers.Sweep(ctx, e.API, index); err != nil {
+		if err := e.Leftovers.EndStale(ctx, e.API, index); err != nil {
 			e.Log.Warn("a new interface may have state of an earlier one", "sw_if_index", index, "err", err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/filedb"
 )
 
-// TestWithFile compares the foreseen content with the content after the file was written.
+// TestWithFile compares the previewed content with the content after the file was written.
 func TestWithFile(t *testing.T) {
 	const (
 		lo1 = `{"name":"lo1","type":"LOOPBACK"}`
@@ -62,7 +62,7 @@ func TestWithFile(t *testing.T) {
 				listed = append(listed, p.Key)
 			}
 			if !slices.Equal(listed, keys) {
-				t.Errorf("after writing: keys %s; foreseen %s", listed, keys)
+				t.Errorf("after writing: keys %s; previewed %s", listed, keys)
 			}
 		})
 	}

@@ -23,9 +23,9 @@ func planned(r *scheduler.Record) string {
 	return strings.Join(out, ", ")
 }
 
-// TestForesee plans another content of a source, and then gives it to the source: what is planned
+// TestPreview plans another content of a source, and then gives it to the source: what is planned
 // is what happens.
-func TestForesee(t *testing.T) {
+func TestPreview(t *testing.T) {
 	for _, test := range []struct {
 		name, source, content string
 		plan, stands          string
@@ -44,7 +44,7 @@ func TestForesee(t *testing.T) {
 				r.give("etcd", listed("if1=1 if2=2 if4=4"))
 				r.give("files", listed("if2=7 if3=3"))
 				before := r.standing()
-				changes, err := r.orch.Foresee(t.Context(), orchestrator.Foreseen{Source: test.source, Content: events(test.content)})
+				changes, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: events(test.content)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func TestForesee(t *testing.T) {
 	}
 }
 
-func TestForeseeLayers(t *testing.T) {
+func TestPreviewLayers(t *testing.T) {
 	bubble(t, map[string]int{"files": 2}, "", func(t *testing.T, r *rig) {
 		r.give("files", listed("if1=1"))
 		for _, test := range []struct {
@@ -88,7 +88,7 @@ func TestForeseeLayers(t *testing.T) {
 			{"low", "if2=2", false, "", orchestrator.ErrNoSource},
 			{"redis", "if2=2", true, "", orchestrator.ErrLayerName},
 		} {
-			changes, err := r.orch.Foresee(t.Context(), orchestrator.Foreseen{Source: test.source, Content: events(test.content), New: test.fresh})
+			changes, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: events(test.content), New: test.fresh})
 			if !errors.Is(err, test.err) {
 				t.Errorf("%+v: error %v", test, err)
 			}
@@ -106,8 +106,8 @@ func TestForeseeLayers(t *testing.T) {
 	})
 }
 
-// TestForeseeParts plans changes of some keys of a source: its other keys stay.
-func TestForeseeParts(t *testing.T) {
+// TestPreviewParts plans changes of some keys of a source: its other keys stay.
+func TestPreviewParts(t *testing.T) {
 	bubble(t, map[string]int{"files": 2, "etcd": 1}, "", func(t *testing.T, r *rig) {
 		r.give("etcd", listed("if1=1 if2=2"))
 		r.give("files", listed("if2=7"))
@@ -122,7 +122,7 @@ func TestForeseeParts(t *testing.T) {
 			if test.delete != "" {
 				content = append(content, event(test.delete, ""))
 			}
-			changes, err := r.orch.Foresee(t.Context(), orchestrator.Foreseen{Source: test.source, Content: content, Keep: true})
+			changes, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: content, Keep: true})
 			if err != nil {
 				t.Fatal(err)
 			}

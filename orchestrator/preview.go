@@ -11,11 +11,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// ErrNoSource is the error of Foresee for a name without a source.
+// ErrNoSource is the error of Preview for a name without a source.
 var ErrNoSource = errors.New("no such source")
 
-// A Foreseen is a possible content of one source.
-type Foreseen struct {
+// A PreviewQuery is a possible content of one source.
+type PreviewQuery struct {
 	Source string // the name of a source or a layer
 	// Content has one event for each key. A key of the source that is not in it is deleted. The
 	// last valid value stays for an event with an Err or with a value that is refused.
@@ -27,28 +27,28 @@ type Foreseen struct {
 	New bool
 }
 
-// Foresee returns the changes of the desired state that would follow if a source had another
+// Preview returns the changes of the desired state that would follow if a source had another
 // content. It changes nothing. Removals are not delayed, even if a listing of a store with
 // the same content would be doubted. The changes are those of the scheduler's Plan, sorted by key;
 // a change with an Err is refused.
 //
 // Values are validated on the goroutine of the caller. Run's goroutine does the rest between
 // transactions.
-func (o *Orchestrator) Foresee(ctx context.Context, q Foreseen) ([]scheduler.Change, error) {
+func (o *Orchestrator) Preview(ctx context.Context, q PreviewQuery) ([]scheduler.Change, error) {
 	next := make(map[string]decoded, len(q.Content))
 	for i, d := range o.decodeAll(len(q.Content), func(i int) kvdbsync.Event { return q.Content[i] }) {
 		next[q.Content[i].Key] = d
 	}
 	var unknown error
 	changes, err := ask(ctx, o, func() (out []scheduler.Change) {
-		out, unknown = o.foresee(q, next)
+		out, unknown = o.preview(q, next)
 		return out
 	})
 	return changes, errors.Join(err, unknown)
 }
 
-// foresee is Foresee with the decoded content, by key.
-func (o *Orchestrator) foresee(q Foreseen, next map[string]decoded) ([]scheduler.Change, error) {
+// preview is Preview with the decoded content, by key.
+func (o *Orchestrator) preview(q PreviewQuery, next map[string]decoded) ([]scheduler.Change, error) {
 	at := slices.IndexFunc(o.sources, func(l *source) bool { return l.Name == q.Source })
 	present := map[string]*entry{}
 	if at >= 0 {
@@ -85,7 +85,7 @@ func (o *Orchestrator) foresee(q Foreseen, next map[string]decoded) ([]scheduler
 }
 
 // checkNew refuses a source that does not exist, unless it could be a new layer.
-func (o *Orchestrator) checkNew(q Foreseen) error {
+func (o *Orchestrator) checkNew(q PreviewQuery) error {
 	if q.New && o.layers.Max > 0 {
 		return o.checkLayer(q.Source)
 	}

@@ -37,7 +37,7 @@ func (db *DB) WithFile(ctx context.Context, prefix, path string, data []byte) (e
 		problems = []error{err} // the last content stays
 	default:
 		problems = content.problems
-		f.good, f.state = content.orOf(f.good), settled
+		f.good, f.state = content.orOf(f.good), final
 		all[path] = &f
 	}
 	return newMerger(prefix).update(all), problems, nil

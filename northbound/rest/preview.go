@@ -18,10 +18,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A Foreseer tells the changes that would follow if a source had another content.
+// A Previewer tells the changes that would follow if a source had another content.
 // *orchestrator.Orchestrator implements it.
-type Foreseer interface {
-	Foresee(ctx context.Context, q orchestrator.Foreseen) ([]scheduler.Change, error)
+type Previewer interface {
+	Preview(ctx context.Context, q orchestrator.PreviewQuery) ([]scheduler.Change, error)
 }
 
 // A FileStore is a source that consists of files. *filedb.DB implements it.
@@ -34,15 +34,15 @@ type FileStore interface {
 // configFolder is the folder of declared values below the prefix of the agent.
 const configFolder = "config/"
 
-// errNoForeseer is the answer of an agent that cannot plan the content of a source.
-var errNoForeseer = errors.New("this agent has no sources")
+// errNoPreviewer is the answer of an agent that cannot plan the content of a source.
+var errNoPreviewer = errors.New("this agent has no sources")
 
-// foreseen returns the meaning of a text as the content of a source, "NAME", or of one of its files,
+// previewed returns the meaning of a text as the content of a source, "NAME", or of one of its files,
 // "NAME:PATH". With keep, the values join those of the source, which may be a layer that does not
 // exist yet. Values without effect are invalid.
-func (h *handler) foreseen(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
-	if h.Foreseer == nil {
-		return out, nil, reply.NotFound(errNoForeseer)
+func (h *handler) previewed(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
+	if h.Previewer == nil {
+		return out, nil, reply.NotFound(errNoPreviewer)
 	}
 	name, path, hasPath := strings.Cut(as, ":")
 	var content []kvdbsync.Event
@@ -58,7 +58,7 @@ func (h *handler) foreseen(ctx context.Context, as string, keep bool, text []byt
 	if err != nil {
 		return out, nil, err
 	}
-	changes, err := h.Foreseer.Foresee(ctx, orchestrator.Foreseen{Source: name, Content: content, Keep: keep, New: keep || name == DefaultLayer})
+	changes, err := h.Previewer.Preview(ctx, orchestrator.PreviewQuery{Source: name, Content: content, Keep: keep, New: keep || name == DefaultLayer})
 	if errors.Is(err, orchestrator.ErrNoSource) || errors.Is(err, orchestrator.ErrLayerName) {
 		err = reply.BadRequest(fmt.Errorf("as: %w", err))
 	}
