@@ -87,9 +87,9 @@ func (p *pair) hidden(s step, header string) {
 	mark := p.send(s.in, s.packet)
 	port, text, _ := strings.Cut(s.out[0], ": ")
 	p.expect(port, text+" | "+mark)
-	p.await("w", header, func(got string) bool { return strings.HasPrefix(got, header) })
 	p.crosses(s.in, port)
 	if at := slices.IndexFunc(p.ports["w"].seen, func(got string) bool { return strings.HasSuffix(got, mark) }); at >= 0 {
 		p.Fatalf("the wire has %v in clear text: %s", s.packet, p.ports["w"].seen[at])
 	}
+	p.await("w", header, func(got string) bool { return strings.HasPrefix(got, header) })
 }
