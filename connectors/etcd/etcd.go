@@ -70,7 +70,7 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	}
 	defer client.Close()
 	if c.cfg.ExpandEnv {
-		emit = expanding(c.cfg.ExpandNames, emit)
+		emit = expanding(c.cfg.ExpandNames, c.cfg.Bounds, emit)
 	}
 	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit, bounds: c.cfg.Bounds}
 	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, talent: &c.talent}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -10,8 +11,9 @@ import (
 )
 
 // expanding returns an emit that first replaces the allowed environment variables in
-// values.
-func expanding(allowed []string, emit func(kvdbsync.Batch) error) func(kvdbsync.Batch) error {
+// values. A value that becomes larger than the bounds allow has an error instead: two bytes
+// of a value can name a variable of kilobytes, millions of times.
+func expanding(allowed []string, bounds kvdbsync.Bounds, emit func(kvdbsync.Batch) error) func(kvdbsync.Batch) error {
 	lookup := func(name string) (string, bool) {
 		if !allows(allowed, name) {
 			return "", false
@@ -22,9 +24,14 @@ func expanding(allowed []string, emit func(kvdbsync.Batch) error) func(kvdbsync.
 	return func(b kvdbsync.Batch) error {
 		b.Events = slices.Clone(b.Events)
 		for i, e := range b.Events {
-			if e.Value != nil {
-				b.Events[i].Value = expand(e.Value, variable, lookup)
+			if e.Value == nil {
+				continue
 			}
+			value, err := expand(e.Value, variable, lookup, bounds.WithDefaults())
+			if err != nil {
+				value, err = nil, fmt.Errorf("replacing environment variables: %w", err)
+			}
+			b.Events[i].Value, b.Events[i].Err = value, err
 		}
 		return emit(b)
 	}
@@ -39,19 +46,28 @@ func allows(list []string, name string) bool {
 }
 
 // expand leaves a variable unchanged if it is not set or not allowed, so that people can
-// see it.
-func expand(value []byte, variable *regexp.Regexp, lookup func(string) (string, bool)) []byte {
-	if !variable.Match(value) {
-		return value
+// see it. It stops as soon as the result exceeds the bounds.
+func expand(value []byte, variable *regexp.Regexp, lookup func(string) (string, bool), bounds kvdbsync.Bounds) ([]byte, error) {
+	at := variable.FindIndex(value)
+	if at == nil {
+		return value, nil
 	}
-	return variable.ReplaceAllFunc(value, func(found []byte) []byte {
-		name := string(found[1:])
-		if name[0] == '{' {
-			name = name[1 : len(name)-1]
+	out := make([]byte, 0, len(value))
+	for rest := value; ; at = variable.FindIndex(rest) {
+		if at == nil {
+			out = append(out, rest...)
+			return out, bounds.CheckValue(int64(len(out)))
 		}
-		if text, ok := lookup(name); ok {
-			return []byte(text)
+		found := string(rest[at[0]:at[1]])
+		out = append(out, rest[:at[0]]...)
+		text, ok := lookup(strings.Trim(found, "${}"))
+		if !ok {
+			text = found
 		}
-		return found
-	})
+		out = append(out, text...)
+		if err := bounds.CheckValue(int64(len(out))); err != nil {
+			return nil, err
+		}
+		rest = rest[at[1]:]
+	}
 }
