@@ -23,8 +23,17 @@ type engine struct {
 	base   string
 }
 
-// maxAnswer limits the size of an answer, in bytes.
-const maxAnswer = 64 << 20
+// maxListing limits the size of the list of containers, in bytes. A container has 1 to 4 kB
+// in it, so there is room for more than 2,000: far above the 500 of a large host.
+const maxListing = 8 << 20
+
+// maxContainer limits the description of one container, in bytes: in the list, and when it
+// is inspected. The latter has 10 to 100 kB. Small fields, such as empty labels, take ten
+// times their bytes when they are decoded.
+const maxContainer = 1 << 20
+
+// maxContainers limits their number, since the shortest description is "{}".
+const maxContainers = 10_000
 
 // maxEvent limits the size of an event, in bytes. Events have about 1 kB.
 const maxEvent = 1 << 20
@@ -40,6 +49,9 @@ var errHost = errors.New("expected unix:///PATH or tcp://HOST:PORT")
 
 // errEvent reports an event of more than maxEvent bytes.
 var errEvent = errors.New("the event is too large")
+
+// errAnswer reports an answer beyond maxListing, maxContainer or maxContainers.
+var errAnswer = errors.New("the answer is too large")
 
 // errRefused reports an answer with an error status.
 var errRefused = errors.New("the container engine refused the request")
@@ -89,22 +101,56 @@ type inspected struct {
 
 // list returns the containers that run.
 func (e *engine) list(ctx context.Context) (out []listed, err error) {
-	err = e.get(ctx, "/containers/json", &out)
+	err = e.get(ctx, "/containers/json", maxListing, func(in *json.Decoder) error {
+		out, err = readList(in)
+		return err
+	})
+	return out, err
+}
+
+// readList decodes containers one by one. The fields that are not needed of one are dropped
+// before the next one is read.
+func readList(in *json.Decoder) (out []listed, err error) {
+	start, err := in.Token()
+	if err != nil || start == nil { // null: there are none
+		return nil, err
+	}
+	if start != json.Delim('[') {
+		return nil, fmt.Errorf("%v: expected a list", start)
+	}
+	for in.More() {
+		if len(out) == maxContainers {
+			return nil, fmt.Errorf("%w: more than %d containers", errAnswer, maxContainers)
+		}
+		var text json.RawMessage
+		if err := in.Decode(&text); err != nil {
+			return nil, err
+		}
+		if len(text) > maxContainer {
+			return nil, fmt.Errorf("%w: a container of more than %d bytes", errAnswer, maxContainer)
+		}
+		var one listed
+		if err := json.Unmarshal(text, &one); err != nil {
+			return nil, err
+		}
+		out = append(out, listed{ID: one.ID, Labels: map[string]string{variable: one.Labels[variable]}})
+	}
+	_, err = in.Token()
 	return out, err
 }
 
 // inspect returns one container. It is false if there is none with that id now.
 func (e *engine) inspect(ctx context.Context, id string) (out inspected, there bool, err error) {
-	err = e.get(ctx, "/containers/"+url.PathEscape(id)+"/json", &out)
+	err = e.get(ctx, "/containers/"+url.PathEscape(id)+"/json", maxContainer, func(in *json.Decoder) error { return in.Decode(&out) })
 	if errors.Is(err, os.ErrNotExist) {
 		return inspected{}, false, nil
 	}
 	return out, err == nil, err
 }
 
-// get decodes the answer to a GET request. The limit of the size protects the agent from an
-// address that serves something else.
-func (e *engine) get(ctx context.Context, path string, into any) error {
+// get has decode read the answer to a GET request. The limit of the size protects the agent
+// from an address that serves something else.
+func (e *engine) get(ctx context.Context, path string, limit int64, decode func(*json.Decoder) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	body, err := e.open(ctx, path)
@@ -112,7 +158,12 @@ func (e *engine) get(ctx context.Context, path string, into any) error {
 		return err
 	}
 	defer body.Close()
-	if err := json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(into); err != nil {
+	bounded := &io.LimitedReader{R: body, N: limit + 1}
+	err = decode(json.NewDecoder(bounded))
+	if err != nil && bounded.N <= 0 {
+		err = fmt.Errorf("%w; the maximum is %d bytes", errAnswer, limit)
+	}
+	if err != nil {
 		return fmt.Errorf("container engine: %s: %w", path, err)
 	}
 	return nil

@@ -54,6 +54,41 @@ func TestEndlessEvent(t *testing.T) {
 	}
 }
 
+// TestAnswersThatAreTooLarge: an engine cannot fill the memory. Each answer ends at a bound,
+// and is small in memory until then.
+func TestAnswersThatAreTooLarge(t *testing.T) {
+	for name, text := range map[string]string{
+		"endless containers":      `{},`,
+		"endless space":           strings.Repeat(" ", 1000),
+		"endless labels":          `{"Labels":{` + strings.Repeat(`"":"",`, 2*maxContainer),
+		"one container is large":  `{"Labels":{"x":"` + strings.Repeat("x", maxContainer) + `"}},`,
+		"containers of some size": `{"Id":"` + strings.Repeat("x", maxContainer/2) + `"},`,
+	} {
+		const all = 256 << 20
+		read := &io.LimitedReader{R: io.MultiReader(strings.NewReader("["), &again{text: text}), N: all}
+		_, err := asking(t, says{http.StatusOK, read}).list(t.Context())
+		if !errors.Is(err, errAnswer) || all-read.N > 2*maxListing {
+			t.Errorf("%s: read %d bytes: %v, want %v soon", name, all-read.N, err, errAnswer)
+		}
+	}
+	env := `{"Config":{"Env":[` + strings.Repeat(`"",`, maxContainer)
+	if _, _, err := asking(t, says{http.StatusOK, strings.NewReader(env)}).inspect(t.Context(), "a"); !errors.Is(err, errAnswer) {
+		t.Errorf("an environment without end: %v, want %v", err, errAnswer)
+	}
+}
+
+// again is a text again and again.
+type again struct {
+	text string
+	at   int
+}
+
+func (a *again) Read(p []byte) (int, error) {
+	n := copy(p, a.text[a.at:])
+	a.at = (a.at + n) % len(a.text)
+	return n, nil
+}
+
 // FuzzAnswers has a tracker take any answer as listing, as container and as events.
 func FuzzAnswers(f *testing.F) {
 	for _, text := range []string{
