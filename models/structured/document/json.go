@@ -26,6 +26,10 @@ func readJSON(ctx context.Context, data []byte) ([]*yaml.Node, error) {
 			return nil, ctx.Err()
 		case err != nil:
 			return nil, r.wrap(err)
+		case n.Kind == yaml.ScalarNode && len(docs) > 0 && n.ShortTag() != "!!null":
+			// Each byte of "000..." is such a value. Nodes does not count them, so they would
+			// exceed all bounds of memory.
+			return nil, At(n, "%.20q follows another value: expected an object or a list", n.Value)
 		case n.ShortTag() != "!!null":
 			docs = append(docs, n)
 		}
