@@ -99,3 +99,30 @@ func TestInvalidActualValueKeepsItsDependencies(t *testing.T) {
 		t.Errorf("the dependencies are %v; want base", got)
 	}
 }
+
+// TestLargeRefusedValuesAreNotKept: the record of a refused value has the value, unless it is
+// large: attackers could fill the memory with values that are never applied.
+func TestLargeRefusedValuesAreNotKept(t *testing.T) {
+	s := scheduler.New(scheduler.Options{})
+	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Validate: func(string, *interfaces.Interface) error { return errors.New("no interface is right") },
+	})
+	must(t, err)
+	defer begin(t, s)()
+	for name, kept := range map[string]bool{"short": true, strings.Repeat("long", 32<<10): false} {
+		key := "config/linux/interfaces/v2/interface/if1"
+		_, err := s.Decode(key, fmt.Appendf(nil, `{"name":"if1","host_if_name":%q}`, name))
+		if !errors.Is(err, scheduler.ErrInvalid) {
+			t.Fatalf("an invalid value: %v", err)
+		}
+		rec, _ := s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{{Key: key, Err: err}}})
+		if rec == nil || len(rec.Values) != 1 {
+			t.Fatalf("the record is %+v", rec)
+		}
+		history := s.History()
+		if got := history[len(history)-1].Values[0].Refused; (got != nil) != kept {
+			t.Errorf("of %d bytes, the history has %t, want %t", len(name), got != nil, kept)
+		}
+	}
+}

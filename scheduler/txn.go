@@ -52,7 +52,7 @@ type Change struct {
 	// Err is the reason why the newest intent cannot be followed; nil: it can.
 	Err error
 	// Refused is the message that Err refuses. Records of the history and of the transaction log
-	// have it, if Value or Decode returned Err.
+	// have it, if Value or Decode returned Err, and if it has at most 64 KiB.
 	Refused proto.Message
 
 	message proto.Message // of Want, until the transaction is checked

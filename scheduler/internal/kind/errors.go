@@ -75,10 +75,16 @@ type refusal struct {
 
 func (r *refusal) Unwrap() error { return r.error }
 
-// refuse adds the message to an error; nil stays nil.
+// mostRefused is the size, in bytes, of the largest message that its refusal keeps. A decoded
+// message can take ten times its bytes, and each source, the state of the key and the history
+// may keep several refusals. People who have made a mistake in a larger value have the path of
+// the bad field.
+const mostRefused = 64 << 10
+
+// refuse adds the message to an error, unless it is large; nil stays nil.
 func refuse(err error, message proto.Message) error {
-	if err == nil {
-		return nil
+	if err == nil || proto.Size(message) > mostRefused {
+		return err
 	}
 	return &refusal{err, message}
 }
