@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Claim reserves a resource that only one value can have, such as a name in the kernel.
@@ -29,13 +29,13 @@ type Claim struct {
 }
 
 // graphClaims returns claims in the form of the graph; nil: none.
-func graphClaims(claims []Claim) *[]graph.Claim {
+func graphClaims(claims []Claim) *[]value.Claim {
 	if len(claims) == 0 {
 		return nil
 	}
-	out := make([]graph.Claim, len(claims))
+	out := make([]value.Claim, len(claims))
 	for i, c := range claims {
-		out[i] = graph.Claim{Of: "claim on " + c.Resource, Label: c.Resource + "-is-free", Yields: c.Yields, Conflict: c.conflict}
+		out[i] = value.Claim{Of: "claim on " + c.Resource, Label: c.Resource + "-is-free", Yields: c.Yields, Conflict: c.conflict}
 	}
 	return &out
 }
@@ -43,6 +43,5 @@ func graphClaims(claims []Claim) *[]graph.Claim {
 // conflict returns the error of a value that loses c to the value under key. The graph
 // calls it only when somebody reads the error, because most claims are never lost.
 func (c Claim) conflict(key string) error {
-	want := fmt.Sprintf("%s (see %s)", c.Want, key)
-	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
+	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: fmt.Sprintf("%s (see %s)", c.Want, key)}}
 }

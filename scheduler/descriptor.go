@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Descriptor describes one kind of value. V is the type of its message. M is the type of
@@ -157,16 +157,16 @@ func (d Dependency) MetBy(key string) bool {
 
 // graph returns d in the form of the graph. Two forms in one dependency stay visible in it, so
 // that the value is refused.
-func (d Dependency) graph() graph.Dep {
-	out := graph.Dep{Label: d.Label, Key: d.Key}
+func (d Dependency) graph() value.Dep {
+	out := value.Dep{Label: d.Label, Key: d.Key}
 	if len(d.Keys) > 0 || len(d.Prefixes) > 0 || d.Match != nil {
-		out.Any = &graph.AnyOf{Keys: d.Keys, Prefixes: d.Prefixes, Match: d.Match}
+		out.Any = &value.AnyOf{Keys: d.Keys, Prefixes: d.Prefixes, Match: d.Match}
 	}
 	return out
 }
 
 // publicDependencies returns dependencies of the graph in their public form.
-func publicDependencies(deps []graph.Dep) []Dependency {
+func publicDependencies(deps []value.Dep) []Dependency {
 	if len(deps) == 0 {
 		return nil
 	}

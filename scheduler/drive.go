@@ -202,10 +202,8 @@ func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 		s.pulse.Rest()
 		tasks := s.executor.Await(ctx, s.reader.Ready(), limit)
 		s.deliver(tasks)
-		if limit != nil && s.patience.Exhausted(s.progress) {
-			if !s.isReady(ctx, r) {
-				return false
-			}
+		if limit != nil && s.patience.Exhausted(s.progress) && !s.isReady(ctx, r) {
+			return false
 		}
 	}
 	s.progress++

@@ -30,6 +30,7 @@ func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Co
 // the graph while the work runs.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
 	var lent *loan.Loan
+	recall := func() { lent.CallIn(); lent = nil } // takes the graph back
 	defer func() {
 		s.pulse.Work() // a plan that never gives the graph back makes the loop stuck
 		lent.CallIn()
@@ -54,16 +55,13 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			return func(ctx context.Context) { s.resume(ctx, parked) }
 		case <-s.reader.Ready():
 			s.pulse.Work()
-			lent.CallIn() // a parked run may go on
-			lent = nil
+			recall() // a parked run may go on
 		case <-s.executor.Finished():
 			s.deliver(s.executor.TakeFinished())
-			lent.CallIn()
-			lent = nil
+			recall()
 		case <-s.executor.Overdue():
 			s.deliver(s.executor.TakeOverdue(ctx))
-			lent.CallIn()
-			lent = nil
+			recall()
 		case do := <-requests:
 			return do
 		case <-observed:

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/outline"
 )
 
@@ -12,7 +11,7 @@ type noticed = outline.Noticed[Operation]
 func (r *run) insertNoops() {
 	base := func(i int) string {
 		if i < len(r.nodes) && r.nodes[i] != nil {
-			return baseOf(r.nodes[i]).Key()
+			return r.nodes[i].Root().Key()
 		}
 		return r.rec.Executed[i].Key
 	}
@@ -30,12 +29,4 @@ type forecast = outline.Forecast[Operation]
 // would record them.
 func operations(f forecast, values []Change) []Operation {
 	return f.Complete(func(o *Operation) string { return o.Key }, len(values), keysOf(values))
-}
-
-// baseOf returns the value that n is derived from in the end, or n.
-func baseOf(n *graph.Node) *graph.Node {
-	for n.Base() != nil {
-		n = n.Base()
-	}
-	return n
 }

@@ -109,7 +109,7 @@ func (s *Scheduler) planned() (f forecast) {
 		}
 		base := ""
 		if n.Base() != nil {
-			base = baseOf(n).Key()
+			base = n.Root().Key()
 		}
 		f.Add(o, base)
 	}
@@ -120,11 +120,11 @@ func (s *Scheduler) planned() (f forecast) {
 			if !recreated.Unfinished(n) {
 				continue
 			}
-			before = removedBefore(before)
+			before.state = Removed // between the deletion and the creation
 		}
 		if o, ok := noop(n, before, s.stateOf(n)); ok {
 			o.Recreate = recreated.Unfinished(n)
-			f.AddNoop(noticed{Op: o, Base: baseOf(n).Key()})
+			f.AddNoop(noticed{Op: o, Base: n.Root().Key()})
 		}
 	}
 	return f

@@ -20,10 +20,3 @@ func stateAfter(m *recreation.Marks, op graph.Op, o *Operation, state State) Sta
 	}
 	return state
 }
-
-// removedBefore returns sh of a value that was deleted to be created again, as records show it between
-// the two.
-func removedBefore(sh shown) shown {
-	sh.state = Removed
-	return sh
-}

@@ -352,7 +352,9 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	case !done:
 		r.recordNoop(n, old, state)
 	case unfinished:
-		if o, ok := noop(n, removedBefore(old.shown()), state); ok {
+		was := old.shown()
+		was.state = Removed // between the deletion and the creation
+		if o, ok := noop(n, was, state); ok {
 			o.Recreate = true
 			r.addNoop(n, o)
 		}
@@ -375,5 +377,5 @@ func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 // addNoop adds the record of a change without a verb.
 func (r *run) addNoop(n *graph.Node, o Operation) {
 	o.Retry, o.Meta = r.retry, n.Meta()
-	r.noops = append(r.noops, noticed{Op: o, Base: baseOf(n).Key()})
+	r.noops = append(r.noops, noticed{Op: o, Base: n.Root().Key()})
 }

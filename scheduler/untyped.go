@@ -11,8 +11,8 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // descriptor is a Descriptor without its types.
@@ -94,12 +94,12 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 		}
 	}
 	if d.Dependencies != nil {
-		e.Dependencies = func(key string, v proto.Message) []graph.Dep {
+		e.Dependencies = func(key string, v proto.Message) []value.Dep {
 			deps := d.Dependencies(key, v.(V))
 			if len(deps) == 0 {
 				return nil
 			}
-			out := make([]graph.Dep, len(deps))
+			out := make([]value.Dep, len(deps))
 			for i := range deps {
 				out[i] = deps[i].graph()
 			}
@@ -107,7 +107,7 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 		}
 	}
 	if d.Claims != nil {
-		e.Claims = func(key string, v proto.Message) *[]graph.Claim { return graphClaims(d.Claims(key, v.(V))) }
+		e.Claims = func(key string, v proto.Message) *[]value.Claim { return graphClaims(d.Claims(key, v.(V))) }
 	}
 	if d.MakeBeforeBreak != nil {
 		e.Beside = func(key string, v proto.Message) bool { return d.MakeBeforeBreak(key, v.(V)) }

@@ -23,6 +23,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Descriptor is the public description of a descriptor.
@@ -75,7 +76,7 @@ func Message(s *scheduler.Scheduler, key string, m proto.Message) Parts {
 }
 
 // dependency returns the public form of a dependency.
-func dependency(d graph.Dep) scheduler.Dependency {
+func dependency(d value.Dep) scheduler.Dependency {
 	out := scheduler.Dependency{Label: d.Label, Key: d.Key}
 	if a := d.Any; a != nil {
 		out.Keys, out.Prefixes, out.Match = a.Keys, a.Prefixes, a.Match

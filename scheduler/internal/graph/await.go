@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	"github.com/tidwall/btree"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // provider returns an available node that meets an any-of dependency, or nil.
-func (g *Graph) provider(d *Dep) *Node {
+func (g *Graph) provider(d *value.Dep) *Node {
 	if d.Any == nil {
 		return nil
 	}
@@ -17,7 +19,7 @@ func (g *Graph) provider(d *Dep) *Node {
 			return n
 		}
 	}
-	for _, prefix := range d.Any.prefixes() {
+	for _, prefix := range d.Any.AllPrefixes() {
 		for n := range g.availableUnder(prefix) {
 			if d.Any.Match == nil || d.Any.Match(n.key) {
 				return n
@@ -48,7 +50,7 @@ func (g *Graph) await(e *edge) {
 	if !e.anyOf() || e.waiters != nil {
 		return
 	}
-	prefixes := e.dep.beginnings()
+	prefixes := e.dep.Beginnings()
 	folders := make([]string, len(prefixes))
 	for i, prefix := range prefixes {
 		folders[i] = prefix[:strings.LastIndexByte(prefix, '/')+1]

@@ -2,7 +2,8 @@ package graph
 
 import (
 	"errors"
-	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // reopenClaims marks the claims of v as unresolved. It is called when v becomes desired or
@@ -231,7 +232,7 @@ func (v *version) rankAfter(had *version) claimRank {
 		return fullHolder
 	}
 	held := 0
-	covers := coverage(*had.Claims)
+	covers := value.Coverage(*had.Claims)
 	for _, c := range *v.Claims {
 		if covers(c) {
 			held++
@@ -244,28 +245,6 @@ func (v *version) rankAfter(had *version) claimRank {
 		return fullHolder
 	}
 	return partialHolder
-}
-
-// coveredBy reports that a node which holds had also holds c.
-func (c Claim) coveredBy(had Claim) bool { return c.Of == had.Of && (c.Yields || !had.Yields) }
-
-// fewClaims is the number of claims up to which a search is faster than a map.
-const fewClaims = 8
-
-// coverage returns a function that reports whether one of the claims in had covers c. A value
-// may have thousands of claims, such as one for each of its NAT mappings.
-func coverage(had []Claim) func(c Claim) bool {
-	if len(had) <= fewClaims {
-		return func(c Claim) bool { return slices.ContainsFunc(had, c.coveredBy) }
-	}
-	firm := make(map[string]bool, len(had)) // by resource: held without yielding
-	for _, h := range had {
-		firm[h.Of] = firm[h.Of] || !h.Yields
-	}
-	return func(c Claim) bool {
-		isFirm, held := firm[c.Of]
-		return held && (c.Yields || isFirm)
-	}
 }
 
 // resetRank makes n a newcomer again.

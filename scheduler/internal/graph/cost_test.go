@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"unsafe"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 288.
@@ -17,7 +19,7 @@ func TestNodeFitsItsMemory(t *testing.T) {
 // TestNothingIsKeptOfWhatIsGone makes and removes many values.
 func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 	g := New()
-	g.Want(value("any", "x,any=k/"))
+	g.Want(made("any", "x,any=k/"))
 	run := func() {
 		for op, ok := g.Next(); ok; op, ok = g.Next() {
 			g.Done(op, nil, nil)
@@ -27,7 +29,7 @@ func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 	}
 	for i := range 1000 {
 		key := fmt.Sprintf("k/%d", i)
-		g.Want(value(key, "x"))
+		g.Want(made(key, "x"))
 		run()
 		g.Unwant(key)
 		run()
@@ -52,12 +54,12 @@ func TestNobodyIsJudgedWhereAllYield(t *testing.T) {
 		return judged
 	}
 	for i := range 10 {
-		g.Want(value(fmt.Sprintf("k/%d", i), "x,yield=x"))
+		g.Want(made(fmt.Sprintf("k/%d", i), "x,yield=x"))
 	}
 	if n := len(g.unresolved) + run(); n != 0 {
 		t.Errorf("%d times it was to be judged who has it", n)
 	}
-	g.Want(value("a", "x,claim=x"))
+	g.Want(made("a", "x,claim=x"))
 	run()
 	if !g.Node("k/0").LosesClaim() {
 		t.Error("k/0 has what a claims")
@@ -77,8 +79,8 @@ func TestNobodyIsJudgedWhereAllYield(t *testing.T) {
 func looked(n int) (count int) {
 	g := New()
 	for i := range n {
-		g.Want(value(fmt.Sprintf("k/%d", i), "x"))
-		v := value(fmt.Sprintf("u/%d", i), "x,any=k/")
+		g.Want(made(fmt.Sprintf("k/%d", i), "x"))
+		v := made(fmt.Sprintf("u/%d", i), "x,any=k/")
 		v.Deps[0].Any.Match = func(string) bool { count++; return true }
 		g.Want(v)
 	}
@@ -116,10 +118,10 @@ func TestManyClaims(t *testing.T) {
 		}
 	}
 	claiming := func(key, data string) *Value {
-		v := value(key, data)
-		v.Claims = &[]Claim{}
+		v := made(key, data)
+		v.Claims = &[]value.Claim{}
 		for i := range 50_000 {
-			*v.Claims = append(*v.Claims, Claim{Of: fmt.Sprint("claim on ", i), Label: "free", Conflict: func(string) error { return errors.New("taken") }})
+			*v.Claims = append(*v.Claims, value.Claim{Of: fmt.Sprint("claim on ", i), Label: "free", Conflict: func(string) error { return errors.New("taken") }})
 		}
 		return v
 	}

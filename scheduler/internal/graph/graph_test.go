@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 var update = flag.Bool("update", false, "write what the stories show into their files")
@@ -69,7 +71,7 @@ func lineOf(key string) *Connection {
 	return lines[(group[0]-'0')%2]
 }
 
-func value(key, text string) *Value {
+func made(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
 	if line := lineOf(key); line != nil {
 		v.Kind = kind{link: line}
@@ -86,12 +88,12 @@ func value(key, text string) *Value {
 		name, arg, _ := strings.Cut(f, "=")
 		switch name {
 		case "dep":
-			v.Deps = append(v.Deps, Dep{Label: arg, Key: arg})
+			v.Deps = append(v.Deps, value.Dep{Label: arg, Key: arg})
 		case "any":
-			v.Deps = append(v.Deps, Dep{Label: arg + "*", Any: &AnyOf{Prefixes: strings.Split(arg, "|")}})
+			v.Deps = append(v.Deps, value.Dep{Label: arg + "*", Any: &value.AnyOf{Prefixes: strings.Split(arg, "|")}})
 		case "derive":
 			k, t, _ := strings.Cut(arg, ":")
-			v.Derived = append(v.Derived, value(k, strings.ReplaceAll(t, ";", ",")))
+			v.Derived = append(v.Derived, made(k, strings.ReplaceAll(t, ";", ",")))
 		case "claim", "yield":
 			v.Claims = claimed(v.claims(), name, arg)
 		case "invalid":
@@ -101,8 +103,8 @@ func value(key, text string) *Value {
 	return v
 }
 
-func claimed(all []Claim, name, of string) *[]Claim {
-	all = append(all, Claim{
+func claimed(all []value.Claim, name, of string) *[]value.Claim {
+	all = append(all, value.Claim{
 		Of: "claim " + of, Label: of + "-is-free", Yields: name == "yield",
 		Conflict: func(by string) error { return fmt.Errorf("%s has %s", by, of) },
 	})
@@ -193,13 +195,13 @@ func (s *story) line(line string) {
 	}
 	switch f[0] {
 	case "want":
-		s.g.Want(value(f[1], f[2]))
+		s.g.Want(made(f[1], f[2]))
 	case "unwant":
 		s.g.Unwant(f[1])
 	case "reject":
 		s.g.Reject(f[1], errors.New(f[2]))
 	case "found", "foreign":
-		s.g.Found(value(f[1], f[2]), nil, f[0] == "foreign")
+		s.g.Found(made(f[1], f[2]), nil, f[0] == "foreign")
 	case "lost":
 		s.g.Lost(f[1])
 	case "not-found":

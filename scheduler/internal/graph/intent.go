@@ -82,7 +82,7 @@ func (g *Graph) Suspend(key string, err error) {
 // attempt.
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	g.saveNode(n)
-	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && identicalDeclared(n.desired.Declared, v.Declared) {
+	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && n.desired.Declared.Same(v.Declared) {
 		n.retry()
 		g.push(n)
 		return

@@ -6,8 +6,8 @@ import "testing"
 // as those of a run that waits for another, slow one. It is still possible after the plan.
 func TestPlanKeepsPossibleOperations(t *testing.T) {
 	g := New()
-	g.Want(value("a", "1"))
-	g.Want(value("b", "1"))
+	g.Want(made("a", "1"))
+	g.Want(made("b", "1"))
 	slow, ok := g.Next()
 	if !ok {
 		t.Fatal("nothing is possible")
@@ -30,11 +30,11 @@ func TestPlanKeepsPossibleOperations(t *testing.T) {
 func TestInterruptedPlanKeepsTheIndex(t *testing.T) {
 	for left := 1; ; left++ {
 		g := New()
-		g.Want(value("b", "1"))
-		g.Want(value("g1/a", "1,dep=b,recreate"))
-		g.Want(value("c", "1,any=g1/"))
+		g.Want(made("b", "1"))
+		g.Want(made("g1/a", "1,dep=b,recreate"))
+		g.Want(made("c", "1,any=g1/"))
 		finish(g)
-		g.Found(value("g1/a", "changed,recreate"), nil, false)
+		g.Found(made("g1/a", "changed,recreate"), nil, false)
 		before := wholeState(g)
 
 		g.BeginPlan(interruptAt(left))
@@ -61,14 +61,14 @@ func finish(g *Graph) {
 // takes no more time for a large plan than for a small one.
 func TestPlannedNodesNeedNoCopies(t *testing.T) {
 	g := New()
-	g.Want(value("b", "1"))
+	g.Want(made("b", "1"))
 	finish(g)
 	before, nodes := wholeState(g), len(g.nodes)
 	g.BeginPlan(func() {})
-	g.Want(value("c", "1,dep=b"))
-	g.Want(value("d", "1,dep=c"))
-	g.Want(value("e", "1,any=g1/"))
-	g.Want(value("g1/a", "1,dep=d"))
+	g.Want(made("c", "1,dep=b"))
+	g.Want(made("d", "1,dep=c"))
+	g.Want(made("e", "1,any=g1/"))
+	g.Want(made("g1/a", "1,dep=d"))
 	finish(g)
 	if n, v := len(g.journal.nodes), len(g.journal.versions); n != 1 || v != 0 {
 		t.Errorf("%d nodes and %d versions were copied, want 1 and 0: only b has a new dependent", n, v)

@@ -3,6 +3,8 @@ package graph
 import (
 	"maps"
 	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // rivals says that a and b cannot both stand.
@@ -102,7 +104,7 @@ func (m *model) holds(n *Node) bool {
 		return false
 	}
 	for _, c := range n.desired.claims() {
-		if !slices.ContainsFunc(had.claims(), func(h Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
+		if !slices.ContainsFunc(had.claims(), func(h value.Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
 			return false
 		}
 	}
@@ -143,7 +145,7 @@ func (m *model) nobodyIsOusted() {
 }
 
 func greedyFor(of string, n *Node) bool {
-	return slices.ContainsFunc(n.desired.claims(), func(c Claim) bool { return c.Of == of && !c.Yields })
+	return slices.ContainsFunc(n.desired.claims(), func(c value.Claim) bool { return c.Of == of && !c.Yields })
 }
 
 // maximal checks that no two have the same, and that who loses could not have it all.
@@ -168,7 +170,7 @@ func (m *model) deserved() {
 	g := New()
 	in := map[string]string{}
 	for key, text := range m.wanted { // in no order
-		v := value(key, text)
+		v := made(key, text)
 		g.Want(v)
 		for _, v := range append(v.Derived, v) {
 			in[v.Key] = v.Data.(string)
@@ -177,7 +179,7 @@ func (m *model) deserved() {
 	g.ResolveClaims()
 	wins := map[string]*Value{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
-		v := value(key, in[key])
+		v := made(key, in[key])
 		loses := yieldsTo(v, in)
 		for _, w := range wins {
 			loses = loses || greedyRivals(v, w)
@@ -193,7 +195,7 @@ func (m *model) deserved() {
 
 func yieldsTo(v *Value, in map[string]string) bool {
 	for key, text := range in {
-		if key != v.Key && yieldsToOne(v, value(key, text)) {
+		if key != v.Key && yieldsToOne(v, made(key, text)) {
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package graph
 import (
 	"maps"
 	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // end mends everything, runs, and expects just what is possible of what is
@@ -50,7 +52,7 @@ func (m *model) possible() map[string]string {
 	bases := map[string]string{}
 	for key, text := range m.wanted {
 		in[key] = text
-		for _, d := range value(key, text).Derived {
+		for _, d := range made(key, text).Derived {
 			in[d.Key], bases[d.Key] = d.Data.(string), key
 		}
 	}
@@ -61,13 +63,13 @@ func (m *model) possible() map[string]string {
 			if base, ok := bases[key]; ok && in[base] == "" {
 				return true
 			}
-			return slices.ContainsFunc(value(key, text).Deps, func(d Dep) bool { return !metIn(in, d) })
+			return slices.ContainsFunc(made(key, text).Deps, func(d value.Dep) bool { return !metIn(in, d) })
 		})
 	}
 	return in
 }
 
-func metIn(in map[string]string, d Dep) bool {
+func metIn(in map[string]string, d value.Dep) bool {
 	for key := range in {
 		if d.MetBy(key) {
 			return true

@@ -15,7 +15,7 @@ func (m *model) resync(t *rapid.T) {
 	before := wholeState(m.g)
 	for _, key := range rapid.Permutation(slices.Sorted(maps.Keys(m.stands))).Draw(t, "read") {
 		if n := m.g.nodes[key]; n.base == nil {
-			m.g.Found(value(key, m.respelled(n)), nil, false)
+			m.g.Found(made(key, m.respelled(n)), nil, false)
 		}
 	}
 	if changed := m.g.ChangedLen(); changed > 0 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/btree"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // wholeState is everything that can be reached from a graph: each field of each
@@ -30,7 +32,7 @@ type walk struct {
 }
 
 // immutable are the types whose contents nobody changes.
-var immutable = []reflect.Type{reflect.TypeFor[*Value](), reflect.TypeFor[*Dep](), reflect.TypeFor[*[]Claim](), reflect.TypeFor[*Claim]()}
+var immutable = []reflect.Type{reflect.TypeFor[*Value](), reflect.TypeFor[*value.Dep](), reflect.TypeFor[*[]value.Claim](), reflect.TypeFor[*value.Claim]()}
 
 // notState are the fields that are room, and what they hold is reached otherwise.
 var notState = []string{"Node.ownEdge"}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // TestModel drives a graph with random intent, failures and surprises, up to
@@ -127,7 +129,7 @@ func (m *model) comesForGood(op Op) {
 		return
 	}
 	for user, v := range m.came {
-		if slices.ContainsFunc(v.Deps, func(d Dep) bool { return d.Key == key }) {
+		if slices.ContainsFunc(v.Deps, func(d value.Dep) bool { return d.Key == key }) {
 			m.t.Fatalf("%s came and left again, as %s has to go after all", user, key)
 		}
 	}
@@ -138,7 +140,7 @@ func (m *model) want(t *rapid.T) {
 	text := anyText(t, key)
 	m.wanted[key] = text
 	t.Logf("## want %s %s", key, text)
-	m.g.Want(value(key, text))
+	m.g.Want(made(key, text))
 	m.edited()
 }
 
@@ -166,7 +168,7 @@ func (m *model) found(t *rapid.T) {
 	if m.hangs(key) {
 		return
 	}
-	v := value(key, anyText(t, key))
+	v := made(key, anyText(t, key))
 	t.Logf("## found %s %s", key, v.Data)
 	m.stands[key] = true
 	m.has(v)
@@ -346,7 +348,7 @@ func (m *model) change(wants map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(wants)) {
 		m.t.Logf("## change %s to %q", key, wants[key])
 		if text := wants[key]; text != "" {
-			m.g.Want(value(key, text))
+			m.g.Want(made(key, text))
 		} else {
 			m.g.Unwant(key)
 		}

@@ -216,6 +216,14 @@ func (n *Node) actualParts() (out []*Node) {
 // baseCurrent reports that the base of n, if any, is applied in its desired version.
 func (n *Node) baseCurrent() bool { return n.base == nil || n.base.actual == n.base.desired }
 
+// Root is the node that n is derived from in the end, or n.
+func (n *Node) Root() *Node {
+	for n.base != nil {
+		n = n.base
+	}
+	return n
+}
+
 // Key is the key of the node.
 func (n *Node) Key() string { return n.key }
 

@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
 // State compares the desired and the actual value of a node. See the table in the package
 // documentation.
 type State uint8
@@ -39,18 +41,18 @@ func (n *Node) State() State {
 }
 
 // Unmet are the unmet dependencies of the desired value.
-func (n *Node) Unmet() (out []Dep) {
+func (n *Node) Unmet() (out []value.Dep) {
 	if n.desired == nil || n.desired == n.actual {
 		return nil
 	}
 	if n.disconnected() {
-		out = append(out, Dep{Label: n.connection().label()})
+		out = append(out, value.Dep{Label: n.connection().label()})
 	}
 	if n.held {
-		out = append(out, Dep{Label: "the end of operations or of a read-back of its connection"})
+		out = append(out, value.Dep{Label: "the end of operations or of a read-back of its connection"})
 	}
 	if n.hung() {
-		out = append(out, Dep{Label: "the end of an operation that is still running"})
+		out = append(out, value.Dep{Label: "the end of an operation that is still running"})
 	}
 	for i := range n.desired.edges {
 		switch e := &n.desired.edges[i]; {
@@ -58,7 +60,7 @@ func (n *Node) Unmet() (out []Dep) {
 		case e.claim == nil:
 			out = append(out, *e.dep)
 		case !e.claim.lost:
-			out = append(out, Dep{Label: e.dep.Label, Key: e.claim.holder.key})
+			out = append(out, value.Dep{Label: e.dep.Label, Key: e.claim.holder.key})
 		}
 	}
 	return out

@@ -1,11 +1,6 @@
 package graph
 
-import (
-	"slices"
-	"strings"
-
-	"google.golang.org/protobuf/proto"
-)
+import "github.com/keyplane/keyplane/scheduler/internal/value"
 
 // A Kind has the functions of one kind of value that the graph needs. They are pure.
 type Kind interface {
@@ -44,10 +39,10 @@ type Value struct {
 	Key     string
 	Data    any
 	Kind    Kind // nil: a property, which exists while its base exists
-	Deps    []Dep
+	Deps    []value.Dep
 	Derived []*Value
-	Err     error    // why the value can never be applied; nil: it can
-	Claims  *[]Claim // nil: none
+	Err     error          // why the value can never be applied; nil: it can
+	Claims  *[]value.Claim // nil: none
 	// Doubt says that an actual value may have been changed or removed since it was read.
 	// It is deleted before the desired value is created, even if both are equal.
 	Doubt bool
@@ -55,79 +50,11 @@ type Value struct {
 	// The graph does not use it.
 	Size int
 	// Declared is the value as it was declared, if that differs from Data.
-	Declared *Declared
-}
-
-// Declared is a value in the form in which it was declared. The graph only compares it.
-type Declared struct {
-	Data     any
-	Warnings []string // about fields that are in Declared.Data but not in Value.Data
-}
-
-// A Dep is a dependency of a value. It is met by Key or, without one, by Any. A Dep with
-// only a Label is never met.
-type Dep struct {
-	Label string
-	Key   string
-	Any   *AnyOf // rare, so most values do not pay for its fields
-}
-
-// AnyOf matches any of several keys: Keys, and those that have one of Prefixes (none: any
-// prefix, if Match is set) and that Match accepts (nil: all).
-type AnyOf struct {
-	Keys     []string
-	Prefixes []string
-	Match    func(key string) bool
-}
-
-// MetBy reports that key meets d.
-func (d *Dep) MetBy(key string) bool {
-	switch {
-	case d.Key != "":
-		return key == d.Key
-	case d.Any == nil:
-		return false
-	case slices.Contains(d.Any.Keys, key):
-		return true
-	}
-	for _, prefix := range d.Any.prefixes() {
-		if strings.HasPrefix(key, prefix) {
-			return d.Any.Match == nil || d.Any.Match(key)
-		}
-	}
-	return false
-}
-
-// prefixes are the prefixes of the keys that a is matched with.
-func (a *AnyOf) prefixes() []string {
-	if len(a.Prefixes) == 0 && a.Match != nil {
-		return []string{""}
-	}
-	return a.Prefixes
-}
-
-// beginnings are the beginnings of all keys that can meet d.
-func (d *Dep) beginnings() []string {
-	if d.Any == nil {
-		return nil
-	}
-	return slices.Concat(d.Any.Keys, d.Any.prefixes())
-}
-
-// A Claim names a resource that only one value can have. The value that holds the resource
-// keeps it while it is desired. A free resource goes to the newcomer with the lowest key.
-// A value that loses one of its claims cannot be applied and takes no other resource.
-type Claim struct {
-	Of    string // the resource; competing claims have the same one. No key is equal to it
-	Label string // shown to people while another value still uses the resource
-	// Yields: any number of yielding claims share the resource, unless a claim exists that
-	// does not yield.
-	Yields   bool
-	Conflict func(by string) error // the error of a value that loses to the key by
+	Declared *value.Declared
 }
 
 // claims returns nil for most values, which have none.
-func (v *Value) claims() []Claim {
+func (v *Value) claims() []value.Claim {
 	if v.Claims == nil {
 		return nil
 	}
@@ -142,25 +69,7 @@ func identical(a, b *Value) bool {
 	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) || a.Doubt != b.Doubt {
 		return false
 	}
-	return identicalData(a.Data, b.Data)
-}
-
-// identicalData compares messages by content, and other data by ==.
-func identicalData(a, b any) bool {
-	am, ok := a.(proto.Message)
-	if !ok {
-		return a == b
-	}
-	bm, ok := b.(proto.Message)
-	return ok && proto.Equal(am, bm)
-}
-
-// identicalDeclared compares two declarations exactly.
-func identicalDeclared(a, b *Declared) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return identicalData(a.Data, b.Data) && slices.Equal(a.Warnings, b.Warnings)
+	return value.SameData(a.Data, b.Data)
 }
 
 // suffices reports that an actual value needs no operation to become v.

@@ -1,12 +1,15 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/waitlist"
+import (
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
+)
 
 // An edge is a dependency of a version. It ends at the key of the dependency. An any-of
 // dependency ends at its provider: one of the keys that meet it.
 type edge struct {
 	v       *version
-	dep     *Dep                    // nil: the dependency of a derived value on its base
+	dep     *value.Dep              // nil: the dependency of a derived value on its base
 	to      *Node                   // nil: an any-of dependency that never had a provider
 	waiters *waitlist.Places[*edge] // entries in waitlists, while it is any-of and unmet
 	claim   *claimEdge              // set if the edge is a claim
@@ -18,8 +21,8 @@ type edge struct {
 // A claimEdge is a Claim of a version. Its edge leads to the node of the resource. That
 // node never has a value; its incoming edges are the competing claims.
 type claimEdge struct {
-	*Claim
-	dep Dep // the dependency of the edge
+	*value.Claim
+	dep value.Dep // the dependency of the edge
 	claimResult
 	// lostOfAll is the number of lost claims of the version. Only its first claim counts them,
 	// so that versions without claims need no memory for it.
@@ -56,7 +59,7 @@ func (v *version) addClaimEdges(edges []edge) {
 	claims := v.claims()
 	all := make([]claimEdge, len(claims))
 	for i := range all {
-		all[i] = claimEdge{Claim: &claims[i], dep: Dep{Label: claims[i].Label, Key: claims[i].Of}}
+		all[i] = claimEdge{Claim: &claims[i], dep: value.Dep{Label: claims[i].Label, Key: claims[i].Of}}
 		edges[i] = edge{v: v, dep: &all[i].dep, claim: &all[i]}
 	}
 }

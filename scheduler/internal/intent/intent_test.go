@@ -10,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/intent"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // described is a descriptor that only observes. The tests look at desired values, so it needs no verbs.
@@ -19,9 +20,9 @@ func described() *kind.Descriptor {
 	return d
 }
 
-// value returns a value with the warnings.
-func value(key string, warnings ...string) *graph.Value {
-	return &graph.Value{Key: key, Kind: described(), Declared: &graph.Declared{Warnings: warnings}}
+// made returns a value with the warnings.
+func made(key string, warnings ...string) *graph.Value {
+	return &graph.Value{Key: key, Kind: described(), Declared: &value.Declared{Warnings: warnings}}
 }
 
 func changes(cs ...intent.Change) intent.Changes {
@@ -37,19 +38,19 @@ func TestAChangeSetsTheIntentOfItsKey(t *testing.T) {
 		desired bool
 		unwants bool
 	}{
-		{"a value is desired", intent.Change{Key: "a", Value: value("a")}, false, true, false},
-		{"a value replaces another", intent.Change{Key: "a", Value: value("a")}, true, true, false},
+		{"a value is desired", intent.Change{Key: "a", Value: made("a")}, false, true, false},
+		{"a value replaces another", intent.Change{Key: "a", Value: made("a")}, true, true, false},
 		{"without value", intent.Change{Key: "a"}, true, false, true},
 		{"refused: the desired value stays", intent.Change{Key: "a", Err: refused, Keep: true}, true, true, false},
 		{"refused: there is none to keep", intent.Change{Key: "a", Err: refused, Keep: true}, false, false, false},
 		{"refused without Keep", intent.Change{Key: "a", Err: refused}, true, false, true},
-		{"refused with the last valid value", intent.Change{Key: "a", Err: refused, Value: value("a")}, false, true, false},
+		{"refused with the last valid value", intent.Change{Key: "a", Err: refused, Value: made("a")}, false, true, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := graph.New()
 			if tt.before {
-				changes(intent.Change{Key: "a", Value: value("a")}).Apply(g)
+				changes(intent.Change{Key: "a", Value: made("a")}).Apply(g)
 			}
 			if got := len(slices.Collect(changes(tt.change).Unwanted(g))) > 0; got != tt.unwants {
 				t.Errorf("the change removes a desired value: %v, want %v", got, tt.unwants)
@@ -67,8 +68,8 @@ func TestAChangeSetsTheIntentOfItsKey(t *testing.T) {
 
 func TestReplaceRemovesTheOthers(t *testing.T) {
 	g := graph.New()
-	changes(intent.Change{Key: "a", Value: value("a")}, intent.Change{Key: "b", Value: value("b")}).Apply(g)
-	only := changes(intent.Change{Key: "b", Value: value("b")})
+	changes(intent.Change{Key: "a", Value: made("a")}, intent.Change{Key: "b", Value: made("b")}).Apply(g)
+	only := changes(intent.Change{Key: "b", Value: made("b")})
 	only.Replace = true
 	only.Apply(g)
 	if g.Wants("a") || !g.Wants("b") {
@@ -81,7 +82,7 @@ func TestAWarningIsLoggedOnce(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	g := graph.New()
 	for _, warnings := range [][]string{{"mtu: ignored"}, {"mtu: ignored"}, {}, {"mtu: ignored"}} {
-		cs := changes(intent.Change{Key: "a", Value: value("a", warnings...)})
+		cs := changes(intent.Change{Key: "a", Value: made("a", warnings...)})
 		cs.Warn(g, log)
 		cs.Apply(g)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/index"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Descriptor is a scheduler.Descriptor without its types. It is the graph's Kind of its
@@ -49,9 +50,9 @@ type Descriptor struct {
 	Validate      func(key string, v proto.Message) error
 	Equal         func(key string, old, new proto.Message) bool
 	NeedsRecreate func(key string, old, new proto.Message, meta any) bool // nil: each change recreates if there is no Update
-	Dependencies  func(key string, v proto.Message) []graph.Dep
+	Dependencies  func(key string, v proto.Message) []value.Dep
 	Derived       func(key string, v proto.Message, add func(key string, part proto.Message))
-	Claims        func(key string, v proto.Message) *[]graph.Claim // nil: no claims
+	Claims        func(key string, v proto.Message) *[]value.Claim // nil: no claims
 	Resolve       func(key string, v proto.Message) proto.Message  // nil: no references
 	// Beside reports whether no other key names the same item, so that the item can exist beside
 	// its successor; nil: all items leave before others come.
@@ -69,7 +70,7 @@ func New(name string) *Descriptor {
 		KeyOf:        func(proto.Message) (string, error) { return "", errors.New("no key given") },
 		Validate:     func(string, proto.Message) error { return nil },
 		Equal:        func(_ string, old, new proto.Message) bool { return proto.Equal(old, new) },
-		Dependencies: func(string, proto.Message) []graph.Dep { return nil },
+		Dependencies: func(string, proto.Message) []value.Dep { return nil },
 		Derived:      func(string, proto.Message, func(string, proto.Message)) {},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // Declared returns the graph's view of a value that somebody declares. An invalid value has
@@ -100,7 +101,7 @@ func fill(v *graph.Value, d *Descriptor, from origin) (known bool) {
 
 // normalized returns the normalized form of m and the declared form. The latter is nil if
 // m is normalized already.
-func normalized(d *Descriptor, key string, m proto.Message) (proto.Message, *graph.Declared) {
+func normalized(d *Descriptor, key string, m proto.Message) (proto.Message, *value.Declared) {
 	if d.Normalize == nil {
 		return m, nil
 	}
@@ -108,7 +109,7 @@ func normalized(d *Descriptor, key string, m proto.Message) (proto.Message, *gra
 	if meaning == m && len(warnings) == 0 {
 		return m, nil
 	}
-	return meaning, &graph.Declared{Data: m, Warnings: warnings}
+	return meaning, &value.Declared{Data: m, Warnings: warnings}
 }
 
 // maxInvalidParts is the maximum number of invalid values that may be derived from a
@@ -155,7 +156,7 @@ func refusePanic(v *graph.Value, do func()) {
 }
 
 // ambiguous returns an error for each dependency that does not say clearly how it is met.
-func ambiguous(deps []graph.Dep) error {
+func ambiguous(deps []value.Dep) error {
 	var errs []error
 	for i := range deps {
 		d := &deps[i]

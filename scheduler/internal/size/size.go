@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // Value returns the memory of a value with its derived values. A value whose Size is known is
@@ -30,7 +31,7 @@ func (t *Types) Value(v *graph.Value) int {
 	if v.Declared != nil {
 		n += int(unsafe.Sizeof(*v.Declared)) + Texts(v.Declared.Warnings) + t.data(v.Declared.Data)
 	}
-	n += cap(v.Deps) * int(unsafe.Sizeof(graph.Dep{}))
+	n += cap(v.Deps) * int(unsafe.Sizeof(value.Dep{}))
 	for i := range v.Deps {
 		d := &v.Deps[i]
 		n += len(d.Label) + len(d.Key)

@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // TestMessageIsItsMemory compares the estimates for samples of all models with the heap that
@@ -142,12 +143,12 @@ func TestValueCountsEverything(t *testing.T) {
 		"key":        {Key: long},
 		"data":       {Data: message},
 		"error":      {Err: errors.New(long)},
-		"declared":   {Declared: &graph.Declared{Data: message}},
-		"warnings":   {Declared: &graph.Declared{Warnings: []string{long}}},
-		"dependency": {Deps: []graph.Dep{{Key: long}}},
-		"label":      {Deps: []graph.Dep{{Label: long}}},
-		"any of":     {Deps: []graph.Dep{{Any: &graph.AnyOf{Keys: []string{long}}}}},
-		"prefix":     {Deps: []graph.Dep{{Any: &graph.AnyOf{Prefixes: []string{long}}}}},
+		"declared":   {Declared: &value.Declared{Data: message}},
+		"warnings":   {Declared: &value.Declared{Warnings: []string{long}}},
+		"dependency": {Deps: []value.Dep{{Key: long}}},
+		"label":      {Deps: []value.Dep{{Label: long}}},
+		"any of":     {Deps: []value.Dep{{Any: &value.AnyOf{Keys: []string{long}}}}},
+		"prefix":     {Deps: []value.Dep{{Any: &value.AnyOf{Prefixes: []string{long}}}}},
 		"derived":    {Derived: []*graph.Value{{Key: long}}},
 	} {
 		var types Types

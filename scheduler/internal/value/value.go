@@ -1,0 +1,125 @@
+// Package value has those parts of values that need no graph: dependencies and the keys that meet
+// them, claims, and the form in which a value was declared.
+//
+//	d := value.Dep{Label: "interface", Key: "config/.../eth0"}
+//	met := d.MetBy(key)
+//
+// The package keeps no state, and its values are immutable.
+package value
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// A Dep is a dependency of a value. It is met by Key or, without one, by Any. A Dep with
+// only a Label is never met.
+type Dep struct {
+	Label string
+	Key   string
+	Any   *AnyOf // rare, so most values do not pay for its fields
+}
+
+// AnyOf matches any of several keys: Keys, and those that have one of Prefixes (none: any
+// prefix, if Match is set) and that Match accepts (nil: all).
+type AnyOf struct {
+	Keys     []string
+	Prefixes []string
+	Match    func(key string) bool
+}
+
+// MetBy reports that key meets d.
+func (d *Dep) MetBy(key string) bool {
+	switch {
+	case d.Key != "":
+		return key == d.Key
+	case d.Any == nil:
+		return false
+	case slices.Contains(d.Any.Keys, key):
+		return true
+	}
+	for _, prefix := range d.Any.AllPrefixes() {
+		if strings.HasPrefix(key, prefix) {
+			return d.Any.Match == nil || d.Any.Match(key)
+		}
+	}
+	return false
+}
+
+// AllPrefixes are the prefixes of the keys that a is matched with.
+func (a *AnyOf) AllPrefixes() []string {
+	if len(a.Prefixes) == 0 && a.Match != nil {
+		return []string{""}
+	}
+	return a.Prefixes
+}
+
+// Beginnings are the Beginnings of all keys that can meet d.
+func (d *Dep) Beginnings() []string {
+	if d.Any == nil {
+		return nil
+	}
+	return slices.Concat(d.Any.Keys, d.Any.AllPrefixes())
+}
+
+// A Claim names a resource that only one value can have. The value that holds the resource
+// keeps it while it is desired. A free resource goes to the newcomer with the lowest key.
+// A value that loses one of its claims cannot be applied and takes no other resource.
+type Claim struct {
+	Of    string // the resource; competing claims have the same one. No key is equal to it
+	Label string // shown to people while another value still uses the resource
+	// Yields: any number of yielding claims share the resource, unless a claim exists that
+	// does not yield.
+	Yields   bool
+	Conflict func(by string) error // the error of a value that loses to the key by
+}
+
+// coveredBy reports that a node which holds had also holds c.
+func (c Claim) coveredBy(had Claim) bool {
+	return c.Of == had.Of && (c.Yields || !had.Yields)
+}
+
+// fewClaims is the number of claims up to which a search is faster than a map.
+const fewClaims = 8
+
+// Coverage returns a function that reports whether one of the claims in had covers c. A value
+// may have thousands of claims, such as one for each of its NAT mappings.
+func Coverage(had []Claim) func(c Claim) bool {
+	if len(had) <= fewClaims {
+		return func(c Claim) bool { return slices.ContainsFunc(had, c.coveredBy) }
+	}
+	firm := make(map[string]bool, len(had)) // by resource: held without yielding
+	for _, h := range had {
+		firm[h.Of] = firm[h.Of] || !h.Yields
+	}
+	return func(c Claim) bool {
+		isFirm, held := firm[c.Of]
+		return held && (c.Yields || isFirm)
+	}
+}
+
+// Declared is a value in the form in which it was declared. The graph only compares it.
+type Declared struct {
+	Data     any
+	Warnings []string // about fields that are in Declared.Data but not in Value.Data
+}
+
+// Same compares two declarations exactly. Either may be nil.
+func (d *Declared) Same(other *Declared) bool {
+	if d == nil || other == nil {
+		return d == other
+	}
+	return SameData(d.Data, other.Data) && slices.Equal(d.Warnings, other.Warnings)
+}
+
+// SameData compares messages by content, and other data by ==.
+func SameData(a, b any) bool {
+	am, ok := a.(proto.Message)
+	if !ok {
+		return a == b
+	}
+	bm, ok := b.(proto.Message)
+	return ok && proto.Equal(am, bm)
+}
