@@ -28,7 +28,7 @@ type Descriptor[V proto.Message, M any] struct {
 	Match  func(key string) bool
 
 	// Connection is the name of the connection that the verbs use. Verbs of one connection
-	// share a limit of concurrency. Defaults to that of the Group, else to Name.
+	// share a limit of concurrency. Defaults to that of OnConnection, else to Name.
 	Connection string
 
 	// Normalize returns the declared value in the same spelling that Retrieve uses, and a

@@ -100,12 +100,12 @@ func TestConnectionOfGroup(t *testing.T) {
 		_, err := scheduler.Register(to, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: name, Prefix: name + "/", Connection: connection})
 		must(t, err)
 	}
-	g := s.Group("net")
+	g := s.OnConnection("net")
 	register(g, "grouped", "")
 	register(g, "elsewhere", "disk")
 	register(s, "named", "tar")
 	register(s, "alone", "")
-	register(s.Group(""), "unnamed", "")
+	register(s.OnConnection(""), "unnamed", "")
 	got := map[string]string{}
 	for _, d := range inspect.Descriptors(s) {
 		got[d.Name] = d.Connection

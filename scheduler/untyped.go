@@ -18,46 +18,46 @@ import (
 // descriptor is a Descriptor without its types.
 type descriptor = kind.Descriptor
 
-// A Registrar takes descriptors: a *Scheduler, or the result of [Scheduler.Group].
+// A Registrar takes descriptors: a *Scheduler, or the result of [Scheduler.OnConnection].
 type Registrar interface {
-	// group returns the scheduler, and the default of Descriptor.Connection.
-	group() group
+	// target returns the scheduler, and the default of Descriptor.Connection.
+	target() target
 }
 
-// A group registers descriptors that share a connection.
-type group struct {
+// A target registers descriptors that share a connection.
+type target struct {
 	s          *Scheduler
 	connection string // empty: none
 }
 
-// Group returns a Registrar for descriptors that share a connection: Descriptor.Connection
+// OnConnection returns a Registrar for descriptors that share a connection: Descriptor.Connection
 // defaults to its name. So a package names its connection once, and no descriptor of it gets a
 // limit of its own by mistake.
 //
 // The connection need not be declared by [Scheduler.Connection]; if it is, that must come
 // first, as for any descriptor. An empty name has no effect.
-func (s *Scheduler) Group(connection string) Registrar { return group{s, connection} }
+func (s *Scheduler) OnConnection(connection string) Registrar { return target{s, connection} }
 
-func (s *Scheduler) group() group { return group{s: s} }
-func (g group) group() group      { return g }
+func (s *Scheduler) target() target { return target{s: s} }
+func (t target) target() target     { return t }
 
 // Register adds d to a scheduler. It must be called before Run. The returned Index looks
 // up the metadata of the actual values.
 func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[M], error) {
-	e, g := untyped(d), to.group()
+	e, t := untyped(d), to.target()
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
 	if m := d.Model.Model; m != nil {
-		if !g.s.opts.Models.Has(m) {
+		if !t.s.opts.Models.Has(m) {
 			return nil, fmt.Errorf("descriptor %q: model %s: %w; expected one of Options.Models", d.Name, m.Name(), models.ErrNoModel)
 		}
 		e.Prefix, e.Singleton, e.KeyOf = d.Model.Prefix(), d.Model.Singleton(), d.Model.Key
-		if checks := g.s.opts.FieldChecks; checks != nil {
+		if checks := t.s.opts.FieldChecks; checks != nil {
 			e.Limit(checks(m))
 		}
 	}
-	if err := g.s.add(e, cmp.Or(d.Connection, g.connection)); err != nil {
+	if err := t.s.add(e, cmp.Or(d.Connection, t.connection)); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
 	return &Index[M]{e.Index}, nil

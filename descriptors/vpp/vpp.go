@@ -180,14 +180,14 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Life: guard.life, Connection: ConnectionName})
+			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, ConnectionNumber: guard.life, Connection: ConnectionName})
 		},
 		func() (err error) {
-			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Life: guard.life, Connection: ConnectionName})
+			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, ConnectionNumber: guard.life, Connection: ConnectionName})
 			return err
 		},
 		func() (err error) {
-			linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Connection: ConnectionName})
+			linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, ConnectionNumber: guard.life, Connection: ConnectionName})
 			return err
 		},
 	} {

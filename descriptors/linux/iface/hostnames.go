@@ -48,8 +48,8 @@ func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler
 }
 
 // Register adds linux-interface-watcher to s.
-func (n *HostNames) Register(s *scheduler.Scheduler, southbound string) error {
-	_, err := scheduler.Register(s.Group(southbound), scheduler.Descriptor[*emptypb.Empty, struct{}]{
+func (n *HostNames) Register(s *scheduler.Scheduler, connection string) error {
+	_, err := scheduler.Register(s.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name: WatcherName, Prefix: keys.HostNames, Retrieve: n.retrieve,
 	})
 	return err

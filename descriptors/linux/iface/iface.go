@@ -146,16 +146,16 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	// The index is set below: it comes from registering the descriptor that has the
 	// handler.
 	h := &handler{Options: o}
-	group := s.Group(o.Connection)
-	index, err := scheduler.Register(group, h.descriptor())
+	registrar := s.OnConnection(o.Connection)
+	index, err := scheduler.Register(registrar, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	h.index = directory{index, &h.members}
-	if _, err := scheduler.Register(group, h.addressDescriptor()); err != nil {
+	if _, err := scheduler.Register(registrar, h.addressDescriptor()); err != nil {
 		return nil, nil, err
 	}
-	_, err = scheduler.Register(group, h.vrfDescriptor())
+	_, err = scheduler.Register(registrar, h.vrfDescriptor())
 	return h.index, h.lives, err
 }
 

@@ -99,7 +99,7 @@ type handler struct {
 func Register(s *scheduler.Scheduler, o Options) (*Chains, error) {
 	h := newHandler(o)
 	h.refresh = func() { _ = s.Refresh(Name) } // it is registered
-	_, err := scheduler.Register(s.Group(o.Connection), h.descriptor())
+	_, err := scheduler.Register(s.OnConnection(o.Connection), h.descriptor())
 	return &Chains{h}, err
 }
 

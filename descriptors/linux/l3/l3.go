@@ -71,9 +71,9 @@ type ARPMeta struct {
 // Register adds the descriptors to s.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := handler{o}
-	group := s.Group(o.Connection)
-	_, routes := scheduler.Register(group, h.routeDescriptor())
-	_, arps := scheduler.Register(group, h.arpDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, routes := scheduler.Register(registrar, h.routeDescriptor())
+	_, arps := scheduler.Register(registrar, h.arpDescriptor())
 	return errors.Join(routes, arps)
 }
 

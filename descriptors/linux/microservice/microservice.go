@@ -111,9 +111,9 @@ func New(o Options) (*Tracker, error) {
 
 // Register adds the descriptor to s. Those that open namespaces of containers name it in
 // RetrieveAfter.
-func (t *Tracker) Register(s *scheduler.Scheduler, southbound string) error {
+func (t *Tracker) Register(s *scheduler.Scheduler, connection string) error {
 	t.sched = s
-	_, err := scheduler.Register(s.Group(southbound), scheduler.Descriptor[*emptypb.Empty, struct{}]{
+	_, err := scheduler.Register(s.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name: Name, Prefix: keys.Microservices, Retrieve: t.retrieve,
 	})
 	return err

@@ -83,9 +83,9 @@ type known struct {
 // Register adds the descriptors to s. The caller registers interfaces and access lists first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Connection)
-	_, err := scheduler.Register(group, h.descriptor())
-	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, err := scheduler.Register(registrar, h.descriptor())
+	_, errInterface := scheduler.Register(registrar, h.interfaceDescriptor())
 	return errors.Join(err, errInterface)
 }
 

@@ -98,10 +98,10 @@ type handler struct {
 // refer to them by number. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) (Index, error) {
 	h := &handler{Options: o, known: map[string]Meta{}}
-	group := s.Group(o.Connection)
-	lists, err := scheduler.Register(group, h.descriptor())
+	registrar := s.OnConnection(o.Connection)
+	lists, err := scheduler.Register(registrar, h.descriptor())
 	h.lists = directory{lists}
-	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
+	_, errInterface := scheduler.Register(registrar, h.interfaceDescriptor())
 	return h.lists, errors.Join(err, errInterface)
 }
 

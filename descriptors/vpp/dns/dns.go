@@ -63,7 +63,7 @@ type handler struct {
 
 // Register adds the descriptor to s.
 func Register(s *scheduler.Scheduler, o Options) error {
-	_, err := scheduler.Register(s.Group(o.Connection), newHandler(o).descriptor())
+	_, err := scheduler.Register(s.OnConnection(o.Connection), newHandler(o).descriptor())
 	return err
 }
 

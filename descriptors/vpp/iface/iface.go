@@ -248,25 +248,25 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	h := newHandler(o, nil)
 	h.observe = s.Observe
-	group := s.Group(o.Connection)
-	index, err := scheduler.Register(group, h.descriptor())
+	registrar := s.OnConnection(o.Connection)
+	index, err := scheduler.Register(registrar, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	all := directory{index, h}
 	h.setIndex(all)
 	return all, h.newEvents(index, s), errors.Join(
-		register(group, h.clientDescriptor()),
-		register(group, h.leaseDescriptor()),
-		register(group, h.autoconfDescriptor()),
-		register(group, h.addressDescriptor()),
-		register(group, h.vrfDescriptor()),
-		register(group, h.hasAddressDescriptor()),
-		register(group, h.unnumberedDescriptor()),
-		register(group, h.linkStateDescriptor()),
-		register(group, h.memberDescriptor()),
-		register(group, h.rxModeDescriptor()),
-		register(group, h.rxPlacementDescriptor()),
+		register(registrar, h.clientDescriptor()),
+		register(registrar, h.leaseDescriptor()),
+		register(registrar, h.autoconfDescriptor()),
+		register(registrar, h.addressDescriptor()),
+		register(registrar, h.vrfDescriptor()),
+		register(registrar, h.hasAddressDescriptor()),
+		register(registrar, h.unnumberedDescriptor()),
+		register(registrar, h.linkStateDescriptor()),
+		register(registrar, h.memberDescriptor()),
+		register(registrar, h.rxModeDescriptor()),
+		register(registrar, h.rxPlacementDescriptor()),
 	)
 }
 

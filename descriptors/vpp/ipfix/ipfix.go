@@ -46,9 +46,9 @@ var (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	// Life is the number of times that VPP was connected.
-	Life       func() int
-	Connection string
+	// ConnectionNumber returns how many times VPP was connected.
+	ConnectionNumber func() int
+	Connection       string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -60,9 +60,9 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers interfaces and VRF tables too.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Connection)
-	_, err := scheduler.Register(group, h.exporterDescriptor())
-	_, errParams := scheduler.Register(group, h.paramsDescriptor())
-	_, errFeature := scheduler.Register(group, h.featureDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, err := scheduler.Register(registrar, h.exporterDescriptor())
+	_, errParams := scheduler.Register(registrar, h.paramsDescriptor())
+	_, errFeature := scheduler.Register(registrar, h.featureDescriptor())
 	return errors.Join(err, errParams, errFeature)
 }

@@ -81,7 +81,7 @@ func (h *handler) createParams(ctx context.Context, to params) error {
 	if err != nil {
 		return err
 	}
-	if now.active == 0 && to.active != 0 && !h.tables.exist(h.Life()) {
+	if now.active == 0 && to.active != 0 && !h.tables.exist(h.ConnectionNumber()) {
 		return fmt.Errorf("%w: active_timer is %d, and VPP may have recorded with 0. "+
 			"Then it has no tables for flows, makes none any more, and would die at the next packet", ErrStateless, to.active)
 	}
@@ -92,7 +92,7 @@ func (h *handler) createParams(ctx context.Context, to params) error {
 // before it gets another one; see tables.
 func (h *handler) deleteParams(ctx context.Context, _ string, v *ipfix.FlowProbeParams, _ struct{}) error {
 	to := params{active: defaultActive, passive: defaultPassive}
-	if paramsOf(v).active == 0 && !h.tables.exist(h.Life()) {
+	if paramsOf(v).active == 0 && !h.tables.exist(h.ConnectionNumber()) {
 		to.active = 0
 	}
 	return h.setParams(ctx, to)

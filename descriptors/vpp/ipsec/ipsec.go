@@ -100,13 +100,13 @@ func newHandler(o Options) *handler {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := newHandler(o)
-	group := s.Group(o.Connection)
-	known, err := scheduler.Register(group, h.associationDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	known, err := scheduler.Register(registrar, h.associationDescriptor())
 	h.associations = known
-	_, errSPD := scheduler.Register(group, h.databaseDescriptor())
-	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
-	_, errPolicy := scheduler.Register(group, h.policyDescriptor())
-	_, errProtection := scheduler.Register(group, h.protectionDescriptor())
+	_, errSPD := scheduler.Register(registrar, h.databaseDescriptor())
+	_, errInterface := scheduler.Register(registrar, h.interfaceDescriptor())
+	_, errPolicy := scheduler.Register(registrar, h.policyDescriptor())
+	_, errProtection := scheduler.Register(registrar, h.protectionDescriptor())
 	return errors.Join(err, errSPD, errInterface, errPolicy, errProtection)
 }
 

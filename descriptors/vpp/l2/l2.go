@@ -85,14 +85,14 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o, ids: map[string]uint32{}}
-	group := s.Group(o.Connection)
-	bridges, err := scheduler.Register(group, h.bridgeDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	bridges, err := scheduler.Register(registrar, h.bridgeDescriptor())
 	h.bridges = bridges
 	return errors.Join(err,
-		register(group, h.memberDescriptor()),
-		register(group, h.fibDescriptor()),
-		register(group, h.xconnectDescriptor()),
-		register(group, h.spanDescriptor()),
+		register(registrar, h.memberDescriptor()),
+		register(registrar, h.fibDescriptor()),
+		register(registrar, h.xconnectDescriptor()),
+		register(registrar, h.spanDescriptor()),
 	)
 }
 

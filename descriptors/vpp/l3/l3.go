@@ -60,9 +60,9 @@ type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Connection string
-	// Life returns the number of the connection to VPP. After a reconnect, VPP may be
+	// ConnectionNumber returns the number of the connection to VPP. After a reconnect, VPP may be
 	// another process with default settings.
-	Life func() int
+	ConnectionNumber func() int
 	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
 }
@@ -88,18 +88,18 @@ func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string),
 			_ = s.Refresh(ARPName) // it cannot fail: the descriptor is registered
 		}
 	}
-	group := s.Group(o.Connection)
+	registrar := s.OnConnection(o.Connection)
 	return linkChanged, errors.Join(
-		register(group, h.vrfDescriptor()),
-		register(group, h.routeDescriptor()),
-		register(group, h.arpDescriptor()),
-		register(group, h.proxyDescriptor()),
-		register(group, h.proxyInterfaceDescriptor()),
-		register(group, h.teibDescriptor()),
-		register(group, h.l3xcDescriptor()),
-		register(group, h.vrrpDescriptor()),
-		register(group, h.dhcpProxyDescriptor()),
-		register(group, h.scanDescriptor()),
+		register(registrar, h.vrfDescriptor()),
+		register(registrar, h.routeDescriptor()),
+		register(registrar, h.arpDescriptor()),
+		register(registrar, h.proxyDescriptor()),
+		register(registrar, h.proxyInterfaceDescriptor()),
+		register(registrar, h.teibDescriptor()),
+		register(registrar, h.l3xcDescriptor()),
+		register(registrar, h.vrrpDescriptor()),
+		register(registrar, h.dhcpProxyDescriptor()),
+		register(registrar, h.scanDescriptor()),
 	)
 }
 

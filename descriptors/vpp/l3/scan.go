@@ -101,7 +101,7 @@ func (h handler) setAges(ctx context.Context, to ages) error {
 	}
 	h.scanAges.mu.Lock()
 	defer h.scanAges.mu.Unlock()
-	h.scanAges.connection, h.scanAges.ages = h.Life(), to
+	h.scanAges.connection, h.scanAges.ages = h.ConnectionNumber(), to
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 func (h handler) lastSetAges() ages {
 	h.scanAges.mu.Lock()
 	defer h.scanAges.mu.Unlock()
-	if h.scanAges.connection != h.Life() {
+	if h.scanAges.connection != h.ConnectionNumber() {
 		return ages{}
 	}
 	return h.scanAges.ages

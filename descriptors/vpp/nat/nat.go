@@ -120,15 +120,15 @@ func (n *noted[T]) has(one T) bool {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Connection)
-	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
-	_, errPool := scheduler.Register(group, h.poolDescriptor())
-	_, errGlobal := scheduler.Register(group, h.globalDescriptor())
-	_, errListed := scheduler.Register(group, h.listedInterfaceDescriptor())
-	_, errAddress := scheduler.Register(group, h.listedAddressDescriptor())
-	_, errRoute := scheduler.Register(group, h.routeDescriptor())
-	_, errVRF := scheduler.Register(group, h.vrfDescriptor())
-	_, errDNAT := scheduler.Register(group, h.dnatDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, errInterface := scheduler.Register(registrar, h.interfaceDescriptor())
+	_, errPool := scheduler.Register(registrar, h.poolDescriptor())
+	_, errGlobal := scheduler.Register(registrar, h.globalDescriptor())
+	_, errListed := scheduler.Register(registrar, h.listedInterfaceDescriptor())
+	_, errAddress := scheduler.Register(registrar, h.listedAddressDescriptor())
+	_, errRoute := scheduler.Register(registrar, h.routeDescriptor())
+	_, errVRF := scheduler.Register(registrar, h.vrfDescriptor())
+	_, errDNAT := scheduler.Register(registrar, h.dnatDescriptor())
 	return errors.Join(errDNAT, errInterface, errPool, errGlobal, errListed, errAddress, errRoute, errVRF)
 }
 

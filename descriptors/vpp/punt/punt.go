@@ -50,9 +50,9 @@ var (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	// Life is the number of times that VPP was connected.
-	Life       func() int
-	Connection string
+	// ConnectionNumber returns how many times VPP was connected.
+	ConnectionNumber func() int
+	Connection       string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -65,10 +65,10 @@ type handler struct {
 // reader of the registrations, and is called before s runs.
 func Register(s *scheduler.Scheduler, o Options) (sockets func() *Sockets, err error) {
 	h := &handler{Options: o}
-	group := s.Group(o.Connection)
-	_, errHost := scheduler.Register(group, h.hostDescriptor())
-	_, errException := scheduler.Register(group, h.exceptionDescriptor())
-	_, errRedirect := scheduler.Register(group, h.redirectDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, errHost := scheduler.Register(registrar, h.hostDescriptor())
+	_, errException := scheduler.Register(registrar, h.exceptionDescriptor())
+	_, errRedirect := scheduler.Register(registrar, h.redirectDescriptor())
 	return func() *Sockets {
 		r := &Sockets{wake.New(), h, s}
 		h.own.readers = append(h.own.readers, r)

@@ -93,11 +93,11 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o}
-	group := s.Group(o.Connection)
-	_, errGlobal := scheduler.Register(group, h.globalDescriptor())
-	_, errSID := scheduler.Register(group, h.localSIDDescriptor())
-	_, errPolicy := scheduler.Register(group, h.policyDescriptor())
-	_, errSteering := scheduler.Register(group, h.steeringDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, errGlobal := scheduler.Register(registrar, h.globalDescriptor())
+	_, errSID := scheduler.Register(registrar, h.localSIDDescriptor())
+	_, errPolicy := scheduler.Register(registrar, h.policyDescriptor())
+	_, errSteering := scheduler.Register(registrar, h.steeringDescriptor())
 	return errors.Join(errGlobal, errSID, errPolicy, errSteering)
 }
 

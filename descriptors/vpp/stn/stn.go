@@ -47,7 +47,7 @@ type handler struct{ Options }
 
 // Register adds the descriptor to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
-	_, err := scheduler.Register(s.Group(o.Connection), handler{o}.descriptor())
+	_, err := scheduler.Register(s.OnConnection(o.Connection), handler{o}.descriptor())
 	return err
 }
 

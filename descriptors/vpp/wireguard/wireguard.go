@@ -79,9 +79,9 @@ type Meta struct{ Index uint32 }
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) (*Peers, error) {
 	p := newPeers(o, s.Observe)
-	group := s.Group(o.Connection)
-	_, err := scheduler.Register(group, p.descriptor())
-	_, errState := scheduler.Register(group, p.stateDescriptor())
+	registrar := s.OnConnection(o.Connection)
+	_, err := scheduler.Register(registrar, p.descriptor())
+	_, errState := scheduler.Register(registrar, p.stateDescriptor())
 	return p, errors.Join(err, errState)
 }
 
