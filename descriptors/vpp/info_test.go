@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -23,7 +24,7 @@ func TestInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin, err := vpp.Register(scheduler.New(scheduler.Options{}), vpp.Options{Connection: vpp.Config{Socket: socket}})
+	plugin, err := vpp.Register(scheduler.New(scheduler.Options{}), vpp.Options{Connection: vpp.Config{Socket: socket, ProbeTimeout: testkit.Patience}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestLoadedIsNotKnown(t *testing.T) {
 
 func testLoaded(t *testing.T, of *simulated.VPP, want error) {
 	t.Helper()
-	plugin, err := vpp.Register(scheduler.New(scheduler.Options{}), vpp.Options{Connection: vpp.Config{Socket: of.Socket}})
+	plugin, err := vpp.Register(scheduler.New(scheduler.Options{}), vpp.Options{Connection: vpp.Config{Socket: of.Socket, ProbeTimeout: testkit.Patience}})
 	if err != nil {
 		t.Fatal(err)
 	}

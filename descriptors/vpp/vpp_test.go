@@ -116,8 +116,9 @@ func startAgentKnowing(t *testing.T, socket string, known memories) *agent {
 		t.Fatal(err)
 	}
 	plugin, err := vpp.Register(s, vpp.Options{
-		Log:        o.Log,
-		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock")}, Memory: known.deaths, Settings: known.settings, Allocations: book,
+		Log: o.Log,
+		// A VPP that answers late, because the machine is busy, is not one that hangs.
+		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock"), ProbeTimeout: testkit.Patience}, Memory: known.deaths, Settings: known.settings, Allocations: book,
 	})
 	if err != nil {
 		t.Fatal(err)
