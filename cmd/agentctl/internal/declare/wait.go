@@ -32,7 +32,8 @@ func waitFor(s *session.Session) *cobra.Command {
 		Short: "Waits until values have a state",
 		Long: "Wait returns as soon as all of the values have the state: of a KEY, of the value with a NAME (or a unique part of it),\n" +
 			"of all values of a MODEL (a name or a pattern such as 'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no such value exists.\n" +
-			"For all, and for the values of a model, it first waits until each source has listed its values.\n\n" +
+			"For all, and for the values of a model, it first waits until each source has listed its values. A value that was put into a store\n" +
+			"a moment ago may still be on its way: wait for its KEY, or write it with apply --store --wait.\n\n" +
 			"Exit codes: 0 the values have the state, 1 the timeout has ended, or a value is INVALID, FAILED or UNIMPLEMENTED, which does not\n" +
 			"change by itself. Then the values that lack the state are printed. The agent tells the end; it is not asked again and again.",
 		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait veth1\n  agentctl wait linux.l3.route --for removed",
