@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -254,6 +255,18 @@ func TestDamagedFile(t *testing.T) {
 				t.Error("the file was written to")
 			}
 		})
+	}
+}
+
+// TestPipeInPlaceOfTheFile: nobody may ever write into a pipe, so opening it must not block.
+func TestPipeInPlaceOfTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe.db")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, _ := open(t, bolt.Config{Path: path})
+	if _, err := db.List(t.Context(), ""); !errors.Is(err, bolt.ErrDamaged) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
 	}
 }
 

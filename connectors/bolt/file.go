@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -78,7 +79,7 @@ func (db *DB) inspect(ctx context.Context) error {
 
 // peek decides by the header whether the file must be inspected.
 func (db *DB) peek() error {
-	file, err := os.Open(db.cfg.Path)
+	file, err := os.OpenFile(db.cfg.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not even a pipe may block
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

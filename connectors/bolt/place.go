@@ -70,6 +70,9 @@ func (db *DB) admit(file *os.File) error {
 	if err != nil {
 		return err
 	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: it is no regular file", ErrDamaged)
+	}
 	if info.Size() == 0 {
 		if db.info != nil {
 			return fmt.Errorf("%w: it is empty, as if it were about to be written", ErrDamaged)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/settingfile"
 	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -133,7 +134,7 @@ func (c Config) password() (string, error) {
 	if c.PasswordFile == "" {
 		return c.Password, nil
 	}
-	text, err := os.ReadFile(c.PasswordFile)
+	text, err := settingfile.Read(c.PasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("password-file: %w", err)
 	}

@@ -63,6 +63,9 @@ var ErrNone = errors.New("no initial configuration")
 // Config.WriterTimeout.
 var ErrBusy = errors.New("is still being written: another process has it open for writing")
 
+// ErrNoFile means that the path is that of a pipe or a device.
+var ErrNoFile = errors.New("is no regular file")
+
 // New reads the file as soon as no process has it open for writing. root,
 // "/vnf-agent/<label>/", is put before the keys. The error lists every fault with its line.
 func New(cfg Config, root string) (*File, error) {
@@ -94,13 +97,17 @@ func awaitWriter(path string, patience time.Duration) (data []byte, err error) {
 	}
 }
 
-// read returns the content of the file, or ErrBusy while another process writes it. It does not block on a pipe.
+// read returns the content of the file, or ErrBusy while another process writes it. It does not block on a
+// pipe, into which nobody may ever write.
 func read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // this also ends the lease
+	if info, err := f.Stat(); err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeDevice) != 0 {
+		return nil, errors.Join(err, fmt.Errorf("%s: %w", path, ErrNoFile))
+	}
 	if filelease.Take(f) == filelease.Writing {
 		return nil, fmt.Errorf("%s: %w", path, ErrBusy)
 	}

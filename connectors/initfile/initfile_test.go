@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -99,6 +101,18 @@ func TestNoFile(t *testing.T) {
 	}
 	if _, err := initfile.New(initfile.Config{Path: dir}, root); err == nil || errors.Is(err, initfile.ErrNone) {
 		t.Errorf("a folder: %v", err)
+	}
+	pipe := filepath.Join(dir, "pipe.yaml")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // which writes nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if _, err := initfile.New(initfile.Config{Path: pipe}, root); !errors.Is(err, initfile.ErrNoFile) {
+		t.Errorf("a pipe: %v", err)
 	}
 }
 

@@ -29,6 +29,8 @@ import (
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/internal/settingfile"
 )
 
 // An Unknown is a key of a file without a field.
@@ -76,7 +78,7 @@ func Find(value, dir string) (path string, found bool) {
 
 // Load reads a file into the struct that into points to.
 func Load(path string, into any) ([]Unknown, error) {
-	data, err := os.ReadFile(path)
+	data, err := settingfile.Read(path)
 	if errors.Is(err, syscall.EISDIR) {
 		return nil, fmt.Errorf("configuration: %s: a folder: expected a file", path)
 	}

@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/pulse", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
 }
 
 func floors() []floor {
@@ -64,6 +64,7 @@ func floors() []floor {
 		{"internal/pulse", nil},
 		{"internal/reach", nil},
 		{"internal/scratch", nil},
+		{"internal/settingfile", nil},
 		{"internal/siege", []string{"internal/scratch", "internal/testkit", "internal/vppsim"}},
 		{"internal/spelling", []string{"models"}},
 		{"internal/summary", nil},
@@ -88,7 +89,7 @@ func floors() []floor {
 		{"cmd/agentctl/internal/session", []string{"cmd/agentctl/internal/show", "connectors", "internal/config", "internal/printable", "internal/reach", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/show", []string{"internal/printable", "models", "northbound", "proto"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
-		{"packaging", []string{"internal/testkit"}},
+		{"packaging", []string{"internal/scratch", "internal/testkit"}},
 		{"examples/custom-agent", []string{"agent", "models", "scheduler"}},
 		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
 	}

@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/keyplane/keyplane/internal/settingfile"
 )
 
 // A Server is the TLS settings of a server. The zero value is a server without TLS.
@@ -66,7 +67,7 @@ func (s Server) read() (*tls.Config, error) {
 	}
 	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	for i, path := range s.ClientCAs {
-		text, err := os.ReadFile(path)
+		text, err := settingfile.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", s.CAName, i, err)
 		}
@@ -79,11 +80,11 @@ func (s Server) read() (*tls.Config, error) {
 
 // pair reads the certificate and its key.
 func (s Server) pair() (tls.Certificate, error) {
-	cert, certErr := os.ReadFile(s.Cert)
+	cert, certErr := settingfile.Read(s.Cert)
 	if certErr != nil {
 		certErr = fmt.Errorf("%s: %w", s.CertName, certErr)
 	}
-	key, keyErr := os.ReadFile(s.Key)
+	key, keyErr := settingfile.Read(s.Key)
 	if keyErr != nil {
 		keyErr = fmt.Errorf("%s: %w", s.KeyName, keyErr)
 	}

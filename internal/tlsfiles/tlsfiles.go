@@ -8,7 +8,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"github.com/keyplane/keyplane/internal/settingfile"
 )
 
 // Files are the TLS settings of a client. The zero value trusts the system's authorities
@@ -47,7 +48,7 @@ func (f Files) Load() (*tls.Config, error) {
 	if f.CA == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(f.CA)
+	text, err := settingfile.Read(f.CA)
 	if err != nil {
 		return nil, fmt.Errorf("%sca-file: %w", f.Prefix, err)
 	}
@@ -60,11 +61,11 @@ func (f Files) Load() (*tls.Config, error) {
 
 // Pair reads the client's certificate and key, for tls.Config.GetClientCertificate.
 func (f Files) Pair() (tls.Certificate, error) {
-	cert, err := os.ReadFile(f.Cert)
+	cert, err := settingfile.Read(f.Cert)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("%scert-file: %w", f.Prefix, err)
 	}
-	key, err := os.ReadFile(f.Key)
+	key, err := settingfile.Read(f.Key)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("%skey-file: %w", f.Prefix, err)
 	}
