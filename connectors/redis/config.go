@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/settingfile"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -163,7 +163,7 @@ func (c Config) password() (string, error) {
 	if c.PasswordFile == "" {
 		return c.Password, nil
 	}
-	text, err := os.ReadFile(c.PasswordFile)
+	text, err := settingfile.Read(c.PasswordFile)
 	if err != nil {
 		return "", fmt.Errorf("password-file: %w", err)
 	}

@@ -27,6 +27,7 @@ const (
 	mostDepth   = 32       // of nested answers; COMMAND needs 8
 	mostLine    = 64 << 10 // bytes
 	mostDropped = 4 << 30  // bytes of one string that is dropped
+	mostTexts   = 8 << 20  // bytes of the strings of one page, or twice max-value-size: the sum of large values is in memory at once
 	perElement  = 64       // cost of an element in addition to its bytes: about the library's allocation
 	ownAnswers  = 1 << 20  // bytes of one answer about the server itself, such as INFO
 )
@@ -78,6 +79,7 @@ type limiter struct {
 	alone  bool
 
 	spent   int64   // of bounds.Page
+	texts   int64   // bytes of strings in the page
 	pushed  int64   // bytes since the last answer other than a push; only if alone
 	nest    []int64 // remaining elements of the answer and of the nested ones
 	out     []byte  // output before the next input
@@ -96,7 +98,7 @@ func newLimiter(conn net.Conn, bounds kvdbsync.Bounds, alone bool) *limiter {
 // Write implements net.Conn.
 func (l *limiter) Write(p []byte) (int, error) {
 	if !l.alone {
-		l.spent = 0
+		l.spent, l.texts = 0, 0
 	}
 	return l.Conn.Write(p)
 }
@@ -189,7 +191,7 @@ func (l *limiter) next() error {
 		return fmt.Errorf("%w: it has the line %.40q", ErrNotRedis, line)
 	}
 	if len(l.nest) == 0 && l.alone {
-		l.spent = 0
+		l.spent, l.texts = 0, 0
 	}
 	if err := l.spend(int64(len(line)) + perElement); err != nil {
 		return err
@@ -235,8 +237,9 @@ func (l *limiter) sized(line []byte, kind byte, length string) error {
 func (l *limiter) text(line []byte, size int64) error {
 	limit := max(l.bounds.Value, ownAnswers)
 	tooLarge := size > limit
-	if !tooLarge && l.spent+size <= l.bounds.Page {
-		l.spent, l.pushed = l.spent+size, l.pushed+size
+	hasRoom := l.spent+size <= l.bounds.Page && (l.alone || l.texts+size <= max(mostTexts, 2*limit))
+	if !tooLarge && hasRoom {
+		l.spent, l.texts, l.pushed = l.spent+size, l.texts+size, l.pushed+size
 		l.out, l.pass = line, size+2
 		l.done()
 		return nil

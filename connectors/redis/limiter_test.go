@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -117,6 +118,22 @@ func TestALargeStringIsDropped(t *testing.T) {
 	noRoom := dropped{size: 1_500_000, noRoom: true}.mark()
 	if n := strings.Count(got, noRoom); err != nil || n != 3 || !strings.HasSuffix(got, "+next\r\n") {
 		t.Errorf("%d of 8 strings of 1.5 MB were dropped, %v; want 3", n, err)
+	}
+}
+
+// The strings of one page have a bound of their own. A page may be larger, as very many small
+// values are.
+func TestLargeStringsOfAPage(t *testing.T) {
+	t.Parallel()
+	const size = 3_000_000
+	some := fmt.Sprintf("$%d\r\n%s\r\n", size, strings.Repeat("x", size))
+	for alone, want := range map[bool]int{false: 3, true: 0} {
+		text := strings.NewReader("*5\r\n" + strings.Repeat(some, 5))
+		got, err := io.ReadAll(newLimiter(talk{Reader: text}, kvdbsync.Bounds{}, alone))
+		noRoom := dropped{size: size, noRoom: true}.mark()
+		if n := strings.Count(string(got), noRoom); err != nil || n != want {
+			t.Errorf("alone %v: %d of 5 strings of 3 MB were dropped, %v; want %d", alone, n, err, want)
+		}
 	}
 }
 
