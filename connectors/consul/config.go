@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/settingfile"
 	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -48,6 +49,9 @@ type Config struct {
 	// WaitTime is the maximum time that Consul waits for a change before it answers
 	// without one. Defaults to 5 min; Consul's maximum is 10 min.
 	WaitTime time.Duration `yaml:"wait-time"`
+	// AllowStale lets any server answer the questions that wait for changes, and not only
+	// the leader. Listings, probes and reads by hand stay consistent.
+	AllowStale bool `yaml:"allow-stale"`
 
 	// Bounds limit the size of a server's answers. The agent has one setting for all
 	// stores.
@@ -100,7 +104,7 @@ func (c Config) token() (string, error) {
 	if file == "" {
 		return cmp.Or(c.Token, os.Getenv("CONSUL_HTTP_TOKEN")), nil
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the path comes from the configuration or the environment
+	text, err := settingfile.Read(file)
 	if err != nil {
 		return "", fmt.Errorf("token-file: %w", err)
 	}

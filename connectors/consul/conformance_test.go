@@ -19,10 +19,23 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	c := testkit.StartConsul(t, testkit.ConsulOptions{Config: map[string]any{"session_ttl_min": "100ms"}})
+	conforms(t, testkit.StartConsul(t, testkit.ConsulOptions{Config: map[string]any{"session_ttl_min": "100ms"}}), false)
+}
+
+// A server that is not the leader answers what waits for changes.
+func TestConformanceStale(t *testing.T) {
+	t.Parallel()
+	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{Config: map[string]any{"session_ttl_min": "100ms"}})
+	conforms(t, servers[(leaderOf(t, servers)+1)%len(servers)], true)
+}
+
+// conforms runs the suite against a server.
+func conforms(t *testing.T, c *testkit.Consul, stale bool) {
+	t.Helper()
 	var number atomic.Int64
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		s := join(t, c)
+		s.stale = stale
 		return conformance.Harness{
 			Connector:  s.connector(),
 			Prefix:     fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)),
@@ -56,6 +69,7 @@ type server struct {
 	consul *testkit.Consul
 	line   *testkit.Proxy
 	client *api.Client
+	stale  bool // watches have AllowStale
 }
 
 func start(t *testing.T) *server {
@@ -80,7 +94,9 @@ func bareClient(t testing.TB, addr string) *api.Client {
 	return client
 }
 
-func (s *server) config() consul.Config { return consul.Config{Address: s.line.Addr} }
+func (s *server) config() consul.Config {
+	return consul.Config{Address: s.line.Addr, AllowStale: s.stale}
+}
 
 func (s *server) connector() *consul.Connector { return connect(s.config()) }
 

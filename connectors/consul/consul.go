@@ -9,7 +9,8 @@
 // the difference from the previous answer is one Batch, and the changes of one transaction
 // stay together. The first answer is a consistent read. After Consul's index goes back,
 // the next answer is consistent too and is emitted whole. The rate of the queries depends
-// on the size of the answers.
+// on the size of the answers. With AllowStale a server that is not the leader may answer the
+// blocking queries. It may be late, but its answers never go back.
 //
 // A blocking query may wait for minutes, and its HTTP connection is idle meanwhile. So a
 // watch regularly reads the prefix's index over another connection. If the store has moved

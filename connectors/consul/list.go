@@ -100,7 +100,10 @@ func (c *client) ask(ctx context.Context, q question) (*answer, error) {
 }
 
 // url returns the address of a question. The first one is consistent; later ones wait for
-// an index, which makes them as new as the caller needs.
+// an index, which makes them as new as the caller needs. This holds for a server that lags
+// behind the leader, too: it answers when it has exceeded the index. If it reaches the wait
+// time before that, its answer has a lower index, and is refused like that of a store that
+// went back. A server applies only what most servers have, so it never takes back an index.
 func (c *client) url(q question) string {
 	query := url.Values{"recurse": {""}}
 	for name, value := range map[string]string{"dc": c.base.Datacenter, "ns": c.base.Namespace, "partition": c.base.Partition} {
@@ -113,6 +116,9 @@ func (c *client) url(q question) string {
 	} else {
 		query.Set("index", strconv.FormatUint(q.after, 10))
 		query.Set("wait", strconv.FormatInt(q.wait.Milliseconds(), 10)+"ms")
+		if c.cfg.AllowStale {
+			query.Set("stale", "")
+		}
 	}
 	where := url.URL{Scheme: c.base.Scheme, Host: c.base.Address, Path: c.base.PathPrefix + "/v1/kv/" + q.prefix, RawQuery: query.Encode()}
 	if strings.HasPrefix(where.Host, "/") { // a unix socket

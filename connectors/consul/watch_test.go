@@ -322,10 +322,14 @@ func listingThatStops(t *testing.T, s *server) {
 }
 
 // A server that is cut off from the others would let a watch wait for minutes.
-func TestServerWithoutLeader(t *testing.T) {
-	t.Parallel()
+func TestServerWithoutLeader(t *testing.T)      { t.Parallel(); serverWithoutLeader(t, false) }
+func TestServerWithoutLeaderStale(t *testing.T) { t.Parallel(); serverWithoutLeader(t, true) }
+
+func serverWithoutLeader(t *testing.T, stale bool) {
+	t.Helper()
 	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{})
 	s := join(t, servers[0])
+	s.stale = stale
 	s.put(root+"a", "1")
 	m := follow(t, s.connector())
 	m.Await("a", "1")
@@ -341,12 +345,16 @@ func TestServerWithoutLeader(t *testing.T) {
 }
 
 // The leader dies; the watch goes on at another server.
-func TestLeaderDies(t *testing.T) {
-	t.Parallel()
+func TestLeaderDies(t *testing.T)      { t.Parallel(); leaderDies(t, false) }
+func TestLeaderDiesStale(t *testing.T) { t.Parallel(); leaderDies(t, true) }
+
+func leaderDies(t *testing.T, stale bool) {
+	t.Helper()
 	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{})
 	leader := leaderOf(t, servers)
 	other := servers[(leader+1)%len(servers)]
 	s := join(t, other)
+	s.stale = stale
 	m := follow(t, s.connector())
 	s.put(root+"a", "1")
 	m.Await("a", "1")
