@@ -134,3 +134,34 @@ func TestManyWaitForOneReader(t *testing.T) {
 		}
 	})
 }
+
+// TestLooksDisturbNobody gives up dumps that hang. The scheduler reads back meanwhile, and it
+// does not read the descriptor again because of them.
+func TestLooksDisturbNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		b.hang("retrieve thing/")
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := inspect.Dump(ctx, s, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+				t.Errorf("a dump that is given up gives %v", err)
+			}
+			cancel()
+		}
+		<-time.After(time.Hour)
+		b.mu.Lock()
+		released := b.hangs["retrieve thing/"]
+		delete(b.hangs, "retrieve thing/") // later calls do not hang
+		b.mu.Unlock()
+		must(t, commitRefresh(t, s))
+		b.took()
+		for range 5 {
+			released <- nil
+		}
+		synctest.Wait()
+		<-time.After(time.Minute)
+		expect(t, "the calls after the dumps have returned", b.took(), "")
+	})
+}

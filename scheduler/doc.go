@@ -141,7 +141,8 @@
 // running, no other verb of its key begins, Retrieve and Observe do not change the key, and
 // a new desired value waits:
 //
-//	Create    the item may exist: it keeps its claims, and its dependencies are not deleted
+//	Create    the item may exist: it keeps its claims, and its dependencies are not deleted.
+//	          If values depend on each other, those that were created before stay
 //	Update    the old value counts as the actual one
 //	Delete    the item may be gone: it meets no dependency
 //
@@ -155,6 +156,9 @@
 // A descriptor with 8 abandoned verbs that are still running is stalled: its other verbs
 // fail and are not called; they are retried as usual. So at most 7 of its
 // verbs hang, and as many more as its connection runs at once (Options.Concurrency).
+//
+// So values whose verbs always outlive the limit, on a busy machine, come to rest as usual:
+// each verb is called once.
 //
 // # Order
 //
@@ -274,6 +278,7 @@
 //
 //	descriptor.go, value.go, claim.go     descriptors, and the values of their keys
 //	txn.go, record.go, operation.go       transactions and their records
+//	packed.go                             large records in the history
 //	scheduler.go, next.go                 the loop, and the work that it waits for
 //	run.go, drive.go                      one pass of the loop, and passes that overlap
 //	refresh.go                            runs that read back
@@ -286,6 +291,7 @@
 //	untyped.go                            descriptors without types
 //	internal/kind, internal/intent        values of descriptors; how changes become desired
 //	internal/scope                        values that a transaction concerns
+//	internal/standing, internal/columns   published states, and structs, in little memory
 //	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
 //	internal/retry, internal/contest      times of retries; values that somebody else removes

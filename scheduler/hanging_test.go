@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -32,6 +33,7 @@ type tar struct {
 	now    map[string]int // verbs that run, by key
 	twice  []string       // keys with two verbs at once
 	reads  bool           // there is Retrieve
+	slow   time.Duration  // how long each verb takes
 }
 
 func newTar() *tar {
@@ -74,6 +76,9 @@ func (b *tar) call(verb, key string, do func()) error {
 	var err error
 	if c != nil {
 		err = <-c
+	}
+	if b.slow > 0 && verb != "retrieve" {
+		<-time.After(b.slow)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

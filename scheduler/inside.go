@@ -1,8 +1,8 @@
 package scheduler
 
 import (
-	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/inside"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
 )
 
 // Inside is for packages that show a scheduler: changes, drift, explain, inspect and stats. The type
@@ -10,6 +10,7 @@ import (
 func (s *Scheduler) Inside() inside.View[*Status] {
 	return inside.View[*Status]{
 		Registry: &s.registry, Executor: s.executor, Counters: s.counters, Reader: s.reader,
+		Status: statusOf, Same: func(a, b *Status) bool { return a.of == b.of },
 		Remembers: s.ledger.Has, Recent: s.watchers.Recent, Connections: s.connectionsReady, Loss: s.outputLoss,
 	}
 }
@@ -24,13 +25,4 @@ func (s *Scheduler) connectionsReady() map[string]bool {
 }
 
 // count counts the change of a status; nil: none.
-func (s *Scheduler) count(old, now *Status) { s.counters.Moved(old.place(), now.place()) }
-
-// place returns what the counters distinguish about a status. A value without a status has
-// no place.
-func (st *Status) place() counters.Place {
-	if st == nil {
-		return counters.Place{}
-	}
-	return counters.Place{Exists: true, Descriptor: st.Descriptor, State: int32(st.State)}
-}
+func (s *Scheduler) count(old, now *standing.Standing) { s.counters.Moved(old.Place(), now.Place()) }

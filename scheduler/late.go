@@ -22,7 +22,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 	for _, t := range tasks {
 		n := t.Op.Node
 		s.log.Info("an abandoned verb has returned", "descriptor", t.Verbs.Descriptor, "key", n.Key(), "operation", verbs[t.Op.Verb], "took", t.Took, "err", t.Err)
-		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).shown())
+		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).Known())
 		o.NewErr, o.Order = t.Err, t.Order
 		s.graph.Returned(t.Op, t.Meta, t.Err)
 		if n.NeedsReading() {
@@ -32,9 +32,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		s.resumeRetry(r, n, t.Err)
 		old := s.statuses.At(n.Slot)
 		o.NewState = s.publish(r.rec.Start, n, old)
-		if st := s.statuses.At(n.Slot); st != nil {
-			st.txn = r.mark()
-		}
+		s.statuses.At(n.Slot).Mark(r.mark())
 		r.rec.Executed = append(r.rec.Executed, o)
 		nodes = append(nodes, n)
 	}

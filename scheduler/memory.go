@@ -51,14 +51,15 @@ func (s *Scheduler) rememberBefore(tasks []*executor.Task) {
 	})
 }
 
-// rememberCompleted saves the outcome of completed runs. Their callers go first. It yields
-// the processor first, so that the caller of Commit goes on while the memory is written.
+// rememberCompleted saves the outcome of completed runs, and packs their records. Their callers go
+// first. It yields the processor first, so that the caller of Commit goes on meanwhile.
 func (s *Scheduler) rememberCompleted() {
 	if len(s.completed) > 0 {
 		runtime.Gosched()
 	}
 	for _, r := range s.completed {
 		s.ledger.After(r.outcome)
+		s.history.Replace(r.kept, r.kept.packed())
 	}
 	clear(s.completed)
 	s.completed = s.completed[:0]

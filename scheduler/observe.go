@@ -113,12 +113,11 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 // except in a resync, which may find any number of them. Changes by the run itself are
 // published at its end.
 func (s *Scheduler) notice(r *run) {
-	const obtained, configured = Obtained, Configured
 	s.contests.Apply(r.rec.Seq)
 	for n := range s.graph.Changed(r.known) {
 		old := s.statuses.At(n.Slot)
 		state := s.publish(r.rec.Start, n, old)
-		if state == configured && !r.didTo(old) || !r.rec.Refresh && (state == obtained || old.shown().state == obtained) {
+		if state == Configured && !r.didTo(old) || !r.rec.Refresh && (state == Obtained || State(old.Known().State) == Obtained) {
 			r.recordNoop(n, old, state)
 		}
 	}

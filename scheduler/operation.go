@@ -7,6 +7,9 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/recreation"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // An Operation is one step of a transaction.
@@ -46,36 +49,12 @@ var verbs = [...]Verb{
 	graph.Delete: Delete,
 }
 
-// shown is the published part of a status that operations refer to.
-type shown struct {
-	state             State
-	err               error
-	desired, actual   proto.Message
-	derived, property bool
-}
-
-// shown returns the part of st that operations refer to. No status means that the key was
-// unknown.
-func (st *Status) shown() shown {
-	if st == nil {
-		return shown{}
-	}
-	derived := st.Base != ""
-	return shown{st.State, st.Err, st.Desired, st.Actual, derived && st.Descriptor != "", derived && st.Descriptor == ""}
-}
-
-// now returns the present state of n in this form.
-func now(n *graph.Node, state State) shown {
-	derived, described := n.Base() != nil, kind.Of(n) != nil
-	return shown{state, kind.ErrOf(n), kind.Message(n.Desired()), kind.Message(n.Actual()), derived && described, derived && !described}
-}
-
 // operation describes op before it is executed.
-func operation(op graph.Op, d *descriptor, was shown) Operation {
+func operation(op graph.Op, d *descriptor, was standing.Standing) Operation {
 	derived := op.Node.Base() != nil
 	return Operation{
 		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: kind.Message(op.Old), New: kind.Message(op.New),
-		OldState: was.state, OldErr: was.err,
+		OldState: State(was.State), OldErr: was.Err(),
 		Noop: d == nil || d.Passive(), Derived: derived && d != nil, Property: derived && d == nil,
 		Recreate: op.Recreate,
 	}
@@ -83,37 +62,54 @@ func operation(op graph.Op, d *descriptor, was shown) Operation {
 
 // noop describes a change of a node without a verb. It returns false if there is nothing
 // to report.
-func noop(n *graph.Node, was shown, state State) (Operation, bool) {
-	is := now(n, state)
+func noop(n *graph.Node, was standing.Standing, state State) (Operation, bool) {
+	derived, property := was.Roles(n)
 	o := Operation{
-		Verb: Create, Key: n.Key(), New: is.desired,
-		OldState: was.state, OldErr: was.err, NewState: state, Noop: true,
-		Derived: is.derived || was.derived, Property: is.property || was.property,
+		Verb: Create, Key: n.Key(), New: kind.Message(n.Desired()),
+		OldState: State(was.State), OldErr: was.Err(), NewState: state, Noop: true,
+		Derived: derived, Property: property,
 	}
-	changed := was.state != state
+	changed := o.OldState != state
 	switch state {
 	case Invalid, Unimplemented:
-		o.Verb, o.NewErr = Validate, is.err
-		if refused := kind.RefusedIn(is.err); refused != nil {
+		o.Verb, o.NewErr = Validate, kind.ErrOf(n)
+		if refused := kind.RefusedIn(o.NewErr); refused != nil {
 			o.New = refused // the desired value is the last valid one, which is not what the error is about
 		}
-		return o, was.err == nil || was.err.Error() != o.NewErr.Error()
+		return o, o.OldErr == nil || o.OldErr.Error() != o.NewErr.Error()
 	case Pending:
-		o.Waits, _ = details(n, state)
+		o.Waits = value.Labels(n.Unmet())
 		return o, changed
 	case Configured:
-		o.Verb, o.Old = Update, is.actual
-		return o, changed && was.state != Discovered
+		o.Verb, o.Old = Update, kind.Message(n.Actual())
+		return o, changed && o.OldState != Discovered
 	case Obtained:
-		o.New = is.actual
+		before := kind.Message(was.Actual)
+		o.New = kind.Message(n.Actual())
 		if !changed {
-			o.Verb, o.Old = Update, was.actual
+			o.Verb, o.Old = Update, before
 		}
-		return o, changed || !proto.Equal(was.actual, is.actual)
+		return o, changed || !proto.Equal(before, o.New)
 	case Nonexistent:
-		o.Verb, o.Old, o.NewState = Delete, cmp.Or(was.desired, was.actual), Removed
+		o.Verb, o.Old, o.NewState = Delete, cmp.Or(kind.Declared(was.Desired), kind.Message(was.Actual)), Removed
 		return o, changed
 	default: // a verb leads to the other states, and has its own record
 		return o, false
 	}
+}
+
+// markBegun marks the record of an operation that begins, if it is a part of a recreation.
+func markBegun(m *recreation.Marks, op graph.Op, o *Operation) {
+	part, second := m.Begins(op)
+	if o.Recreate = o.Recreate || part; second {
+		o.OldState = Removed
+	}
+}
+
+// stateAfter returns the state to record after an operation that led to state.
+func stateAfter(m *recreation.Marks, op graph.Op, o *Operation, state State) State {
+	if state == Pending && m.Ended(op, o.Recreate) {
+		return Removed
+	}
+	return state
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/loan"
 	"github.com/keyplane/keyplane/scheduler/internal/recreation"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // ErrUnsettled is the error of Plan if other work interrupted it too often.
@@ -86,13 +88,13 @@ func (s *Scheduler) simulateRun(run *run) {
 // planned returns the next operations, if each of them succeeds.
 func (s *Scheduler) planned() (f forecast) {
 	g := s.graph
-	told := map[*graph.Node]shown{}
+	told := map[*graph.Node]standing.Standing{}
 	var recreated recreation.Marks
-	was := func(n *graph.Node) shown {
-		if sh, ok := told[n]; ok {
-			return sh
+	was := func(n *graph.Node) standing.Standing {
+		if x, ok := told[n]; ok {
+			return x
 		}
-		return s.statuses.At(n.Slot).shown()
+		return s.statuses.At(n.Slot).Known()
 	}
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
@@ -102,10 +104,10 @@ func (s *Scheduler) planned() (f forecast) {
 		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
 			o.NewState = Removed
 		}
-		told[n] = now(n, o.NewState)
+		told[n] = *standing.Of(n, uint8(o.NewState), time.Time{})
 		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
 		if o.NewState == Pending {
-			o.Waits, _ = details(n, o.NewState)
+			o.Waits = value.Labels(n.Unmet())
 		}
 		base := ""
 		if n.Base() != nil {
@@ -120,7 +122,7 @@ func (s *Scheduler) planned() (f forecast) {
 			if !recreated.Unfinished(n) {
 				continue
 			}
-			before.state = Removed // between the deletion and the creation
+			before.State = uint8(Removed) // between the deletion and the creation
 		}
 		if o, ok := noop(n, before, s.stateOf(n)); ok {
 			o.Recreate = recreated.Unfinished(n)

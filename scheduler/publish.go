@@ -4,13 +4,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
 )
 
-// publish makes the new status of n public; old is its present status, or nil.
-func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
+// publish makes the new standing of n public; old is its present one, or nil.
+func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing) State {
 	n.News = false
 	state := s.stateOf(n)
 	if st := n.State(); st != graph.Failed && st != graph.Rejected {
@@ -22,7 +22,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	if state == Nonexistent {
 		if old != nil {
-			if d := s.registry.Of(old.Key); d != nil && old.Meta != nil {
+			if d := old.Descriptor(); d != nil && old.Meta != nil {
 				d.Index.Drop(d.NameIn(old.Key))
 			}
 			s.statuses.Drop(n.Slot)
@@ -30,37 +30,24 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 			n.Slot = 0
 			s.retries.Drop(n.Key())
 			state = Removed
-			s.watchers.Publish(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
+			s.watchers.Publish(old.After(uint8(state), uint8(Delete), now))
 		}
 		return state
 	}
-	st := &Status{
-		Key: n.Key(), State: state, Err: kind.ErrOf(n), Last: verbs[n.Last()],
-		Desired: kind.Declared(n.Desired()), Actual: kind.Message(n.Actual()), Meta: n.Meta(), Since: now,
-	}
-	st.Details, st.Waits = details(n, state)
-	st.value = n.Desired()
-	if st.value == nil {
-		st.value = n.Actual()
-	}
-	if d != nil {
-		st.Descriptor = d.Name
-	}
-	if n.Base() != nil {
-		st.Base = n.Base().Key()
+	x := standing.Of(n, uint8(state), now)
+	x.Last = uint8(verbs[n.Last()])
+	if state == Pending {
+		x.Await(n.Unmet())
 	}
 	if old != nil {
-		st.txn = old.txn
-		if old.State == state {
-			st.Since = old.Since
-		}
+		x.Continue(old)
 	}
 	if n.State() == graph.Rejected {
-		st.Last = Validate
+		x.Last = uint8(Validate)
 	}
-	n.Slot = s.statuses.Put(n.Slot, st)
-	s.count(old, st)
-	s.watchers.Publish(st)
+	n.Slot = s.statuses.Put(n.Slot, x)
+	s.count(old, x)
+	s.watchers.Publish(x)
 	return state
 }
 
@@ -88,20 +75,4 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 		return Retrying
 	}
 	return states[state]
-}
-
-// details returns the details of a status: unmet dependencies, invalid fields or warnings.
-func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
-	switch state {
-	case Pending:
-		waits = publicDependencies(n.Unmet())
-		for _, d := range waits {
-			labels = append(labels, d.Label)
-		}
-	case Invalid:
-		labels = models.Fields(n.Err())
-	default:
-		labels = kind.Warnings(n.Desired())
-	}
-	return labels, waits
 }

@@ -95,7 +95,7 @@ const mostKeyText = 4 << 10
 
 // History returns the kept records, oldest first. Their errors have the text only. A text
 // longer than 1 KiB or a key longer than 4 KiB is cut and ends with "… (N bytes)".
-func (s *Scheduler) History() []*Record { return s.history.All() }
+func (s *Scheduler) History() []*Record { return history.All(s.history, (*keptRecord).unpacked) }
 
 // kept returns a copy of the record for the history and the transaction log. Errors are
 // replaced by their texts, because an error may hold any memory. Texts are cut; values are

@@ -76,7 +76,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, done func(*Record)
 		if last := s.retries.Pending(key); last != nil {
 			r.rec.RetryOf, r.rec.Attempt = last.Txn, last.Attempt
 		} else if st := s.statuses.At(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
-			r.rec.RetryOf, r.rec.Attempt = uint64(st.txn-1), 1
+			r.rec.RetryOf, r.rec.Attempt = uint64(st.Txn-1), 1
 		}
 		s.graph.Retry(key)
 	}

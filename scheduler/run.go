@@ -17,12 +17,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/scope"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A run is one pass of the loop, with its record. It may last while other runs begin; see
 // runPhase.
 type run struct {
 	rec       *Record
+	kept      *keptRecord // in the history, when it has ended
 	phase     runPhase
 	done      func(*Record) // gets the complete record; nil: nobody waits for it
 	policy    RetryPolicy   // of the values in scope
@@ -154,7 +157,8 @@ func (s *Scheduler) complete(r *run) {
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
-	s.history.Add(kept, kept.size(&s.registry.Sizes))
+	r.kept = &keptRecord{Record: kept}
+	s.history.Add(r.kept, kept.size(&s.registry.Sizes))
 	s.watchers.Mark()
 	s.logEnd(kept)
 	if r.done != nil {
@@ -268,7 +272,7 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	if d != nil {
 		t.Verbs = &d.Verbs
 	}
-	o := operation(op, d, s.statuses.At(op.Node.Slot).shown())
+	o := operation(op, d, s.statuses.At(op.Node.Slot).Known())
 	o.Revert, o.Retry = r.reverting, r.retry // all that a retry does follows from a retried value
 	if !o.Noop {
 		s.ordered++
@@ -297,11 +301,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	o := &r.rec.Executed[t.Index]
 	o.NewErr = t.Err
 	s.counters.Operation(t)
-	if t.Abandoned {
-		s.graph.Abandon(t.Op, t.Err)
-	} else {
-		s.graph.Done(t.Op, t.Meta, t.Err)
-	}
+	t.Report(s.graph)
 	if n.NeedsReading() {
 		r.unclear = append(r.unclear, n)
 		s.readOrphan(t.Op)
@@ -319,14 +319,12 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	state := s.publish(r.rec.Start, n, old)
 	o.NewState, o.Meta = stateAfter(&r.recreated, t.Op, o, state), n.Meta()
 	if o.NewState == Pending {
-		o.Waits, _ = details(n, o.NewState)
+		o.Waits = value.Labels(n.Unmet())
 	}
 	if n.State() == graph.Rejected {
 		r.recordNoop(n, old, state)
 	}
-	if st := s.statuses.At(n.Slot); st != nil {
-		st.txn = r.mark()
-	}
+	s.statuses.At(n.Slot).Mark(r.mark())
 }
 
 // mark identifies r in a Status; it is not 0.
@@ -352,8 +350,8 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	case !done:
 		r.recordNoop(n, old, state)
 	case unfinished:
-		was := old.shown()
-		was.state = Removed // between the deletion and the creation
+		was := old.Known()
+		was.State = uint8(Removed) // between the deletion and the creation
 		if o, ok := noop(n, was, state); ok {
 			o.Recreate = true
 			r.addNoop(n, o)
@@ -361,15 +359,15 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	}
 }
 
-// didTo reports whether r executed an operation of the value with status st.
-func (r *run) didTo(st *Status) bool { return st != nil && st.txn == r.mark() }
+// didTo reports whether r executed an operation of the value with standing x.
+func (r *run) didTo(x *standing.Standing) bool { return x != nil && x.Txn == r.mark() }
 
 // recordNoop records a change of a node without a verb.
-func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
+func (r *run) recordNoop(n *graph.Node, old *standing.Standing, state State) {
 	if state == Removed {
 		state = Nonexistent
 	}
-	if o, ok := noop(n, old.shown(), state); ok {
+	if o, ok := noop(n, old.Known(), state); ok {
 		r.addNoop(n, o)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/patience"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
@@ -72,12 +73,12 @@ type Scheduler struct {
 	registry     kind.Registry
 	decoder      *kind.Decoder
 	executor     *executor.Executor
-	statuses     *table.Table[Status]
-	history      *history.History[*Record]
+	statuses     *table.Table[standing.Standing]
+	history      *history.History[*keptRecord]
 	counters     *counters.Counters
 	observations *mailbox.Box[Observed]
 	inbox        *inbox.Inbox[*Connection]
-	watchers     *watch.Hub[*Status]
+	watchers     *watch.Hub[*standing.Standing]
 	connections  map[string]*Connection
 	begun        atomic.Bool // Run was called
 	requests     chan func(context.Context)
@@ -116,11 +117,11 @@ func New(opts Options) *Scheduler {
 	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
-		statuses:     table.New(func(st *Status) string { return st.Key }),
-		history:      history.New[*Record](opts.HistoryCount, opts.HistoryBytes),
+		statuses:     table.New(func(x *standing.Standing) string { return x.Key }),
+		history:      history.New[*keptRecord](opts.HistoryCount, opts.HistoryBytes),
 		observations: mailbox.New[Observed](),
 		inbox:        inbox.New[*Connection](),
-		watchers:     watch.NewHub(func(st *Status) string { return st.Key }),
+		watchers:     watch.NewHub(func(x *standing.Standing) string { return x.Key }),
 		connections:  map[string]*Connection{},
 		lines:        readback.Lines{},
 		counters:     counters.New(),

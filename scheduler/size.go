@@ -22,17 +22,13 @@ func (r *Record) size(types *size.Types) int {
 	for _, err := range r.RefreshErrors {
 		n += size.Error(err)
 	}
-	return n + sizeOfOperations(&all, r.Planned) + sizeOfOperations(&all, r.Executed)
-}
-
-// sizeOfOperations counts operations with their texts and values. The length of a slice
-// matters less than its capacity, because a record keeps all of it.
-func sizeOfOperations(all *size.Record, ops []Operation) int {
-	n := cap(ops) * int(unsafe.Sizeof(Operation{}))
-	for i := range ops {
-		o := &ops[i]
-		n += len(o.Key) + size.Error(o.OldErr) + size.Error(o.NewErr) + size.Texts(o.Waits) +
-			all.Message(o.Old) + all.Message(o.New)
+	for _, ops := range [][]Operation{r.Planned, r.Executed} {
+		n += cap(ops) * int(unsafe.Sizeof(Operation{})) // a record keeps all of the slice
+		for i := range ops {
+			o := &ops[i]
+			n += len(o.Key) + size.Error(o.OldErr) + size.Error(o.NewErr) + size.Texts(o.Waits) +
+				all.Message(o.Old) + all.Message(o.New)
+		}
 	}
 	return n
 }

@@ -8,8 +8,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Status describes one value at one time. It is immutable.
@@ -36,47 +38,74 @@ type Status struct {
 	// Meta is the metadata of the actual value; nil: none.
 	Meta any
 
-	value *graph.Value // the desired value, else the actual one
-	txn   uint32       // the last transaction that changed it; see run.mark
+	of *standing.Standing // nil: the Status does not come from a Scheduler
+}
+
+// statusOf returns the status of a value as readers see it.
+func statusOf(x *standing.Standing) *Status {
+	st := &Status{
+		Key: x.Key, State: State(x.State), Last: Verb(x.Last), Err: x.Err(), Since: x.Since(),
+		Desired: kind.Declared(x.Desired), Actual: kind.Message(x.Actual), Meta: x.Meta,
+		Base: x.Base(), Descriptor: x.DescriptorName(), Waits: publicDependencies(x.Unmet()), of: x,
+	}
+	switch st.State {
+	case Pending:
+		st.Details = value.Labels(x.Unmet())
+	case Invalid:
+		st.Details = models.Fields(st.Err)
+	default:
+		st.Details = kind.Warnings(x.Desired)
+	}
+	return st
 }
 
 // Normalized returns the desired value as Descriptor.Normalize returns it; without a desired
 // value, the actual one. Nobody may change it.
-func (st *Status) Normalized() proto.Message { return kind.Message(st.value) }
+func (st *Status) Normalized() proto.Message { return kind.Message(st.of.Value()) }
 
 // Dependencies returns the dependencies of the value.
 func (st *Status) Dependencies() []Dependency {
-	if st.value == nil {
+	v := st.of.Value()
+	if v == nil {
 		return nil
 	}
-	return publicDependencies(st.value.Deps)
+	return publicDependencies(v.Deps)
 }
 
 // Derived returns the keys of the values that are derived from it.
 func (st *Status) Derived() []string {
-	if st.value == nil {
+	v := st.of.Value()
+	if v == nil {
 		return nil
 	}
-	out := make([]string, len(st.value.Derived))
-	for i, d := range st.value.Derived {
+	out := make([]string, len(v.Derived))
+	for i, d := range v.Derived {
 		out[i] = d.Key
 	}
 	return out
 }
 
 // Warnings names the fields of the desired value that its descriptor ignores.
-func (st *Status) Warnings() []string { return kind.Warnings(st.value) }
+func (st *Status) Warnings() []string { return kind.Warnings(st.of.Value()) }
 
 // All returns a consistent snapshot of all statuses, in no order. No transaction waits for it.
-func (s *Scheduler) All() iter.Seq[*Status] { return s.statuses.All() }
+func (s *Scheduler) All() iter.Seq[*Status] {
+	return func(yield func(*Status) bool) {
+		for x := range s.statuses.All() {
+			if !yield(statusOf(x)) {
+				return
+			}
+		}
+	}
+}
 
 // Statuses returns the statuses of all values with the key prefix, sorted by key. They
 // form one consistent snapshot. No transaction waits for it.
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
-	for st := range s.statuses.All() {
-		if strings.HasPrefix(st.Key, prefix) {
-			out = append(out, st)
+	for x := range s.statuses.All() {
+		if strings.HasPrefix(x.Key, prefix) {
+			out = append(out, statusOf(x))
 		}
 	}
 	slices.SortFunc(out, func(a, b *Status) int { return strings.Compare(a.Key, b.Key) })
@@ -85,6 +114,9 @@ func (s *Scheduler) Statuses(prefix string) []*Status {
 
 // Status returns the status of the value under key, and whether there is one.
 func (s *Scheduler) Status(key string) (*Status, bool) {
-	st := s.statuses.Find(key)
-	return st, st != nil
+	x := s.statuses.Find(key)
+	if x == nil {
+		return nil, false
+	}
+	return statusOf(x), true
 }

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -136,21 +135,7 @@ func (e KeyError) Unwrap() error { return e.Err }
 // Error names the first values only: a transaction may have 100,000 failures. Failed has
 // all of them.
 func (e *TxnError) Error() string {
-	const most = 10
-	var b strings.Builder
-	b.WriteString("KeyErrors: [")
-	for i, k := range e.Failed {
-		if i == most {
-			fmt.Fprintf(&b, ", and %d more", len(e.Failed)-most)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(k.Error())
-	}
-	b.WriteString("]")
-	return b.String()
+	return "KeyErrors: [" + kind.FirstTexts(10, len(e.Failed), func(i int) string { return e.Failed[i].Error() }) + "]"
 }
 
 // Unwrap returns each KeyError, so that errors.Is finds the reason of any value.

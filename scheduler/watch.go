@@ -35,7 +35,7 @@ func newWatch[U, T any](r *watch.Reader[U], public func(U) T) *Watch[T] {
 // Watch watches the statuses of the values with the key prefix. It begins with their present
 // statuses, in no order. A removed value is REMOVED.
 func (s *Scheduler) Watch(prefix string) *Watch[*Status] {
-	return newWatch(s.watchers.Open(prefix, s.statuses.All()), func(st *Status) *Status { return st })
+	return newWatch(s.watchers.Open(prefix, s.statuses.All()), statusOf)
 }
 
 // Next waits for changes and returns them, in the order of the first change of each key. It

@@ -13,12 +13,14 @@ package changes
 
 import (
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
 // A Collector has the changes since the last Take. One goroutine reads it; Close ends it.
 type Collector struct {
-	recent *watch.Recent[*scheduler.Status]
+	recent *watch.Recent[*standing.Standing]
+	status func(*standing.Standing) *scheduler.Status
 }
 
 // News are the changes since the last Take of a Collector.
@@ -36,7 +38,8 @@ type News struct {
 // Collect begins to collect changes, of up to most values at once. It does not begin with the
 // present statuses: a reader calls Collect first and then reads them, so it misses nothing.
 func Collect(s *scheduler.Scheduler, most int) *Collector {
-	return &Collector{s.Inside().Recent(most)}
+	inside := s.Inside()
+	return &Collector{inside.Recent(most), inside.Status}
 }
 
 // Ready has a token when Take may return changes.
@@ -45,7 +48,11 @@ func (c *Collector) Ready() <-chan struct{} { return c.recent.Ready() }
 // Take returns the changes since the last call, without waiting.
 func (c *Collector) Take() News {
 	news := c.recent.Take()
-	return News{Values: news.Items, Missed: news.Missed, Transactions: news.Marks}
+	out := News{Missed: news.Missed, Transactions: news.Marks}
+	for _, x := range news.Items {
+		out.Values = append(out.Values, c.status(x))
+	}
+	return out
 }
 
 // Close ends the collection.

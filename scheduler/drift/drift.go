@@ -76,7 +76,7 @@ func Check(ctx context.Context, s *scheduler.Scheduler) (*Report, error) {
 			c.leaveOut(d)
 			continue
 		}
-		items, err := reader.Read(ctx, d)
+		items, err := reader.Read(ctx, d, 0)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("reading back: %w", ctx.Err())
 		}
@@ -161,11 +161,11 @@ func (c *comparison) result() []Value {
 			c.values = append(c.values, Value{Key: st.Key, Descriptor: st.Descriptor, Kind: Missing, Desired: st.Normalized()})
 		}
 	}
-	// A status is immutable: another pointer means that the value has changed since.
 	differing := slices.DeleteFunc(c.values, func(v Value) bool {
 		_, running := c.in.Executor.Running(v.Key)
-		now, _ := c.s.Status(v.Key)
-		return running || now != c.before[v.Key]
+		before := c.before[v.Key]
+		now, exists := c.s.Status(v.Key)
+		return running || exists != (before != nil) || exists && !c.in.Same(now, before)
 	})
 	slices.SortFunc(differing, func(a, b Value) int { return cmp.Compare(a.Key, b.Key) })
 	return differing

@@ -23,6 +23,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -87,15 +88,23 @@ func dependency(d value.Dep) scheduler.Dependency {
 // ErrNoRetrieve is returned by Dump if the descriptor is unknown or has no Retrieve.
 var ErrNoRetrieve = errors.New("the descriptor has no Retrieve")
 
+// ErrTooLarge is returned by DumpWithin if the values need more memory.
+var ErrTooLarge = readback.ErrTooLarge
+
 // Dump reads back the actual values of a descriptor, sorted by key. It changes no state of
 // the scheduler.
 func Dump(ctx context.Context, s *scheduler.Scheduler, name string) ([]scheduler.Found[proto.Message, any], error) {
+	return DumpWithin(ctx, s, name, 0)
+}
+
+// DumpWithin is Dump for values that take at most about so many bytes of memory; 0: no bound.
+func DumpWithin(ctx context.Context, s *scheduler.Scheduler, name string, most int64) ([]scheduler.Found[proto.Message, any], error) {
 	all := s.Inside().Registry.All
 	i := slices.IndexFunc(all, func(d *kind.Descriptor) bool { return d.Name == name && d.Retrieve != nil })
 	if i < 0 {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
 	}
-	items, err := actual.NewReader(s, all[i]).Read(ctx, all[i])
+	items, err := actual.NewReader(s, all[i]).Read(ctx, all[i], most)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -34,8 +34,9 @@ func NewReader(s *scheduler.Scheduler, only *kind.Descriptor) *Reader {
 }
 
 // Read reads back all values of a descriptor. A value that is not ours is Foreign in its result.
-func (r *Reader) Read(ctx context.Context, d *kind.Descriptor) ([]kind.Found, error) {
-	got, err := r.s.Inside().Reader.Collect(ctx, readback.Part{Of: d}, r.desired[d.Name])
+// most is about the memory, in bytes, that they may take; 0: no bound.
+func (r *Reader) Read(ctx context.Context, d *kind.Descriptor, most int64) ([]kind.Found, error) {
+	got, err := r.s.Inside().Reader.Look(ctx, readback.Part{Of: d, Most: most}, r.desired[d.Name])
 	for i := range got.Items {
 		it := &got.Items[i]
 		it.Foreign = !r.ours(d, it)

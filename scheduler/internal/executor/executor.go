@@ -20,6 +20,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -66,6 +67,19 @@ type Task struct {
 	Err       error
 
 	first bool // the first task of an abandoned verb
+}
+
+// Report tells g how the operation ended, or that it was abandoned. Its verb is not called
+// while its descriptor is stalled; that says nothing about its value.
+func (t *Task) Report(g *graph.Graph) {
+	switch {
+	case t.Abandoned:
+		g.Abandon(t.Op, t.Err)
+	case errors.Is(t.Err, ErrStalled):
+		g.Postpone(t.Op, t.Err)
+	default:
+		g.Done(t.Op, t.Meta, t.Err)
+	}
 }
 
 // An Executor has the pools of all connections. All methods but Running are for one

@@ -24,14 +24,8 @@ func (g *Graph) replaceProviders() bool {
 
 // announce offers n, which became available, to the edges without a provider.
 func (g *Graph) announce(n *Node) {
-	if g.waitlists.Empty() {
-		return
-	}
-	g.offer(g.waitlists.In(""), n)
-	for i := range len(n.key) {
-		if n.key[i] == '/' {
-			g.offer(g.waitlists.In(n.key[:i+1]), n)
-		}
+	for list := range g.waitlists.Above(n.key) {
+		g.offer(list, n)
 	}
 }
 

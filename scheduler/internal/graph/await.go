@@ -50,12 +50,7 @@ func (g *Graph) await(e *edge) {
 	if !e.anyOf() || e.waiters != nil {
 		return
 	}
-	prefixes := e.dep.Beginnings()
-	folders := make([]string, len(prefixes))
-	for i, prefix := range prefixes {
-		folders[i] = prefix[:strings.LastIndexByte(prefix, '/')+1]
-	}
-	e.waiters = g.waitlists.Add(e, folders)
+	e.waiters = g.waitlists.Add(e, e.dep.Folders())
 	g.logStep(step{edge: e, waiters: e.waiters, added: true})
 }
 

@@ -1,8 +1,7 @@
 package graph
 
 import (
-	"errors"
-
+	"github.com/keyplane/keyplane/scheduler/internal/lowest"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -56,9 +55,9 @@ func (g *Graph) resolveClaims() {
 
 // claimants are the nodes that compete for one resource.
 type claimants struct {
-	first                   *Node     // the node that holds it, among those that do not yield
-	exclusive               lowestTwo // nodes that desire it and do not yield
-	actual, actualExclusive lowestTwo
+	first                   *Node             // the node that holds it, among those that do not yield
+	exclusive               lowest.Two[*Node] // nodes that desire it and do not yield
+	actual, actualExclusive lowest.Two[*Node]
 }
 
 // add counts one claim. Only the lowest two keys of each group matter: the lowest, and the
@@ -66,7 +65,7 @@ type claimants struct {
 func (all *claimants) add(e *edge) {
 	n := e.v.node
 	if e.v == n.claimant() && !e.claim.Yields {
-		all.exclusive.add(n)
+		all.exclusive.Add(n)
 		if !e.losesAnother() && (all.first == nil || n.outranks(all.first)) {
 			all.first = n
 		}
@@ -74,9 +73,9 @@ func (all *claimants) add(e *edge) {
 	if !e.ofActual() {
 		return
 	}
-	all.actual.add(n)
+	all.actual.Add(n)
 	if !e.claim.Yields {
-		all.actualExclusive.add(n)
+		all.actualExclusive.Add(n)
 	}
 }
 
@@ -95,7 +94,7 @@ func (all *claimants) winner(e *edge) *Node {
 	n := e.v.node
 	switch {
 	case e.claim.Yields:
-		return all.exclusive.except(n)
+		return all.exclusive.Except(n)
 	case all.first == nil || all.first == n:
 		return nil
 	case e.v == n.claimant() && n.outranks(all.first):
@@ -112,9 +111,9 @@ func (all *claimants) remainingUser(e *edge) *Node {
 	case e.ofActual():
 		return nil
 	case e.claim.Yields:
-		return all.actualExclusive.except(n)
+		return all.actualExclusive.Except(n)
 	}
-	return all.actual.except(n)
+	return all.actual.Except(n)
 }
 
 // setResult stores the result of a claim. A lost one counts as an unmet dependency.
@@ -161,37 +160,6 @@ func (all *claimants) result(e *edge) claimResult {
 	return claimResult{all.remainingUser(e), false}
 }
 
-// lowestTwo keeps the two nodes with the lowest keys.
-type lowestTwo [2]*Node
-
-// add keeps the two nodes with the lowest keys.
-func (t *lowestTwo) add(n *Node) {
-	switch {
-	case t[0] == n || t[1] == n:
-	case t[0] == nil || n.key < t[0].key:
-		t[0], t[1] = n, t[0]
-	case t[1] == nil || n.key < t[1].key:
-		t[1] = n
-	}
-}
-
-// except returns the lowest node that is not n, or nil.
-func (t *lowestTwo) except(n *Node) *Node {
-	if t[0] == n {
-		return t[1]
-	}
-	return t[0]
-}
-
-// A ClaimError lists the claims of a value that other values hold.
-type ClaimError struct{ Reasons []error }
-
-// Error has one line for each lost claim.
-func (e *ClaimError) Error() string { return errors.Join(e.Reasons...).Error() }
-
-// Unwrap returns one error for each lost claim.
-func (e *ClaimError) Unwrap() []error { return e.Reasons }
-
 // claimError returns nil if the desired version has lost no claim.
 func (n *Node) claimError() error {
 	var reasons []error
@@ -203,7 +171,7 @@ func (n *Node) claimError() error {
 	if reasons == nil {
 		return nil
 	}
-	return &ClaimError{reasons}
+	return &value.ClaimError{Reasons: reasons}
 }
 
 // outranks is the order in which nodes get resources: first by rank, then by key.
@@ -231,14 +199,7 @@ func (v *version) rankAfter(had *version) claimRank {
 	if v.Claims == had.Claims { // as when a created value becomes actual
 		return fullHolder
 	}
-	held := 0
-	covers := value.Coverage(*had.Claims)
-	for _, c := range *v.Claims {
-		if covers(c) {
-			held++
-		}
-	}
-	switch held {
+	switch value.Covered(*v.Claims, *had.Claims) {
 	case 0:
 		return newcomer
 	case len(*v.Claims):

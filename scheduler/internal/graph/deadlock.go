@@ -46,7 +46,7 @@ func (g *Graph) queueLast(step action, to *queue.Queue[*Node]) (found bool) {
 // deleteOutdated lets outdated values be deleted that cannot be updated in place.
 func (g *Graph) deleteOutdated() (found bool) {
 	for _, n := range g.blocked {
-		if n.actual != nil && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked {
+		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked {
 			g.saveNode(n)
 			n.retention, found = retentionEnded, true
 			g.push(n)
@@ -146,8 +146,8 @@ func (g *Graph) assumeMet(n *Node) {
 	}
 }
 
-// dissolveCycles ends all cycles, except those with a member that is detached or held: they
-// go on. It retracts assumptions about members that were not created, and reports whether
+// dissolveCycles ends all cycles, except those with a member that is detached or held, or whose
+// Create was abandoned: they go on. It retracts assumptions about members that were not created, and reports whether
 // there were any.
 func (g *Graph) dissolveCycles() (found bool) {
 	var kept []*cycle
@@ -168,9 +168,16 @@ func (g *Graph) dissolveCycles() (found bool) {
 	return found
 }
 
-// goesOn reports that a member of the cycle will run without any other change.
+// goesOn reports that a member of the cycle will run without any other change, or that its
+// result is not known yet.
 func (r *cycle) goesOn() bool {
-	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.held && n.cycle == r })
+	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.cycle == r && (n.held || r.awaits(n)) })
+}
+
+// awaits reports that the Create of n was abandoned or postponed. Members that were created
+// before it stay until it ends; see suspendCycle.
+func (r *cycle) awaits(n *Node) bool {
+	return !r.deleting && (n.running == abandoned && n.last == Create || n.suspension == postponed)
 }
 
 // retract marks dependencies on n that were assumed met within a cycle as unmet again,

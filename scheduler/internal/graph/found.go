@@ -162,5 +162,6 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 	n.missing = n.desired != nil && !n.hung()
 	n.suspension, n.err = notSuspended, nil // the error was about the value that is gone
 	g.setActual(n, nil, nil)
+	g.retract(n)
 	g.resetRank(n)
 }

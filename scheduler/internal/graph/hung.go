@@ -10,18 +10,9 @@ func (g *Graph) Detach(op Op) {
 
 // endDetached reports the end of a detached operation. A member of a cycle is still one.
 func (g *Graph) endDetached(op Op, meta any, err error) {
-	n := op.Node
 	g.countDetached(op, -1)
-	inCycle := n.cycle != nil
-	g.cycleStepDone(n)
+	g.cycleStepDone(op.Node)
 	g.Returned(op, meta, err)
-	if err == nil {
-		return
-	}
-	g.retract(n)
-	if inCycle && n.suspended() {
-		n.suspension = suspendedInCycle
-	}
 }
 
 // Abandon takes back an operation, in flight or detached, that is still running; err is the
@@ -36,10 +27,57 @@ func (g *Graph) Abandon(op Op, err error) {
 		g.leaveFlight(op)
 	}
 	g.cycleStepDone(n)
-	g.retract(n)
 	n.running = abandoned
-	if !n.disconnected() {
-		n.err = err
+	if n.disconnected() {
+		g.retract(n)
+		return
+	}
+	n.err = err
+	if op.Verb == Create && n.cycle != nil {
+		g.suspendCycle(n)
+	} else {
+		g.retract(n)
+	}
+}
+
+// Postpone takes back an operation, in flight or detached, that was not begun, for a reason
+// that ends by itself. As after a failure, the key is suspended until Retry or a new desired
+// value.
+func (g *Graph) Postpone(op Op, err error) {
+	n := op.Node
+	if op.Verb != Create || n.cycle == nil || n.disconnected() {
+		g.Done(op, nil, err)
+		return
+	}
+	g.saveNode(n)
+	awaited := n.running == inFlight || n.suspended() // else there is a new desired value
+	if n.running == inFlight {
+		g.count(Create, -1)
+	} else {
+		g.countDetached(op, -1)
+		g.setActual(n, nil, nil)
+	}
+	n.running = idle
+	if awaited {
+		n.err, n.suspension = err, postponed
+	}
+	g.touch(n)
+	g.push(n)
+	g.suspendCycle(n)
+	g.cycleStepDone(n)
+}
+
+// suspendCycle has the cycle of n wait, because the result of n's Create is not known yet. The
+// members that were created stay: if they were deleted now, they would have to be created
+// again when the Create succeeds late. Where all operations are late, such a cycle would never
+// come to rest. No further member is created before.
+func (g *Graph) suspendCycle(n *Node) {
+	for _, m := range n.cycle.members {
+		for _, e := range m.in {
+			if e.assumed && !e.ofActual() && e.v.node != n {
+				g.unmeet(e)
+			}
+		}
 	}
 }
 
@@ -87,6 +125,9 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	n.running = idle
 	g.touch(n)
 	g.push(n)
+	if err != nil {
+		g.retract(n)
+	}
 	switch {
 	case n.actual == nil || n.disconnected():
 		g.Lost(n.key) // the connection was lost meanwhile, and with it the item
@@ -102,7 +143,10 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	if !n.suspended() {
 		err = nil
 	}
-	if n.err = err; err == nil {
+	switch n.err = err; {
+	case err == nil:
 		n.retry()
+	case n.cycle != nil:
+		n.suspension = suspendedInCycle
 	}
 }

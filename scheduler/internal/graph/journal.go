@@ -58,6 +58,12 @@ func (g *Graph) Commit() {
 func (g *Graph) closeJournal() *journal {
 	j := g.journal
 	g.journal = nil
+	for i, n := range j.members {
+		if n.cycle == nil {
+			n.cycle = j.inCycle[i]
+		}
+	}
+	g.cycles = append(g.cycles, j.cycles...)
 	for i := range j.nodes {
 		j.nodes[i].node.saved = unsaved
 	}
@@ -192,7 +198,10 @@ func (g *Graph) Undo() {
 	j := g.closeJournal()
 	g.complete = complete
 	g.dissolveCycles()
+	goOn := g.cycles
+	g.cycles = nil
 	queued := g.clearQueues()
+	g.cycles = goOn
 	for _, m := range slices.Backward(j.nodes) {
 		if !m.direct {
 			continue

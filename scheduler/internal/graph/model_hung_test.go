@@ -26,6 +26,18 @@ func (m *model) abandon(op Op) {
 	m.hung[op.Node.Key()], m.unclear = op, true
 }
 
+// postpone has an operation not begin. It is retried like one that fails.
+func (m *model) postpone(op Op) {
+	key := op.Node.Key()
+	m.t.Logf("##   %v %s is postponed", op.Verb, key)
+	m.broken[key], m.unclear = true, true
+	if op.Verb == Create {
+		m.forget(key)
+	}
+	m.g.Postpone(op, errors.New("stalled"))
+	delete(m.detached, key)
+}
+
 // detach has an operation take so long that others no longer wait for it.
 func (m *model) detach(op Op) {
 	m.t.Logf("##   %v %s is detached", op.Verb, op.Node.Key())
@@ -46,6 +58,8 @@ func (m *model) returnOne(t *rapid.T) {
 		m.returned(key)
 	case rapid.Bool().Draw(t, "late"):
 		m.abandon(op)
+	case rapid.Bool().Draw(t, "not begun"):
+		m.postpone(op)
 	default:
 		delete(m.detached, key)
 		m.finish(op)

@@ -213,6 +213,8 @@ func (m *model) run(t *rapid.T) {
 			m.abandon(flight[i])
 		case !m.calm && fate == 1:
 			m.detach(flight[i])
+		case !m.calm && fate == 2:
+			m.postpone(flight[i])
 		default:
 			m.finish(flight[i])
 		}

@@ -69,6 +69,7 @@ const (
 	notSuspended     suspension = iota
 	suspended                   // no operation of the node runs
 	suspendedInCycle            // as suspended; the other members of its cycle wait for it
+	postponed                   // its operation was not begun, and is to be tried again
 )
 
 // running says whether an operation of a node is running, and who waits for it. At most one
@@ -87,7 +88,8 @@ const (
 // meanwhile.
 //
 //	Create    the item may exist: the node keeps its claims, and its dependencies are not
-//	          deleted. It meets no dependency of another value
+//	          deleted. It meets no dependency of another value, except of those members of
+//	          its cycle that were created before: they stay
 //	Update    the old value counts as the actual one
 //	Delete    the item may be gone: the node meets no dependency of another value
 //

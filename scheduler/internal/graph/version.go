@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
@@ -50,6 +52,12 @@ type versionState struct {
 
 // ofActual reports that the edge belongs to an actual version.
 func (e *edge) ofActual() bool { return e.v.node.actual == e.v }
+
+// assumes reports that v was applied on the assumption that another member of its cycle
+// follows, of which nobody knows yet whether it does.
+func (v *version) assumes() bool {
+	return slices.ContainsFunc(v.edges, func(e edge) bool { return e.assumed })
+}
 
 // anyOf reports whether several keys could meet the dependency.
 func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }

@@ -11,7 +11,7 @@ import (
 
 // A History keeps the newest items within its bounds, and always the newest one. Any
 // goroutine may use it.
-type History[T any] struct {
+type History[T comparable] struct {
 	maxCount, maxBytes int
 
 	mu    sync.Mutex
@@ -21,7 +21,7 @@ type History[T any] struct {
 }
 
 // New returns an empty history with bounds.
-func New[T any](maxCount, maxBytes int) *History[T] {
+func New[T comparable](maxCount, maxBytes int) *History[T] {
 	return &History[T]{maxCount: maxCount, maxBytes: maxBytes}
 }
 
@@ -40,11 +40,28 @@ func (h *History[T]) Add(item T, size int) {
 	h.list, h.sizes = h.list[old:], h.sizes[old:]
 }
 
-// All returns the items, oldest first.
-func (h *History[T]) All() []T {
+// Replace puts another form of an item into its place, if it is still kept. The size remains.
+func (h *History[T]) Replace(item, other T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.list)
+	for i := len(h.list) - 1; i >= 0; i-- { // the newest ones are replaced
+		if h.list[i] == item {
+			h.list[i] = other
+			return
+		}
+	}
+}
+
+// All returns the items in their public form, oldest first.
+func All[T comparable, P any](h *History[T], public func(T) P) []P {
+	h.mu.Lock()
+	items := slices.Clone(h.list)
+	h.mu.Unlock()
+	out := make([]P, len(items))
+	for i, item := range items {
+		out[i] = public(item)
+	}
+	return out
 }
 
 // MaxText is the maximum length of the text of a kept error, in bytes.

@@ -25,9 +25,21 @@ func TestTheOldestItemsLeave(t *testing.T) {
 		for i, size := range c.sizes {
 			h.Add(i, size)
 		}
-		if got := h.All(); !slices.Equal(got, c.want) {
+		if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v are kept, want %v", name, got, c.want)
 		}
+	}
+}
+
+func TestReplace(t *testing.T) {
+	h := history.New[int](2, 100)
+	for i := range 3 {
+		h.Add(i, 1)
+	}
+	h.Replace(1, 10)
+	h.Replace(0, 5) // no longer kept
+	if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, []int{10, 2}) {
+		t.Errorf("%v are kept, want [10 2]", got)
 	}
 }
 

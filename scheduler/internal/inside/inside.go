@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
+	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
@@ -20,8 +21,13 @@ type View[S any] struct {
 	Reader   *readback.Reader // only Collect may be called
 	// Remembers reports whether the memory has a key.
 	Remembers func(key string) bool
-	// Recent begins to collect the changes of up to most values.
-	Recent func(most int) *watch.Recent[S]
+	// Recent begins to collect the changes of up to most values, and Status returns one of them as
+	// readers see it.
+	Recent func(most int) *watch.Recent[*standing.Standing]
+	Status func(*standing.Standing) S
+	// Same reports whether the value has not changed between two statuses of it, neither of which
+	// is nil.
+	Same func(a, b S) bool
 	// Connections reports by name whether a connection is ready.
 	Connections func() map[string]bool
 	// Loss returns the numbers of transactions and plans that the transaction log lost.

@@ -2,6 +2,7 @@ package kind
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -9,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // ErrUnimplemented is the error of a key without a descriptor; see scheduler.ErrUnimplemented.
@@ -42,7 +44,7 @@ func (e *Conflict) Unwrap() error { return e.Err }
 // ErrOf returns the error of n in its public form.
 func ErrOf(n *graph.Node) error {
 	err := n.Err()
-	if taken, ok := err.(*graph.ClaimError); ok { //nolint:errorlint // it is never wrapped
+	if taken, ok := err.(*value.ClaimError); ok { //nolint:errorlint // it is never wrapped
 		return Invalid(taken)
 	}
 	return err
@@ -95,4 +97,19 @@ func RefusedIn(err error) proto.Message {
 		return r.message
 	}
 	return nil
+}
+
+// FirstTexts joins up to most of n texts, and names the number of the others.
+func FirstTexts(most, n int, text func(i int) string) string {
+	var b strings.Builder
+	for i := range min(most, n) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(text(i))
+	}
+	if n > most {
+		fmt.Fprintf(&b, ", and %d more", n-most)
+	}
+	return b.String()
 }

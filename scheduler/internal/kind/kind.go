@@ -35,6 +35,8 @@ type Descriptor struct {
 
 	// Owned by the goroutine of the scheduler.
 	Reads executor.Reads
+	// Looks are the calls of those who only want to see the values; see readback.Look.
+	Looks executor.Reads
 	Verbs executor.Verbs
 	// Link is the connection that the descriptor shares with others of the same connection
 	// name; it is up for ever unless Losable. Line is the scheduler's knowledge about it.

@@ -2,10 +2,14 @@ package readback
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
@@ -18,14 +22,32 @@ type Found struct {
 	keys  map[string]bool
 }
 
+// ErrTooLarge says that the values of a part need more memory than Part.Most.
+var ErrTooLarge = errors.New("the values need too much memory")
+
+// bytesOfItem is about the memory, in bytes, that an item takes besides the encoded value.
+const bytesOfItem = 400
+
 // Collect reads back the values of a part, and changes nothing. Any goroutine may call it. A call
 // that does not return in time is abandoned. When it returns, the descriptor is read back again,
 // with those that were not asked because of it.
+//
+// See Look for those who only want to see the values.
 func (rb *Reader) Collect(ctx context.Context, p Part, desired []kind.Desired) (Found, error) {
 	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired) }
 	return executor.Read(ctx, &p.Of.Reads, rb.Timeout, read, func(took time.Duration) {
 		rb.Log.Info("an abandoned call of Retrieve has returned", "descriptor", p.Of.Name, "took", took)
 		rb.Again(rb.WithoutAnswer(p.Of)...)
+	})
+}
+
+// Look is Collect for those who only want to see the values, such as the clients of dumps. A call
+// that they give up is no reason to read the descriptor back, and keeps nobody else from reading
+// it: otherwise impatient clients could have it read all the time, while no verb begins.
+func (rb *Reader) Look(ctx context.Context, p Part, desired []kind.Desired) (Found, error) {
+	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired) }
+	return executor.Read(ctx, &p.Of.Looks, rb.Timeout, read, func(took time.Duration) {
+		rb.Log.Info("a call of Retrieve that nobody waited for has returned", "descriptor", p.Of.Name, "took", took)
 	})
 }
 
@@ -41,6 +63,7 @@ func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired) (out
 // collect is read, and may panic.
 func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired) (out Found, err error) {
 	out.keys = map[string]bool{}
+	left := p.Most
 	for f, err := range p.retrieve(ctx, desired) {
 		if err != nil {
 			return Found{}, err
@@ -52,6 +75,11 @@ func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired) (
 		if err != nil {
 			rb.Log.Warn("retrieved value is ignored", "descriptor", p.Of.Name, "key", f.Key, "err", err)
 			continue
+		}
+		if p.Most > 0 {
+			if left -= bytesOfItem + int64(len(key)+proto.Size(f.Value)); left < 0 {
+				return Found{}, fmt.Errorf("%w: more than %d MB, after %d values", ErrTooLarge, p.Most>>20, len(out.Items))
+			}
 		}
 		if p.Keys != nil && !p.Keys[key] {
 			continue

@@ -16,6 +16,8 @@ type Part struct {
 	Of *kind.Descriptor
 	// Keys limits the part; nil: all values of the descriptor.
 	Keys map[string]bool
+	// Most is about the memory, in bytes, that the values may take. 0: no bound.
+	Most int64
 }
 
 // Everything reads back all values of these descriptors, and their derived values that
@@ -77,7 +79,7 @@ func (rb *Reader) For(failed []*graph.Node) []Part {
 	var out []Part
 	for _, d := range rb.Registry.Order {
 		if keys[d] != nil {
-			out = append(out, Part{d, keys[d]})
+			out = append(out, Part{Of: d, Keys: keys[d]})
 		}
 	}
 	return out

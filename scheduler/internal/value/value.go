@@ -8,6 +8,7 @@
 package value
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -56,12 +57,25 @@ func (a *AnyOf) AllPrefixes() []string {
 	return a.Prefixes
 }
 
-// Beginnings are the Beginnings of all keys that can meet d.
-func (d *Dep) Beginnings() []string {
+// Folders are the folders of all keys that can meet d, each up to its slash; the root is empty. One
+// can be there several times.
+func (d *Dep) Folders() []string {
 	if d.Any == nil {
 		return nil
 	}
-	return slices.Concat(d.Any.Keys, d.Any.AllPrefixes())
+	out := slices.Concat(d.Any.Keys, d.Any.AllPrefixes())
+	for i, beginning := range out {
+		out[i] = beginning[:strings.LastIndexByte(beginning, '/')+1]
+	}
+	return out
+}
+
+// Labels are the labels of dependencies.
+func Labels(deps []Dep) (out []string) {
+	for i := range deps {
+		out = append(out, deps[i].Label)
+	}
+	return out
 }
 
 // A Claim names a resource that only one value can have. The value that holds the resource
@@ -84,9 +98,20 @@ func (c Claim) coveredBy(had Claim) bool {
 // fewClaims is the number of claims up to which a search is faster than a map.
 const fewClaims = 8
 
-// Coverage returns a function that reports whether one of the claims in had covers c. A value
-// may have thousands of claims, such as one for each of its NAT mappings.
-func Coverage(had []Claim) func(c Claim) bool {
+// Covered returns how many claims are covered by one of had. A value may have thousands of claims,
+// such as one for each of its NAT mappings.
+func Covered(claims, had []Claim) (n int) {
+	covers := coverage(had)
+	for _, c := range claims {
+		if covers(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// coverage returns a function that reports whether one of the claims in had covers c.
+func coverage(had []Claim) func(c Claim) bool {
 	if len(had) <= fewClaims {
 		return func(c Claim) bool { return slices.ContainsFunc(had, c.coveredBy) }
 	}
@@ -123,3 +148,12 @@ func SameData(a, b any) bool {
 	bm, ok := b.(proto.Message)
 	return ok && proto.Equal(am, bm)
 }
+
+// A ClaimError lists the claims of a value that other values hold.
+type ClaimError struct{ Reasons []error }
+
+// Error has one line for each lost claim.
+func (e *ClaimError) Error() string { return errors.Join(e.Reasons...).Error() }
+
+// Unwrap returns one error for each lost claim.
+func (e *ClaimError) Unwrap() []error { return e.Reasons }

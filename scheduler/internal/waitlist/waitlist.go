@@ -3,6 +3,8 @@
 // of any length.
 package waitlist
 
+import "iter"
+
 // Lists has a list for each folder in which an element waits. The zero value is empty. One
 // goroutine uses it.
 type Lists[E any] struct{ folders map[string]*List[E] }
@@ -28,6 +30,21 @@ func (l *Lists[E]) Empty() bool { return len(l.folders) == 0 }
 
 // In returns the list of a folder; nil: nothing waits there.
 func (l *Lists[E]) In(folder string) *List[E] { return l.folders[folder] }
+
+// Above yields the lists of the folders in which a key is, the root first. Elements may be removed
+// meanwhile.
+func (l *Lists[E]) Above(key string) iter.Seq[*List[E]] {
+	return func(yield func(*List[E]) bool) {
+		if l.Empty() || !yield(l.In("")) {
+			return
+		}
+		for i := range len(key) {
+			if key[i] == '/' && !yield(l.In(key[:i+1])) {
+				return
+			}
+		}
+	}
+}
 
 // Len returns the number of elements in the list.
 func (l *List[E]) Len() int {

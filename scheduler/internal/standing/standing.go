@@ -1,0 +1,160 @@
+// Package standing keeps the published state of each value in little memory: a Standing has a
+// third of the size of the Status that readers get. Package scheduler makes the Status when
+// somebody reads.
+//
+// A Standing is immutable except for Txn, which belongs to the goroutine of the scheduler.
+package standing
+
+import (
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
+
+// A Standing is the published state of one value. The zero Standing is that of an unknown key.
+// A test limits it to 80 bytes, a size class in which Go allocates.
+type Standing struct {
+	Key             string
+	Desired, Actual *graph.Value // nil: none
+	Meta            any          // of the actual value; nil: none
+	base            *graph.Node  // of a derived value; nil: none
+	since           int64        // ns since 1970
+	rare            *rare        // nil for most values
+	Txn             uint32       // the last transaction that changed it
+	State, Last     uint8        // a scheduler.State and a scheduler.Verb
+}
+
+// A rare has what most values do not have.
+type rare struct {
+	err     error
+	unmet   []value.Dep
+	removed *kind.Descriptor // of a value that was removed
+}
+
+// Of returns the standing of n in a state since a time.
+func Of(n *graph.Node, state uint8, since time.Time) *Standing {
+	s := &Standing{
+		Key: n.Key(), Desired: n.Desired(), Actual: n.Actual(), Meta: n.Meta(), base: n.Base(),
+		since: since.UnixNano(), State: state,
+	}
+	if err := kind.ErrOf(n); err != nil {
+		s.rare = &rare{err: err}
+	}
+	return s
+}
+
+// Await adds the dependencies for which the value waits. It is called before the standing is
+// published.
+func (s *Standing) Await(unmet []value.Dep) {
+	if len(unmet) > 0 {
+		s.rare = &rare{err: s.Err(), unmet: unmet}
+	}
+}
+
+// After returns what is published of a value when it is removed.
+func (s *Standing) After(state, last uint8, since time.Time) *Standing {
+	return &Standing{
+		Key: s.Key, base: s.base, since: since.UnixNano(), State: state, Last: last,
+		rare: &rare{removed: s.Descriptor()},
+	}
+}
+
+// Continue takes over what did not change since the standing before. It is called before the
+// standing is published.
+func (s *Standing) Continue(before *Standing) {
+	s.Txn = before.Txn
+	if before.State == s.State {
+		s.since = before.since
+	}
+}
+
+// Mark notes the last transaction that changed the value. It does nothing if s is nil.
+func (s *Standing) Mark(txn uint32) {
+	if s != nil {
+		s.Txn = txn
+	}
+}
+
+// Known returns a copy; for nil it returns the zero Standing.
+func (s *Standing) Known() Standing {
+	if s == nil {
+		return Standing{}
+	}
+	return *s
+}
+
+// Value is the desired value, else the actual one; nil: none, or s is nil.
+func (s *Standing) Value() *graph.Value {
+	switch {
+	case s == nil:
+		return nil
+	case s.Desired != nil:
+		return s.Desired
+	}
+	return s.Actual
+}
+
+// Descriptor is the descriptor of the actual value, else of the desired one; nil: none has it.
+func (s *Standing) Descriptor() *kind.Descriptor {
+	switch {
+	case s.Actual != nil:
+		return kind.OfValue(s.Actual)
+	case s.Desired == nil && s.rare != nil:
+		return s.rare.removed
+	}
+	return kind.OfValue(s.Desired)
+}
+
+// DescriptorName is the name of the descriptor; empty: none has the key.
+func (s *Standing) DescriptorName() string {
+	if d := s.Descriptor(); d != nil {
+		return d.Name
+	}
+	return ""
+}
+
+// Place returns what the counters distinguish about s. A value without a standing has no place.
+func (s *Standing) Place() counters.Place {
+	if s == nil {
+		return counters.Place{}
+	}
+	return counters.Place{Exists: true, Descriptor: s.DescriptorName(), State: int32(s.State)}
+}
+
+// Roles reports whether n, of which s is the last standing, is a derived value with a descriptor,
+// and whether it is one without, a property.
+func (s *Standing) Roles(n *graph.Node) (derived, property bool) {
+	isPart := n.Base() != nil || s.Base() != ""
+	described := kind.Of(n) != nil || s.Descriptor() != nil
+	return isPart && described, isPart && !described
+}
+
+// Base is the key of the base of a derived value; empty: it is a base value.
+func (s *Standing) Base() string {
+	if s.base == nil {
+		return ""
+	}
+	return s.base.Key()
+}
+
+// Since is the time from which the value has its state.
+func (s *Standing) Since() time.Time { return time.Unix(0, s.since) }
+
+// Err is why the newest intent was refused, or why the last operation failed.
+func (s *Standing) Err() error {
+	if s.rare == nil {
+		return nil
+	}
+	return s.rare.err
+}
+
+// Unmet are the dependencies for which the value waits.
+func (s *Standing) Unmet() []value.Dep {
+	if s.rare == nil {
+		return nil
+	}
+	return s.rare.unmet
+}

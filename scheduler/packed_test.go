@@ -1,0 +1,43 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// TestPackedRecords packs large records of the history, and unpacks them for a reader.
+func TestPackedRecords(t *testing.T) {
+	wanted := func(i int) Change {
+		key := fmt.Sprint("config/", i)
+		return Change{Key: key, Value: &Value{v: &graph.Value{Key: key, Data: &interfaces.Interface{Name: key}}}}
+	}
+	refused := func(i int) Change { return Change{Key: fmt.Sprint("config/", i), Err: errors.New("refused")} }
+	record := func(n int, change func(int) Change) *Record {
+		r := &Record{Seq: 7, Description: "large"}
+		for i := range n {
+			c := change(i)
+			r.Values = append(r.Values, c)
+			r.Executed = append(r.Executed, Operation{
+				Verb: Create, Key: c.Key, NewState: Configured, NewErr: c.Err, Order: uint64(i + 1), Meta: i, Waits: []string{c.Key},
+			})
+		}
+		return r
+	}
+	for name, r := range map[string]*Record{
+		"small": record(3, wanted), "values": record(manyOperations, wanted), "refused values": record(manyOperations, refused),
+	} {
+		kept := &keptRecord{Record: r}
+		packed := kept.packed()
+		if isPacked := packed != kept; isPacked != (len(r.Executed) >= manyOperations) {
+			t.Errorf("%s: packed: %t", name, isPacked)
+		}
+		if got := packed.unpacked(); !reflect.DeepEqual(got, r) {
+			t.Errorf("%s: the record differs after it was packed", name)
+		}
+	}
+}
