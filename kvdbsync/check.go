@@ -17,10 +17,16 @@ import (
 // and a listing may be old. If the store is slower than the grace time, the verdict is
 // wrong and costs one listing. It does no harm, because the mirror takes nothing from the
 // listing of a check.
+//
+// Clients can request listings (Relist). After each one there is a pause as long as the
+// listing took, so that requests keep the store busy for at most half of the time.
 func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 	s.lookBeside(ctx)
-	for s.awaitCheck(ctx) {
+	var pause time.Duration
+	for s.awaitCheck(ctx) && backoff.Sleep(ctx, pause) {
+		began := time.Now()
 		l, lost, err := s.compare(ctx)
+		pause = time.Since(began)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -54,7 +60,15 @@ func (s *Source) awaitCheck(ctx context.Context) bool {
 	}
 }
 
-// compare lists the store and returns the keys that the watch has lost.
+// The watch is asked about a difference after firstLook, then less and less often, but at
+// least each lastLook.
+const (
+	firstLook = 5 * time.Millisecond
+	lastLook  = 200 * time.Millisecond
+)
+
+// compare lists the store and returns the keys that the watch has lost. It returns as soon as
+// the watch has delivered all that the listing shows.
 func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err error) {
 	s.locked(s.mirror.watchTouches)
 	defer s.locked(s.mirror.forgetTouches)
@@ -63,13 +77,15 @@ func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err
 		return Listing{}, nil, err
 	}
 	listed := l.states()
-	if lost = s.differing(listed); len(lost) == 0 {
-		return l.about, nil, nil
+	lost = s.differing(listed)
+	end := time.Now().Add(s.o.Grace)
+	for look := firstLook; len(lost) > 0 && time.Now().Before(end); look = min(2*look, lastLook) {
+		if !backoff.Sleep(ctx, min(look, time.Until(end))) {
+			return Listing{}, nil, ctx.Err()
+		}
+		s.locked(func() { lost = s.mirror.lacking(lost, listed) })
 	}
-	if !backoff.Sleep(ctx, s.o.Grace) {
-		return Listing{}, nil, ctx.Err()
-	}
-	return l.about, s.differing(listed), nil
+	return l.about, lost, nil
 }
 
 // differing returns the keys whose state in the mirror differs from a listing.

@@ -111,6 +111,31 @@ func TestAntiEntropyListingThatFails(t *testing.T) {
 	})
 }
 
+// A requested listing is confirmed as soon as the watch has delivered all of it, not only after the
+// grace time. Requests leave the store half of the time.
+func TestRelistConfirmsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m conformance.Memory
+		c := &delayed{Memory: &m}
+		s := run(t, kvdbsync.Options{Connector: c, AntiEntropy: -1, Grace: time.Minute})
+		expect(t, s, "resynced")
+		c.changes.Store(int64(time.Second)) // the watch is late, the listing is not
+		m.Txn(put("a", "1"), put("b", "1"))
+		s.Relist()
+		elapse(1300 * time.Millisecond)
+		expect(t, s, "a=1 b=1 resynced")
+
+		c.listing.Store(int64(10 * time.Second))
+		for range 60 {
+			s.Relist()
+			elapse(time.Second)
+		}
+		if n := c.watches.Load() - 2; n > 4 {
+			t.Errorf("%d listings of 10 s in a minute", n)
+		}
+	})
+}
+
 // delayed is a store far away: its first batch arrives after listing, the others
 // after changes.
 type delayed struct {

@@ -13,46 +13,46 @@ import (
 // that state. Memory is bounded by the number of keys.
 type mirror struct {
 	items   map[string]*item
-	pending []waiting           // items with had != nil, in the order of their first change
+	pending []waiting           // in the order of their first change
 	live    int                 // items that are not deleted
 	bytes   int64               // of live items; see PairCost
-	listing uint64              // number of complete listings
+	listing uint32              // number of complete listings
 	touched map[string]struct{} // keys that changes named since watchTouches; nil: not recorded
 	nothing state               // the consumer's state of a key that is new to it
 }
 
-// An item is one key. A deleted item stays until the consumer has taken the deletion.
+// An item is one key. A deleted item stays until the consumer has taken the deletion. There is one
+// for each key of the store, so a test limits it to 80 bytes, a size class in which Go allocates.
 type item struct {
 	key     string
 	now     state
-	absent  bool  // deleted, and the deletion is an inference; see Event.Absent
-	at      int32 // index in pending, if had is not nil
 	rev     int64
-	had     *state // the consumer's state; nil: the present state
-	listing uint64 // the last complete listing with this key
+	place   int32  // index in pending, plus 1; 0: the consumer has the present state
+	listing uint32 // the last complete listing with this key
+	absent  bool   // deleted, and the deletion is an inference; see Event.Absent
 }
 
 // A waiting item has a state that the consumer has not taken.
 type waiting struct {
 	*item
-	newest *Event // it has the present state, perhaps decoded; nil: none
+	had    *state // the consumer's state
+	newest *Event // it has the present state, perhaps decoded
 }
 
 // A state is the content of a key. The zero state is a missing key.
 type state struct {
-	value  []byte
-	origin Origin
-	err    error
+	value []byte
+	err   error
 }
 
-// stateOf returns the part of an event that the mirror compares. The revision is not one:
-// a key that was written again with the same value has not changed.
-func stateOf(e *Event) state { return state{value: e.Value, origin: e.Origin, err: e.Err} }
+// stateOf returns the part of an event that the mirror compares. Neither the revision nor the
+// origin is one: a key that was written again with the same value has not changed.
+func stateOf(e *Event) state { return state{value: e.Value, err: e.Err} }
 
 // gone reports whether the key does not exist. A key with an error exists.
 func (s state) gone() bool { return s.value == nil && s.err == nil }
 
-// same compares everything that matters to a consumer. The origin does not.
+// same compares everything that matters to a consumer.
 func (s state) same(o state) bool {
 	if s.err != nil && o.err != nil {
 		return s.err.Error() == o.err.Error()
@@ -60,9 +60,6 @@ func (s state) same(o state) bool {
 	return s.err == nil && o.err == nil &&
 		(s.value == nil) == (o.value == nil) && bytes.Equal(s.value, o.value)
 }
-
-// sameBytes reports whether both slices share their memory.
-func sameBytes(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 // newMirror returns an empty mirror.
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
@@ -93,7 +90,7 @@ func (m *mirror) set(e *Event) *item {
 	m.live += count(now) - count(it.now)
 	m.bytes += cost(e.Key, now) - cost(e.Key, it.now)
 	it.now = now
-	m.pending[it.at].newest = e
+	m.pending[it.place-1].newest = e
 	return it
 }
 
@@ -121,17 +118,16 @@ func count(s state) int {
 
 // queue saves the consumer's state of an item that is about to change.
 func (m *mirror) queue(it *item) {
-	if it.had != nil {
+	if it.place != 0 {
 		return
 	}
-	it.at = int32(len(m.pending))
-	m.pending = append(m.pending, waiting{item: it})
-	if it.now.gone() {
-		it.had = &m.nothing
-		return
+	had := &m.nothing
+	if !it.now.gone() {
+		present := it.now
+		had = &present
 	}
-	had := it.now
-	it.had = &had
+	m.pending = append(m.pending, waiting{item: it, had: had})
+	it.place = int32(len(m.pending))
 }
 
 // replace makes the mirror equal to a complete listing.
@@ -175,19 +171,16 @@ func (m *mirror) take() []Event {
 	}
 	events := make([]Event, 0, len(m.pending))
 	for _, it := range m.pending {
-		had := *it.had
-		it.had = nil
+		it.place = 0
 		if it.now.gone() {
 			delete(m.items, it.key)
 		}
-		if it.now.same(had) {
-			it.now = had
+		if it.now.same(*it.had) {
+			it.now = *it.had
 			continue
 		}
-		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err, Absent: it.absent}
-		if it.newest != nil && sameBytes(it.newest.Value, it.now.value) {
-			e.Decoded = it.newest.Decoded
-		}
+		e := *it.newest
+		e.Key, e.Rev, e.Absent = it.key, it.rev, it.absent
 		events = append(events, e)
 	}
 	m.pending = nil
@@ -224,6 +217,18 @@ func (m *mirror) differing(listed map[string]state) []string {
 		}
 	}
 	return keys
+}
+
+// lacking returns those of the keys that still differ from the listing, and that no change has
+// named since watchTouches.
+func (m *mirror) lacking(keys []string, listed map[string]state) []string {
+	return slices.DeleteFunc(keys, func(key string) bool {
+		var now state
+		if it := m.items[key]; it != nil {
+			now = it.now
+		}
+		return now.same(listed[key]) || m.isTouched(key)
+	})
 }
 
 // isTouched reports whether the key has changed since the listing began.

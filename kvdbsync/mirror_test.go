@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // A mirrorStep is one line of a story: what the store does, or "take".
@@ -170,5 +171,23 @@ func BenchmarkMirrorTake(b *testing.B) {
 		if i%64 == 0 {
 			m.take()
 		}
+	}
+}
+
+// TestSizeOfAnItem guards the memory that each key of a store takes in the agent.
+func TestSizeOfAnItem(t *testing.T) {
+	if size := unsafe.Sizeof(item{}); size > 80 {
+		t.Errorf("an item takes %d bytes; expected at most 80", size)
+	}
+}
+
+// TestOriginOfTheNewestValue changes the line of a value with and without its content.
+func TestOriginOfTheNewestValue(t *testing.T) {
+	m := newMirror()
+	m.set(&Event{Key: "a", Value: []byte("1"), Origin: Origin{Line: 1}})
+	m.set(&Event{Key: "a", Value: []byte("2"), Origin: Origin{Line: 2}})
+	m.set(&Event{Key: "a", Value: []byte("2"), Origin: Origin{Line: 3}, Rev: 7})
+	if got := m.take(); len(got) != 1 || got[0].Origin.Line != 2 || got[0].Rev != 7 {
+		t.Errorf("the consumer gets %+v; expected line 2 of revision 7", got)
 	}
 }

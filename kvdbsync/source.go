@@ -171,7 +171,8 @@ func (s *Source) Take() (Change, bool) {
 }
 
 // Relist requests an anti-entropy listing now. A Change with Resynced follows when it is
-// complete. While the store is not synced, the next sync replaces it.
+// complete and the watch has delivered all that the listing shows. While the store is not
+// synced, the next sync replaces it.
 func (s *Source) Relist() {
 	s.relist.Set()
 }
