@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -22,9 +23,10 @@ const mostAtOnce = 64 << 10
 // the changes of a source are merged in their order, and each source has at most one here.
 //
 // Changes are decoded one after the other, since a decoded value takes up to ten times its
-// bytes. No deadlock: decoding waits for nothing but its turn, and whoever has the turn
-// only computes.
+// bytes. No deadlock: decoding waits for its turn and for Options.Decoding, and whoever has
+// one of them only computes.
 type aside struct {
+	memory  *budget.Budget
 	ready   wake.Signal   // set when there are decoded changes
 	turn    chan struct{} // has a token while a change is decoded
 	working sync.WaitGroup
@@ -40,7 +42,9 @@ type arrival struct {
 }
 
 // newAside returns an aside that decodes nothing yet.
-func newAside() aside { return aside{ready: wake.New(), turn: make(chan struct{}, 1)} }
+func newAside(memory *budget.Budget) aside {
+	return aside{memory: memory, ready: wake.New(), turn: make(chan struct{}, 1)}
+}
 
 // take removes and returns the decoded changes, oldest first.
 func (a *aside) take() []arrival {
@@ -57,6 +61,19 @@ func (a *aside) put(l *source, c kvdbsync.Change) {
 	defer a.mu.Unlock()
 	a.done = append(a.done, arrival{l, c})
 	a.ready.Set()
+}
+
+// DecodingCost is about the memory, in bytes, that decoding takes for each byte of a value.
+const DecodingCost = 6
+
+// costOf returns about the memory that decoding the events takes.
+func costOf(events []kvdbsync.Event) (bytes int64) {
+	for i := range events {
+		if e := &events[i]; e.Decoded == nil {
+			bytes += int64(len(e.Value))
+		}
+	}
+	return bytes * DecodingCost
 }
 
 // isLarge reports whether decoding the events would make the other sources wait.
@@ -81,6 +98,11 @@ func (o *Orchestrator) decodeAside(ctx context.Context, l *source, c kvdbsync.Ch
 	o.aside.working.Go(func() {
 		o.aside.turn <- struct{}{}
 		defer func() { <-o.aside.turn }()
+		leave, err := o.aside.memory.Enter(ctx, costOf(c.Events))
+		if err != nil {
+			return
+		}
+		defer leave()
 		workers := max(1, runtime.GOMAXPROCS(0)-1)
 		for i, d := range o.decodeOn(ctx, workers, len(c.Events), func(i int) kvdbsync.Event { return c.Events[i] }) {
 			c.Events[i].Decoded = d

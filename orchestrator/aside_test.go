@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -52,7 +53,12 @@ func TestLargeChangesDelayNoOtherSource(t *testing.T) {
 		}
 		release := make(chan struct{})
 		decoder := &slowDecoder{Scheduler: r.sched, release: release}
-		opts := orchestrator.Options{}
+		memory := budget.New(1 << 20)
+		leave, err := memory.Enter(ctx, 1<<20) // others parse texts
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := orchestrator.Options{Decoding: memory}
 		for i, name := range []string{"files", "redis", "etcd"} {
 			r.inputs[name] = newInput()
 			opts.Sources = append(opts.Sources, orchestrator.Source{Name: name, Priority: i, Feed: r.inputs[name]})
@@ -74,6 +80,10 @@ func TestLargeChangesDelayNoOtherSource(t *testing.T) {
 		if got := r.standing(); got != "good=2" {
 			t.Errorf("while large values are decoded, %q stand; want the other source's change", got)
 		}
+		if n := decoder.running.Load(); n != 0 {
+			t.Errorf("%d large values are decoded without memory", n)
+		}
+		leave()
 		close(release)
 		synctest.Wait()
 		if got := r.standing(); got != "good=2 slowfiles=2 slowredis=2" {

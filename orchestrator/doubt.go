@@ -193,7 +193,7 @@ func (o *Orchestrator) relist(now time.Time) {
 			continue
 		}
 		l.asked = now
-		if source, ok := l.Feed.(interface{ Relist() }); ok {
+		if source, ok := l.Feed.(relister); ok {
 			source.Relist()
 		}
 	}

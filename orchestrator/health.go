@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -14,6 +15,10 @@ type Health struct {
 	Priority int
 	// Complete means that the source has delivered a complete listing since the start.
 	Complete bool
+	// Confirmed is when the newest listing began that is in effect: each value of it was applied,
+	// waits, was refused or has failed. A source without a store is always up to date. The zero
+	// time means that there was no listing yet.
+	Confirmed time.Time
 	// Refused is the number of keys with a refused newest value.
 	Refused int
 	// Remembered is the number of keys from before the restart that the source has not
@@ -42,6 +47,12 @@ func (o *Orchestrator) Health() []Health {
 		if faults := l.published.faults.Load(); faults != nil {
 			h.Faults = *faults
 		}
+		if at := l.published.confirmed.Load(); at != nil {
+			h.Confirmed = *at
+		}
+		if _, ok := l.Feed.(relister); !ok {
+			h.Confirmed = time.Now()
+		}
 		if source, ok := l.Feed.(healthReporter); ok {
 			h.Health = source.Health()
 		} else if h.Health = (kvdbsync.Health{Keys: int(l.published.keys.Load())}); h.Complete {
@@ -61,6 +72,7 @@ type published struct {
 	complete                           atomic.Bool
 	keys, refused, remembered, doubted atomic.Int64
 	faults                             atomic.Pointer[[]string] // the slice is immutable
+	confirmed                          atomic.Pointer[time.Time]
 }
 
 // publish updates the published state.

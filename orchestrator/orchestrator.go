@@ -75,6 +75,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -143,6 +144,9 @@ type Options struct {
 	GracePercent, GraceKeys int
 	// Memory keeps the content of sources across restarts. Defaults to none.
 	Memory Memory
+	// Decoding bounds the memory of large changes while they are decoded. Others may use it
+	// too. Defaults to no bound.
+	Decoding *budget.Budget
 	// First are changes of layers that are made before anything is applied, such as the end of a
 	// trial that was due before the start. Layers that the Memory does not keep are left out.
 	First []Request
@@ -181,6 +185,7 @@ type Orchestrator struct {
 	declared *queue     // requests for layers
 	waiting  []*request // requests in the next transaction
 	outcomes outcomes
+	txns     transactions
 	aside    aside
 	pulse    pulse.Pulse // of Run's goroutine
 	stacked  []*entry    // reused by stack
@@ -189,7 +194,7 @@ type Orchestrator struct {
 // New returns an Orchestrator of opts.Sources. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
-		outcomes: outcomes{ready: wake.New()}, aside: newAside(),
+		outcomes: outcomes{ready: wake.New()}, aside: newAside(opts.Decoding),
 		retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
@@ -329,4 +334,7 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	o.saveUnsaved()
 	o.saveDataset(l, c)
 	o.commit(ctx, l.Name, changes, fresh)
+	if c.Resynced {
+		o.txns.add(l, c.Listing.Began)
+	}
 }

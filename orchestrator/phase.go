@@ -57,7 +57,7 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 		return
 	}
 	o.phase = max(o.phase, partial)
-	out := outcome{description: txn.Description, waiting: o.waiting, phase: o.phase}
+	out := outcome{description: txn.Description, waiting: o.waiting, phase: o.phase, number: o.txns.begin()}
 	o.waiting = nil
 	err := o.sched.Start(ctx, txn, func(record *scheduler.Record, err error) {
 		out.record, out.err = record, err
@@ -76,6 +76,7 @@ type outcome struct {
 	description string
 	waiting     []*request // their callers wait for the result
 	phase       phase      // when the transaction began
+	number      uint64     // see transactions
 	record      *scheduler.Record
 	err         error
 }
@@ -118,6 +119,7 @@ func (o *Orchestrator) ended(ctx context.Context, out outcome) {
 	for _, r := range out.waiting {
 		r.finish(out.record, out.err)
 	}
+	o.txns.end(out.number)
 	switch {
 	case out.record != nil:
 		o.report(out.record)
