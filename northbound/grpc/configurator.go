@@ -15,6 +15,9 @@ import (
 type config struct {
 	configurator.UnimplementedConfiguratorServiceServer
 	*service
+	// It holds a token while the system is dumped. A dump of a large system takes much memory, and
+	// one of a system that does not answer waits.
+	dumping chan struct{}
 }
 
 // Update puts values, as one transaction.
@@ -63,8 +66,15 @@ func (s *service) shown(v proto.Message) proto.Message {
 }
 
 // Dump reads the actual values of all models from the system. A part of the system that is
-// not connected has no values; if another one cannot be read, the call fails.
+// not connected has no values; if another one cannot be read, the call fails. One dump runs at a
+// time.
 func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*configurator.DumpResponse, error) {
+	select {
+	case c.dumping <- struct{}{}:
+	case <-ctx.Done():
+		return nil, c.failure(ctx.Err())
+	}
+	defer func() { <-c.dumping }()
 	b := newBuilder()
 	connected := stats.Of(c.Scheduler).Connections
 	for _, d := range inspect.Descriptors(c.Scheduler) {

@@ -3,11 +3,14 @@ package grpc_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
@@ -88,6 +91,34 @@ func TestConfigurator(t *testing.T) {
 	dump, err := client.Dump(t.Context(), &configurator.DumpRequest{})
 	if err != nil || len(dump.Dump.LinuxConfig.Routes) != 0 || len(dump.Dump.VppConfig.IpsecSas) != 1 {
 		t.Errorf("%v, %v", dump, err)
+	}
+}
+
+// One dump runs at a time, also if the system does not answer it.
+func TestDumpsTakeTurns(t *testing.T) {
+	w := newWorld(t, nil)
+	client := configurator.NewConfiguratorServiceClient(w.dial(t))
+	var reads atomic.Int32
+	reading, answered := make(chan struct{}, 10), make(chan struct{})
+	w.beforeRead = func() {
+		reads.Add(1)
+		reading <- struct{}{}
+		<-answered
+	}
+	first := make(chan error, 1)
+	go func() {
+		_, err := client.Dump(context.Background(), &configurator.DumpRequest{})
+		first <- err
+	}()
+	<-reading
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := client.Dump(ctx, &configurator.DumpRequest{}); status.Code(err) != codes.DeadlineExceeded || reads.Load() != 1 {
+		t.Errorf("a second dump gives %v; the system was asked %d times, want once", err, reads.Load())
+	}
+	close(answered)
+	if err := <-first; err != nil {
+		t.Error(err)
 	}
 }
 

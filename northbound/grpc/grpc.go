@@ -89,7 +89,7 @@ func (s *service) models() *models.Registry { return s.Scheduler.Models() }
 func (s *service) register(to *rpc.Server) *health.Server {
 	generic.RegisterManagerServiceServer(to, &manager{service: s})
 	generic.RegisterMetaServiceServer(to, &meta{service: s})
-	configurator.RegisterConfiguratorServiceServer(to, &config{service: s})
+	configurator.RegisterConfiguratorServiceServer(to, &config{service: s, dumping: make(chan struct{}, 1)})
 	configurator.RegisterStatsPollerServiceServer(to, &poller{service: s})
 	alive := health.NewServer()
 	healthpb.RegisterHealthServer(to, alive)

@@ -40,8 +40,11 @@ type world struct {
 	mu     sync.Mutex
 	stands map[string]proto.Message // by key
 	fails  map[string]error         // by key
-	more   grpc.Options             // added to those of the server
-	stop   func()
+
+	beforeRead func() // called by Retrieve; nil: nothing
+
+	more grpc.Options // added to those of the server
+	stop func()
 }
 
 // A kind registers one model in the world.
@@ -55,6 +58,9 @@ func kind[V proto.Message](tb testing.TB, w *world, name string, validate func(s
 		Delete: func(_ context.Context, key string, _ V, _ none) error { return w.set(key, nil) },
 		Retrieve: func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, none] {
 			return func(yield func(scheduler.Found[V, none], error) bool) {
+				if w.beforeRead != nil {
+					w.beforeRead()
+				}
 				for key, v := range w.standing() {
 					if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, none]{Key: key, Value: v.(V)}, nil) {
 						return

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/keyplane/keyplane/models/structured"
@@ -26,7 +25,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []struct
 
 // textOf reads the body of a request.
 func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+	text, err := body.Read(http.MaxBytesReader(w, r.Body, h.MaxBody), min(r.ContentLength, h.MaxBody), h.MaxBody)
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, reply.Status(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit))
 	}
@@ -38,7 +37,7 @@ func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error)
 
 // needOfBody bounds the memory of a plan or a check by that of the body. Short values take twenty
 // times their text, so it is less than the largest body could need.
-const needOfBody = 6
+const needOfBody = 4
 
 // itemsToTry is itemsOf for values that are only planned or checked; see affordable.
 func (h *handler) itemsToTry(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {

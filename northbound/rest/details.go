@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,7 +23,7 @@ func (h *handler) dumps() (out []endpoint.Endpoint) {
 	for _, d := range details.Paths() {
 		out = append(out, endpoint.Get(d.Path, endpoint.Dump, "secrets=1", d.About+", read back now", func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 			return h.details(w, r, q, d)
-		}).Answers(d.Shape).Costly())
+		}).Answers(d.Shape).FromSystem())
 	}
 	return out
 }
@@ -55,7 +56,16 @@ func (h *handler) actual(ctx context.Context, model string) ([]scheduler.Found[p
 	if i < 0 {
 		return nil, fmt.Errorf("this agent has no descriptor for %s", model)
 	}
-	return inspect.Dump(ctx, h.sched, all[i].Name)
+	return h.readBack(ctx, all[i].Name)
+}
+
+// readBack reads the actual values of a descriptor. The system may have any number of them.
+func (h *handler) readBack(ctx context.Context, descriptor string) ([]scheduler.Found[proto.Message, any], error) {
+	found, err := inspect.DumpWithin(ctx, h.sched, descriptor, h.maxNeed)
+	if errors.Is(err, inspect.ErrTooLarge) {
+		err = fmt.Errorf("%w; that is %d times max-body-bytes in http.conf: raise it, or use the agent's socket, which has no such maximum", err, needOfBody)
+	}
+	return found, err
 }
 
 // item converts a value that was read back.

@@ -48,7 +48,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 		return err
 	}
 	if view == viewSB {
-		seen, err := inspect.Dump(r.Context(), h.sched, d.Name)
+		seen, err := h.readBack(r.Context(), d.Name)
 		if err != nil {
 			return err
 		}

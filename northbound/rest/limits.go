@@ -17,6 +17,10 @@ const (
 	// need much memory or time. Each can take tens of megabytes until its client has
 	// read the answer.
 	maxExpensive = 2
+	// maxReading is the number of requests among them that read the actual state back. The
+	// system may not answer them. The other slots remain for requests that the agent itself
+	// can answer.
+	maxReading = 1
 	// noTimeout stands for no limit of time.
 	noTimeout = 100 * 365 * 24 * time.Hour
 	// expensiveWait is the maximum time that such a request waits for a slot.
@@ -39,7 +43,13 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 	}
 	serve := e.Serve
 	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
-		if err := h.takeTurn(r.Context()); err != nil {
+		if e.ReadsBack {
+			if err := takeTurn(r.Context(), h.reading); err != nil {
+				return err
+			}
+			defer func() { <-h.reading }()
+		}
+		if err := takeTurn(r.Context(), h.turns); err != nil {
 			return err
 		}
 		defer func() { <-h.turns }()
@@ -80,11 +90,11 @@ func (w *impatient) Write(p []byte) (int, error) {
 }
 
 // takeTurn waits for a slot. The caller releases it.
-func (h *handler) takeTurn(ctx context.Context) error {
+func takeTurn(ctx context.Context, turns chan<- struct{}) error {
 	timer := time.NewTimer(expensiveWait)
 	defer timer.Stop()
 	select {
-	case h.turns <- struct{}{}:
+	case turns <- struct{}{}:
 		return nil
 	case <-timer.C:
 		return reply.Status(http.StatusServiceUnavailable, errBusy)

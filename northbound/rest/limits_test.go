@@ -8,12 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
 // Expensive requests take turns. One that waits too long is told so, and cheap ones never wait.
@@ -48,6 +50,61 @@ func TestExpensiveRequestsTakeTurns(t *testing.T) {
 		}
 		if most != maxExpensive || count[200] != 2*maxExpensive || count[503] != maxExpensive {
 			t.Errorf("%d at once, answers %v; want %d, and %d of 200, %d of 503", most, count, maxExpensive, 2*maxExpensive, maxExpensive)
+		}
+	})
+}
+
+// Requests that wait for a system that does not answer leave a slot to those that do not need it.
+func TestReadersOfTheSystemLeaveSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{turns: make(chan struct{}, maxExpensive), reading: make(chan struct{}, maxReading)}
+		waits, answered := 0, make(chan struct{})
+		dump := h.limited(endpoint.Endpoint{Expensive: true, ReadsBack: true, Serve: func(http.ResponseWriter, *http.Request, endpoint.Query) error {
+			waits++
+			<-answered
+			return nil
+		}})
+		ask := func(e endpoint.Endpoint) int {
+			w := httptest.NewRecorder()
+			e.Handle(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			return w.Code
+		}
+		var all sync.WaitGroup
+		for range 3 * maxExpensive {
+			all.Go(func() { ask(dump) })
+		}
+		synctest.Wait()
+		if waits != maxReading {
+			t.Errorf("%d requests wait for the system, want %d", waits, maxReading)
+		}
+		begun := time.Now()
+		other := h.limited(endpoint.Endpoint{Expensive: true, Serve: func(http.ResponseWriter, *http.Request, endpoint.Query) error { return nil }})
+		if code, took := ask(other), time.Since(begun); code != http.StatusOK || took > 0 {
+			t.Errorf("another request is answered with %d after %v", code, took)
+		}
+		close(answered)
+		all.Wait()
+	})
+}
+
+// TestDumpsAreBounded dumps a system with very many values, over TCP and on the socket.
+func TestDumpsAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const many = 2000
+		w.mu.Lock()
+		for i := range many {
+			name := fmt.Sprint("many", i)
+			w.stands[ifPrefix+name] = &interfaces.Interface{Name: name, Type: interfaces.Interface_DUMMY}
+		}
+		w.mu.Unlock()
+		for _, path := range []string{"/dump/linux/v2/interfaces", "/scheduler/dump?key-prefix=" + ifPrefix} {
+			for most, want := range map[int64]string{0: fmt.Sprint("many", many-1), many * 600: fmt.Sprint("many", many-1), many * 300: "the values need too much memory"} {
+				answer := httptest.NewRecorder()
+				Handler(Options{Scheduler: w.sched, maxNeed: most}).ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, path, nil))
+				if !strings.Contains(answer.Body.String(), want) {
+					w.t.Errorf("%s with a bound of %d bytes: status %d, %.300s", path, most, answer.Code, answer.Body)
+				}
+			}
 		}
 	})
 }

@@ -126,7 +126,7 @@ type Options struct {
 	guard *auth.Guard
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
-	// maxNeed is about the most memory, in bytes, that a plan or a check of values may take. 0: no bound.
+	// maxNeed is about the most memory, in bytes, that a plan, a check of values or a dump may take. 0: no bound.
 	maxNeed int64
 }
 
@@ -144,7 +144,9 @@ type handler struct {
 	// The scheduler of Options. Handlers read its snapshots, or commit transactions that take
 	// their turn.
 	sched *scheduler.Scheduler
-	turns chan struct{} // holds a token for each expensive request that is served
+	// They hold a token for each request that is served: an expensive one, and one of these that
+	// reads the actual state back.
+	turns, reading chan struct{}
 	// The clients of GET /events, of this listener.
 	streams *events.Streams
 	waiter  *waiting.Waiter // the clients of POST /scheduler/wait
@@ -159,9 +161,9 @@ func Handler(o Options) http.Handler {
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
 		o.answerTime = noTimeout
 	}
-	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive)}
+	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive), reading: make(chan struct{}, maxReading)}
 	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.Ended})
-	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Ended: o.Ended})
+	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Relist: h.relist, Ended: o.Ended})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints))
 	methods := map[string][]string{} // by pattern
@@ -237,8 +239,8 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 // schedulerPaths returns the paths of values, their states and their history.
 func (h *handler) schedulerPaths() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the configured ones; nothing is changed", h.drift).Answers(wire.Drift{}).Costly(),
-		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).Costly(),
+		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the configured ones; nothing is changed", h.drift).Answers(wire.Drift{}).FromSystem(),
+		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).FromSystem(),
 		endpoint.Get("/scheduler/status", endpoint.Dump, "key= or descriptor= or key-prefix=", "state of values", h.status).Answers([]wire.BaseValueStatus{}),
 		endpoint.Get("/scheduler/txn-history", endpoint.Dump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).Answers([]wire.Record{}).Costly(),
 		endpoint.Get("/scheduler/key-timeline", endpoint.Dump, "key=, time= (UNIX ns)", "history of one key", h.keyTimeline).Answers([]wire.Node{}).Costly(),

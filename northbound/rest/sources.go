@@ -15,6 +15,8 @@ import (
 // implements it.
 type Sources interface {
 	Health() []orchestrator.Health
+	// Relist asks each source to read its store again; Health.Confirmed tells when it has.
+	Relist()
 	Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error)
 	DeclarationsUnder(ctx context.Context, prefix string) ([]orchestrator.Declaration, error)
 }

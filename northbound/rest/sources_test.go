@@ -25,6 +25,8 @@ func (s knownSources) Health() []orchestrator.Health {
 	}
 }
 
+func (knownSources) Relist() {}
+
 func (s knownSources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
 	all, err := s.DeclarationsUnder(ctx, key)
 	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return c.Key != key }), err

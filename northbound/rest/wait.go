@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/internal/waiting"
@@ -61,12 +63,23 @@ func (h *handler) addDocument(ctx context.Context, q *wire.Wait) error {
 	return nil
 }
 
-// incomplete returns the names of the sources that have not listed their values yet.
-func (h *handler) incomplete() (out []string) {
-	for _, s := range h.sourcesNow() {
-		if !s.Complete {
-			out = append(out, s.Name)
+// incomplete returns the names of the sources whose stores were not read since a time, with their
+// values in effect. Unless all is set, they are only those that are connected to their stores.
+func (h *handler) incomplete(since time.Time, all bool) (out []string) {
+	if h.Sources == nil {
+		return nil
+	}
+	for _, s := range h.Sources.Health() {
+		if s.Confirmed.Before(since) && (all || s.State == kvdbsync.Synced) {
+			out = append(out, s.Source)
 		}
 	}
 	return out
+}
+
+// relist has the stores read again.
+func (h *handler) relist() {
+	if h.Sources != nil {
+		h.Sources.Relist()
+	}
 }

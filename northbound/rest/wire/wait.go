@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // A Wait asks the agent to answer as soon as values have a state.
 type Wait struct {
@@ -18,6 +21,8 @@ type Wait struct {
 	Values []WaitValue `json:",omitempty"`
 	// Document has more of them, in YAML or JSON, in the forms of PUT /configuration.
 	Document string `json:",omitempty"`
+	// Since is Waited.Since of an earlier answer: the wait goes on. Defaults to now.
+	Since time.Time `json:",omitzero"`
 	// Milliseconds bounds the wait. 1 to 60000; defaults to 30000.
 	Milliseconds int64 `json:",omitempty"`
 }
@@ -41,7 +46,11 @@ type Waited struct {
 	Missing []ValueStatus `json:",omitempty"`
 	// MissingCount is the number of all of them.
 	MissingCount int `json:",omitempty"`
-	// Incomplete are the sources that have not listed their values yet. A wait for all values, or
-	// those of a model, waits for them too.
+	// Incomplete are the sources that may have values that are not in effect: the agent has not
+	// read their stores again since the wait began. A wait for keys needs only the stores that are
+	// connected, a wait for all values or those of a model needs all stores. A wait for Values or a
+	// Document alone needs none.
 	Incomplete []string `json:",omitempty"`
+	// Since is when the wait began, by the agent's clock.
+	Since time.Time `json:",omitzero"`
 }

@@ -12,12 +12,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
+
+// beginning is the number of bytes of a text that are read before memory for all of it is taken.
+const beginning = 512 << 10
+
+// Read reads a text of about length bytes, or fewer than most if length is negative. It takes the
+// memory of a large text at once. A buffer that grows takes three times as much, of which two are
+// garbage. That matters, as several clients can send the largest text at once.
+func Read(r io.Reader, length, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, beginning))
+	if err != nil || len(text) < beginning {
+		return text, err
+	}
+	if length < 0 {
+		length = most
+	}
+	whole := bytes.NewBuffer(make([]byte, 0, max(length, beginning)+bytes.MinRead))
+	whole.Write(text)
+	_, err = whole.ReadFrom(r)
+	return whole.Bytes(), err
+}
 
 // A Body is the text of a request with values.
 type Body struct {

@@ -1,11 +1,14 @@
 package body
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"reflect"
 	"testing"
+	"testing/iotest"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
@@ -42,6 +45,30 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRead reads texts of any length in the memory that they need.
+func TestRead(t *testing.T) {
+	const most = 4 << 20
+	for _, size := range []int{0, 1, beginning - 1, beginning, beginning + 1, most} {
+		text := bytes.Repeat([]byte("k"), size)
+		for _, length := range []int64{int64(size), -1} {
+			got, err := Read(bytes.NewReader(text), length, most)
+			if err != nil || !bytes.Equal(got, text) {
+				t.Errorf("%d bytes are announced as %d: %d are read, %v", size, length, len(got), err)
+			}
+			if cap(got) > max(most, 2*beginning)+bytes.MinRead {
+				t.Errorf("%d bytes are announced as %d: they have room for %d", size, length, cap(got))
+			}
+		}
+	}
+	errBroken := errors.New("broken off")
+	for _, size := range []int{1, beginning + 1} {
+		sent := io.MultiReader(bytes.NewReader(make([]byte, size)), iotest.ErrReader(errBroken))
+		if _, err := Read(sent, int64(2*size), most); !errors.Is(err, errBroken) {
+			t.Errorf("a text that is broken off after %d bytes: %v", size, err)
+		}
+	}
 }
 
 // TestParseEndsWithItsRequest: a request that is gone costs no more time.

@@ -33,6 +33,7 @@ type Endpoint struct {
 	Serve     func(w http.ResponseWriter, r *http.Request, q Query) error
 
 	Expensive bool   // limited in number, because its answer needs much memory or time
+	ReadsBack bool   // also limited, because it waits for the system
 	Body      string // media type of the request's body; "": it has none
 	Shape     any    // a value of the type of the answer, for the OpenAPI document
 	Media     string // media type of the answer. "": JSON
@@ -70,6 +71,12 @@ func (e Endpoint) Writes(media string) Endpoint {
 // Costly returns the endpoint as one whose answers need much memory or time.
 func (e Endpoint) Costly() Endpoint {
 	e.Expensive = true
+	return e
+}
+
+// FromSystem returns the endpoint as a costly one that reads the actual state of the system.
+func (e Endpoint) FromSystem() Endpoint {
+	e.Expensive, e.ReadsBack = true, true
 	return e
 }
 

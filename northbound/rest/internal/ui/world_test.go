@@ -266,6 +266,8 @@ func (s *sources) Health() []orchestrator.Health {
 	}
 }
 
+func (*sources) Relist() {}
+
 func (s *sources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
 	return s.DeclarationsUnder(ctx, key)
 }

@@ -8,6 +8,11 @@
 // two comparisons there is a pause, so a flood of changes costs at most ten comparisons a second.
 // Only sources report no end of their listing: while one is incomplete, they are asked each second.
 //
+// A value that was written into a store before the request may be on its way to the agent. So a
+// wait begins with a request that the sources list their stores again, and ends when these listings
+// are in effect: before that, CONFIGURED may be the state of an older content, and no failure is
+// hopeless.
+//
 // Bounds: at most MaxClients requests wait at the same time, each up to MaxWait. A client that wants
 // to wait longer asks again. Tests run real schedulers in virtual time.
 package waiting
@@ -42,8 +47,12 @@ const (
 	maxMissing = 1000
 	// pause is the time between two comparisons.
 	pause = 100 * time.Millisecond
-	// look is the period of asking incomplete sources.
-	look = time.Second
+	// look is the period of asking incomplete sources, and firstLook the time until the first
+	// question: most stores are listed within it.
+	look      = time.Second
+	firstLook = 10 * time.Millisecond
+	// again is the period of requests for listings: an earlier one may have failed.
+	again = 10 * time.Second
 )
 
 var (
@@ -58,9 +67,12 @@ type Options struct {
 	Scheduler *scheduler.Scheduler
 	// Short removes the agent's own prefix from a key.
 	Short func(key string) string
-	// Incomplete returns the names of sources that have not listed their values yet. Defaults to
-	// none.
-	Incomplete func() []string
+	// Incomplete returns the names of sources that have not listed their stores since a time, or
+	// whose listing is not in effect: of all, or of those that are connected to their stores.
+	// Defaults to none.
+	Incomplete func(since time.Time, all bool) []string
+	// Relist asks the sources to list their stores again. Defaults to doing nothing.
+	Relist func()
 	// Ended is closed when the server stops. Defaults to never.
 	Ended <-chan struct{}
 }
@@ -74,7 +86,10 @@ type Waiter struct {
 // New returns a Waiter without a client.
 func New(o Options) *Waiter {
 	if o.Incomplete == nil {
-		o.Incomplete = func() []string { return nil }
+		o.Incomplete = func(time.Time, bool) []string { return nil }
+	}
+	if o.Relist == nil {
+		o.Relist = func() {}
 	}
 	return &Waiter{Options: o}
 }
@@ -96,22 +111,44 @@ func (w *Waiter) Wait(ctx context.Context, q wire.Wait) (wire.Waited, error) {
 	defer changed.Close()
 	end := time.NewTimer(wanted.most)
 	defer end.Stop()
+	asks := asking{relist: w.Relist}
 	for {
 		out := w.compare(wanted)
 		if out.Done || out.Hopeless {
 			return out, nil
 		}
-		if over, err := w.sleep(ctx, changed, end, len(out.Incomplete) > 0); over || err != nil {
+		if over, err := w.sleep(ctx, changed, end, asks.next(len(out.Incomplete) > 0)); over || err != nil {
 			return w.compare(wanted), err
 		}
 	}
 }
 
-// sleep waits for the next reason to compare. over means that the time has ended.
-func (w *Waiter) sleep(ctx context.Context, changed *changes.Collector, end *time.Timer, asks bool) (over bool, err error) {
+// asking is when incomplete sources are asked next, and when they are to list their stores.
+type asking struct {
+	relist func()
+	look   time.Duration
+	listed time.Time // of the last request; zero: none
+}
+
+// next returns the time until the next question; 0: no source is incomplete.
+func (a *asking) next(incomplete bool) time.Duration {
+	if !incomplete {
+		return 0
+	}
+	if a.listed.IsZero() || time.Since(a.listed) >= again {
+		a.listed = time.Now()
+		a.relist()
+	}
+	a.look = min(max(2*a.look, firstLook), look)
+	return a.look
+}
+
+// sleep waits for the next reason to compare: a change, or asks, the time of the next question to
+// the sources; 0: there is none. over means that the time has ended.
+func (w *Waiter) sleep(ctx context.Context, changed *changes.Collector, end *time.Timer, asks time.Duration) (over bool, err error) {
 	var tick <-chan time.Time
-	if asks {
-		timer := time.NewTimer(look)
+	if asks > 0 {
+		timer := time.NewTimer(asks)
 		defer timer.Stop()
 		tick = timer.C
 	}
@@ -148,6 +185,7 @@ type wish struct {
 	all    bool
 	values map[string]proto.Message // nil: nothing is to be declared
 	most   time.Duration
+	since  time.Time // when the wait began; zero: content alone matters, so no source needs to be asked
 }
 
 // read checks a request.
@@ -158,10 +196,8 @@ func (w *Waiter) read(q wire.Wait) (out wish, err error) {
 			return out, err
 		}
 	}
-	if ms := q.Milliseconds; ms < 0 || ms > MaxWait.Milliseconds() {
-		return out, fmt.Errorf("%w: Milliseconds is %d; expected 1 to %d", ErrRequest, ms, MaxWait.Milliseconds())
-	} else if ms > 0 {
-		out.most = time.Duration(ms) * time.Millisecond
+	if err := out.readTimes(q); err != nil {
+		return out, err
 	}
 	known := w.Scheduler.Models()
 	for _, key := range q.Keys {
@@ -187,6 +223,21 @@ func (w *Waiter) read(q wire.Wait) (out wish, err error) {
 		return out, fmt.Errorf("%w: expected Keys, Models, Values, Document or All", ErrRequest)
 	}
 	return out, nil
+}
+
+// readTimes checks when a wait began, and how long it may take.
+func (q *wish) readTimes(from wire.Wait) error {
+	if ms := from.Milliseconds; ms < 0 || ms > MaxWait.Milliseconds() {
+		return fmt.Errorf("%w: Milliseconds is %d; expected 1 to %d", ErrRequest, ms, MaxWait.Milliseconds())
+	} else if ms > 0 {
+		q.most = time.Duration(ms) * time.Millisecond
+	}
+	if len(from.Keys)+len(from.Models) > 0 || from.All {
+		if q.since = from.Since; q.since.IsZero() {
+			q.since = time.Now()
+		}
+	}
+	return nil
 }
 
 // stateNamed returns a state by its name.
@@ -225,8 +276,9 @@ func (w *Waiter) compare(q wish) (out wire.Waited) {
 			q.judgeNoContent(key, v, &out)
 		}
 	}
-	if q.all || len(q.models) > 0 {
-		out.Incomplete = w.Incomplete()
+	if !q.since.IsZero() {
+		out.Incomplete, out.Since = w.Incomplete(q.since, q.all || len(q.models) > 0), q.since
+		out.Hopeless = out.Hopeless && len(out.Incomplete) == 0
 	}
 	slices.SortFunc(out.Missing, func(a, b wire.ValueStatus) int { return strings.Compare(a.Key, b.Key) })
 	out.MissingCount = len(out.Missing)

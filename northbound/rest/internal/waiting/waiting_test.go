@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,7 +61,7 @@ func absent() wire.Wait { return wire.Wait{Keys: []string{"item/absent"}} }
 func TestIncompleteSources(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scheduler.Scheduler) {
 		begun := time.Now()
-		w := waiting.New(waiting.Options{Scheduler: s, Short: same, Incomplete: func() []string {
+		w := waiting.New(waiting.Options{Scheduler: s, Short: same, Incomplete: func(time.Time, bool) []string {
 			if time.Since(begun) < 5*time.Second {
 				return []string{"etcd"}
 			}
@@ -77,11 +78,49 @@ func TestIncompleteSources(t *testing.T) {
 	})
 }
 
+// A wait does not end before the stores were read again. Until then, the state of a key may be that
+// of an older content, and an error may be mended already. Requests for listings are rare.
+func TestStoresAreReadAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scheduler.Scheduler) {
+		declare(t, s, "a")
+		var read time.Time // when the listing began that is in effect
+		relists := 0
+		var asked []bool
+		w := waiting.New(waiting.Options{Scheduler: s, Short: same, Relist: func() { relists++ }, Incomplete: func(since time.Time, all bool) []string {
+			asked = append(asked, all)
+			if read.Before(since) {
+				return []string{"etcd"}
+			}
+			return nil
+		}})
+		begun := time.Now()
+		time.AfterFunc(3*time.Second, func() { read = begun.Add(time.Second) })
+		got, err := w.Wait(t.Context(), wire.Wait{Keys: []string{"item/a"}, Milliseconds: 1500})
+		if took := time.Since(begun); err != nil || got.Done || took != 1500*time.Millisecond || !got.Since.Equal(begun) {
+			t.Errorf("a key, after %v: %+v, %v; expected no end before the listing", took, got, err)
+		}
+		got, err = w.Wait(t.Context(), wire.Wait{Keys: []string{"item/a"}, Since: got.Since})
+		if took := time.Since(begun); err != nil || !got.Done || took < 3*time.Second || took > 5*time.Second || relists != 2 {
+			t.Errorf("it goes on, after %v and %d requests for listings: %+v, %v; expected the end with the listing, and a request of each wait", took, relists, got, err)
+		}
+		if slices.Contains(asked, true) {
+			t.Error("a wait for a key needs stores that are not connected")
+		}
+		asked, relists = nil, 0
+		if got, err = w.Wait(t.Context(), wire.Wait{All: true, Milliseconds: 25_000}); err != nil || got.Done || len(got.Incomplete) != 1 || relists != 3 || slices.Contains(asked, false) {
+			t.Errorf("without a listing, %d requests for one: %+v, %v; expected three in 25 s, for all stores", relists, got, err)
+		}
+		if got, err = w.Wait(t.Context(), wire.Wait{Values: []wire.WaitValue{{Key: "item/none"}}}); err != nil || !got.Done {
+			t.Errorf("contents: %+v, %v; expected an end without a listing", got, err)
+		}
+	})
+}
+
 // A flood of changes costs at most ten comparisons a second.
 func TestComparisonsHaveAPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scheduler.Scheduler) {
 		var compared atomic.Int32
-		w := waiting.New(waiting.Options{Scheduler: s, Short: same, Incomplete: func() []string {
+		w := waiting.New(waiting.Options{Scheduler: s, Short: same, Incomplete: func(time.Time, bool) []string {
 			compared.Add(1)
 			return []string{"etcd"}
 		}})
