@@ -251,11 +251,11 @@ func TestRouterStartsOnceItsInterfaceHasAnAddress(t *testing.T) {
 		a.want(false, append(loop(`"10.1.0.1/24"`),
 			router, `{"interface":"loop1","vr_id":7,"priority":100,"interval":1000,"ip_addresses":["10.1.0.9"],"enabled":true}`,
 			router6, `{"interface":"loop1","vr_id":8,"priority":100,"interval":1000,"ip_addresses":["fd01::9"],"enabled":true}`)...)
-		awaits(t, vpp, "show vrrp vr", "10.1.0.9 VRRP_API_VR_STATE_BACKUP")
+		awaits(t, vpp, "show vrrp vr", "10.1.0.9 runs")
 		a.expectState(router6, scheduler.Pending)
 
 		a.want(false, loop(`"fd01::1/64"`)...)
-		awaits(t, vpp, "show vrrp vr", "fd01::9 VRRP_API_VR_STATE_BACKUP")
+		awaits(t, vpp, "show vrrp vr", "fd01::9 runs")
 		a.expectState(router, scheduler.Pending)
 	})
 }

@@ -199,9 +199,9 @@ var fields = sync.OnceValue(func() map[string]Limits {
 		"vpp.nat.Nat44AddressPool.first_ip":                     {Format: IPv4, Host: true, Required: true},
 		"vpp.nat.Nat44AddressPool.last_ip":                      {Format: IPv4, Host: true},
 		"vpp.nat.Nat44Interface.name":                           required,
-		"vpp.nat.VirtualReassembly.timeout":                     {Max: max32 / 1000, Unit: "seconds"},
-		"vpp.nat.VirtualReassembly.max_reassemblies":            {Max: max16, Unit: "packets"},
-		"vpp.nat.VirtualReassembly.max_fragments":               {Max: 1 << 13, Unit: "fragments"},
+		"vpp.nat.VirtualReassembly.timeout":                     {Max: max32 / 1000, Unit: "seconds"}, // VPP has milliseconds in 32 bits
+		"vpp.nat.VirtualReassembly.max_reassemblies":            {Max: max16, Unit: "packets"},        // VPP makes a table of this size
+		"vpp.nat.VirtualReassembly.max_fragments":               {Max: 1 << 13, Unit: "fragments"},    // of at least 8 of 65535 bytes (RFC 791)
 		"vpp.punt.Exception.reason":                             required,
 		"vpp.punt.Exception.socket_path":                        mustPath,
 		"vpp.punt.IPRedirect.l3_protocol":                       required,

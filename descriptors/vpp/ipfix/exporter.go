@@ -19,15 +19,12 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// VPP's defaults and limits (src/vnet/ipfix-export/flow_api.c).
+// VPP's defaults (src/vnet/ipfix-export/flow_api.c).
 const (
 	defaultPort     = 4739
 	defaultMTU      = 512 // bytes; RFC 7011, section 10.3.3
 	defaultInterval = 20  // seconds
-	leastMTU        = 68
-	mostMTU         = 1450 // VPP does not fragment
-	// VPP takes these numbers for its defaults.
-	noPort   = 1<<16 - 1
+	// VPP takes this number for its defaults.
 	noNumber = 1<<32 - 1
 )
 
@@ -74,7 +71,7 @@ func normalizeExporter(_ string, v *ipfix.IPFIX) (*ipfix.IPFIX, []string) {
 	return v, warnings
 }
 
-// validateExporter checks a value against VPP's limits. IPv6 is refused, because VPP reads the
+// validateExporter checks the addresses. IPv6 is refused, because VPP reads the
 // collector's address as IPv4 always.
 func validateExporter(_ string, v *ipfix.IPFIX) error {
 	var f models.Faults
@@ -85,18 +82,6 @@ func validateExporter(_ string, v *ipfix.IPFIX) error {
 	}
 	address("collector.address", v.GetCollector().GetAddress())
 	address("source_address", v.GetSourceAddress())
-	if port := v.GetCollector().GetPort(); port >= noPort {
-		f.Add("collector.port", port, "at most %d, or 0 for %d; VPP takes %d for the default", noPort-1, defaultPort, noPort)
-	}
-	if v.GetVrfId() == noNumber {
-		f.Add("vrf_id", v.GetVrfId(), "at most %d", uint32(noNumber-1))
-	}
-	if mtu := v.GetPathMtu(); mtu != 0 && (mtu < leastMTU || mtu > mostMTU) {
-		f.Add("path_mtu", mtu, "%d to %d bytes, or 0 for %d", leastMTU, mostMTU, defaultMTU)
-	}
-	if v.GetTemplateInterval() == noNumber {
-		f.Add("template_interval", v.GetTemplateInterval(), "at most %d seconds, or 0 for %d", uint32(noNumber-1), defaultInterval)
-	}
 	return f.Err()
 }
 

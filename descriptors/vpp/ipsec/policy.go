@@ -65,9 +65,6 @@ func validatePolicy(_ string, v *ipsec.SecurityPolicy) error {
 	if valid {
 		f.ranges(v)
 	}
-	if v.GetProtocol() > anyProtocol {
-		f.Add("protocol", v.GetProtocol(), "at most 255; 0 is any protocol")
-	}
 	f.portRange("remote_port", v.GetRemotePortStart(), v.GetRemotePortStop())
 	f.portRange("local_port", v.GetLocalPortStart(), v.GetLocalPortStop())
 	switch action := v.GetAction(); {
@@ -103,12 +100,6 @@ func (f *faults) ranges(v *ipsec.SecurityPolicy) {
 
 // portRange checks a range of ports.
 func (f *faults) portRange(field string, start, stop uint32) {
-	if start > lastPort {
-		f.Add(field+"_start", start, "at most %d", lastPort)
-	}
-	if stop > lastPort {
-		f.Add(field+"_stop", stop, "at most %d", lastPort)
-	}
 	if start > stop {
 		f.Add(field+"_stop", stop, "at least %s_start, %d", field, start)
 	}

@@ -23,8 +23,6 @@ const (
 	keyRoom = 128
 	// defaultPort is the UDP port of IPsec (RFC 3948).
 	defaultPort = 4500
-	// maxPort is the largest port. The next one means "the default" to VPP.
-	maxPort = 65534
 )
 
 // keyBytes returns the length of an algorithm's key in bytes. That of DES is VPP's: it has no
@@ -75,16 +73,7 @@ func validateAssociation(_ string, v *ipsec.SecurityAssociation) error {
 	f.encryption(v)
 	f.authentication(v)
 	f.tunnel(v)
-	f.port("tunnel_src_port", v.GetTunnelSrcPort())
-	f.port("tunnel_dst_port", v.GetTunnelDstPort())
 	return f.Err()
-}
-
-// port checks a UDP port of a tunnel.
-func (f *faults) port(field string, port uint32) {
-	if port > maxPort {
-		f.Add(field, port, "at most %d", maxPort)
-	}
 }
 
 // encryption checks the algorithm that encrypts. AH encrypts nothing, so its key does not matter.

@@ -18,8 +18,6 @@ import (
 const (
 	// maxNameLength is the maximum length of a tag in bytes (VPP l2.api, string bd_tag[64]).
 	maxNameLength = 63
-	// maxByte is the maximum MAC age and split horizon group (VPP l2.api, u8).
-	maxByte = 255
 )
 
 // validateBridge checks a bridge domain. Values that VPP's message cannot hold would
@@ -35,9 +33,6 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which separates the parts of its members' keys", keys.MembersIn(name))
-	}
-	if v.GetMacAge() > maxByte {
-		f.Add("mac_age", v.GetMacAge(), "at most 255 minutes, or 0 for no limit")
 	}
 	f.members(v.GetInterfaces())
 	for i, e := range v.GetArpTerminationTable() {
@@ -67,9 +62,6 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 			f.Add(field+"name", m.GetName(), "each interface once; interfaces[%d] has it with other settings", first)
 		}
 		seen[m.GetName()] = i
-		if m.GetSplitHorizonGroup() > maxByte {
-			f.Add(field+"split_horizon_group", m.GetSplitHorizonGroup(), "at most 255")
-		}
 		if !m.GetBridgedVirtualInterface() {
 			continue
 		}

@@ -74,12 +74,6 @@ func validateL3XC(_ string, v *l3.L3XConnect) error {
 		if next, err := netip.ParseAddr(p.GetNextHopAddr()); p.GetNextHopAddr() != "" && (err != nil || next.Is6() != ipv6 || next.Zone() != "") {
 			f.Add(field+"next_hop_addr", p.GetNextHopAddr(), "an address of the IP version %s, or nothing", v.GetProtocol())
 		}
-		if p.GetWeight() > maxWeight {
-			f.Add(field+"weight", p.GetWeight(), "at most 255")
-		}
-		if p.GetPreference() > maxWeight {
-			f.Add(field+"preference", p.GetPreference(), "at most 255")
-		}
 	}
 	return f.Err()
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// maxWeight is the maximum weight and preference (VPP fib_types.api, u8).
-const maxWeight = 255
-
 // validateRoute checks a route.
 func validateRoute(_ string, v *l3.Route) error {
 	var f faults
@@ -22,12 +19,6 @@ func validateRoute(_ string, v *l3.Route) error {
 	f.nextHop(v)
 	f.kind(v)
 	f.table("vrf_id", v.GetVrfId())
-	if v.GetWeight() > maxWeight {
-		f.Add("weight", v.GetWeight(), "at most 255")
-	}
-	if v.GetPreference() > maxWeight {
-		f.Add("preference", v.GetPreference(), "at most 255")
-	}
 	return f.Err()
 }
 

@@ -52,9 +52,6 @@ func validateScan(_ string, v *l3.IPScanNeighbor) error {
 	if l3.IPScanNeighbor_Mode_name[int32(v.GetMode())] == "" {
 		f.Add("mode", int32(v.GetMode()), "DISABLED, IPV4, IPV6 or BOTH")
 	}
-	if most := ^uint32(0) / secondsPerMinute; v.GetStaleThreshold() > most {
-		f.Add("stale_threshold", v.GetStaleThreshold(), "at most %d minutes", most)
-	}
 	return f.Err()
 }
 

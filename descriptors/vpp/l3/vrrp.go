@@ -47,12 +47,9 @@ func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] 
 	}
 }
 
-// Limits of the model and of VPP's message. The interval is in milliseconds; VPP uses
-// centiseconds.
 const (
-	maxByte                  = 255
-	minInterval, maxInterval = 10, 65535
-	ownerPriority            = 255 // priority of the router that owns the addresses (RFC 5798)
+	maxAddresses  = 255 // VPP vrrp.api, u8
+	ownerPriority = 255 // priority of the router that owns the addresses (RFC 5798)
 )
 
 // validateVRRP checks a virtual router.
@@ -61,16 +58,7 @@ func validateVRRP(_ string, v *l3.VRRPEntry) error {
 	if v.GetInterface() == "" {
 		f.Add("interface", "", "the name of an interface")
 	}
-	if id := v.GetVrId(); id == 0 || id > maxByte {
-		f.Add("vr_id", id, "a number from 1 to 255")
-	}
-	if p := v.GetPriority(); p == 0 || p > maxByte {
-		f.Add("priority", p, "a number from 1 to 255")
-	}
-	if i := v.GetInterval(); i < minInterval || i > maxInterval {
-		f.Add("interval", i, "a time from 10 to 65535 ms")
-	}
-	if n := len(v.GetIpAddresses()); n == 0 || n > maxByte {
+	if n := len(v.GetIpAddresses()); n == 0 || n > maxAddresses {
 		f.Add("ip_addresses", n, "from 1 to 255 addresses")
 	}
 	for i, text := range v.GetIpAddresses() {

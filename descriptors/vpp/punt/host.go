@@ -50,9 +50,6 @@ func (h *handler) hostDescriptor() scheduler.Descriptor[*punt.ToHost, struct{}] 
 	}
 }
 
-// noPort is the port that VPP takes for none.
-const noPort = 1<<16 - 1
-
 // validateHost checks a value. VPP answers these errors with one number, which could not name
 // the field.
 func validateHost(_ string, v *punt.ToHost) error {
@@ -62,9 +59,6 @@ func validateHost(_ string, v *punt.ToHost) error {
 	}
 	if v.GetL4Protocol() != punt.L4Protocol_UDP {
 		f.Add("l4_protocol", v.GetL4Protocol().String(), "UDP: VPP punts no other protocol to sockets")
-	}
-	if v.GetPort() == 0 || v.GetPort() >= noPort {
-		f.Add("port", v.GetPort(), "1 to %d", noPort-1)
 	}
 	checkPath(&f, v.GetSocketPath())
 	return f.Err()

@@ -2,7 +2,6 @@ package srv6
 
 import (
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -137,9 +136,6 @@ func validatePolicy(_ string, v *srv6.Policy) error {
 // list checks one segment list. field is the name of the list in errors, such as
 // "segment_lists[0]".
 func (f *faults) list(field string, l *srv6.Policy_SegmentList) {
-	if l.GetWeight() == math.MaxUint32 {
-		f.Add(field+".weight", l.GetWeight(), "at most 4294967294, as VPP takes the largest number for none")
-	}
 	switch n := len(l.GetSegments()); {
 	case n == 0:
 		f.Add(field+".segments", nil, "at least one segment")

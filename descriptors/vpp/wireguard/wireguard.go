@@ -57,8 +57,6 @@ const (
 	keyBytes = 32
 	// maxNetworks is the maximum number of allowed networks (VPP wireguard.api, u8).
 	maxNetworks = 255
-	// max16 is the largest port and interval.
-	max16 = 65535
 	// device is VPP's device class of the interfaces.
 	device = "Wireguard Tunnel"
 	// all is the number of all peers (~0).
@@ -140,12 +138,6 @@ func validate(_ string, v *wireguard.Peer) error {
 	}
 	if a, err := netip.ParseAddr(v.GetEndpoint()); err != nil || a.Zone() != "" || a.Is4In6() {
 		f.Add("endpoint", v.GetEndpoint(), `an address, such as "10.0.0.1" or "fd00::1"`)
-	}
-	if v.GetPort() > max16 {
-		f.Add("port", v.GetPort(), "at most %d", max16)
-	}
-	if v.GetPersistentKeepalive() > max16 {
-		f.Add("persistent_keepalive", v.GetPersistentKeepalive(), "at most %d seconds", max16)
 	}
 	switch n := len(v.GetAllowedIps()); {
 	case n == 0:

@@ -166,7 +166,10 @@ func (p *plugin) show() string {
 		for _, a := range r.Addrs {
 			fmt.Fprintf(&b, " %s", vppwire.Addr(a))
 		}
-		fmt.Fprintln(&b, "", r.Runtime.State)
+		if r.Runtime.State == vrrp.VRRP_API_VR_STATE_BACKUP || r.Runtime.State == vrrp.VRRP_API_VR_STATE_MASTER {
+			b.WriteString(" runs")
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

@@ -23,10 +23,6 @@ func greKind() Kind {
 			if g.GetTunnelType() == interfaces.GreLink_UNKNOWN || interfaces.GreLink_Type_name[int32(g.GetTunnelType())] == "" {
 				f.Add("gre.tunnel_type", g.GetTunnelType().String(), "L3, TEB or ERSPAN")
 			}
-			// A session ID of ERSPAN has 10 bits.
-			if g.GetSessionId() > 1<<10-1 {
-				f.Add("gre.session_id", g.GetSessionId(), "at most 1023")
-			}
 			f.ends("gre", "src_addr", g.GetSrcAddr(), "dst_addr", g.GetDstAddr())
 		},
 		SameLink: func(old, new *interfaces.Interface) bool {

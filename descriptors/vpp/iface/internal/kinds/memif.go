@@ -46,30 +46,17 @@ func memifKind() Kind {
 	}
 }
 
-// validateMemif bounds fields by the widths of VPP's message. The error never has the
-// secret.
+// validateMemif checks texts by the room in VPP's message. The error never has the secret.
 func validateMemif(f *Findings, v *interfaces.Interface) {
 	m := v.GetMemif()
 	if interfaces.MemifLink_MemifMode_name[int32(m.GetMode())] == "" {
 		f.Add("memif.mode", int32(m.GetMode()), "ETHERNET, IP or PUNT_INJECT")
-	}
-	f.ring("memif.ring_size", m.GetRingSize())
-	if m.GetBufferSize() > 1<<16-1 {
-		f.Add("memif.buffer_size", m.GetBufferSize(), "at most 65535")
 	}
 	if file := m.GetSocketFilename(); len(file) > longestSocket || strings.ContainsRune(file, 0) {
 		f.Add("memif.socket_filename", file, "at most %d bytes (it has %d), none of them zero", longestSocket, len(file))
 	}
 	if len(m.GetSecret()) > longestSecret || strings.ContainsRune(m.GetSecret(), 0) {
 		f.Add("memif.secret", "(secret)", "at most %d bytes, none of them zero", longestSecret)
-	}
-	for _, q := range []struct {
-		field string
-		n     uint32
-	}{{"memif.rx_queues", m.GetRxQueues()}, {"memif.tx_queues", m.GetTxQueues()}} {
-		if q.n > 255 {
-			f.Add(q.field, q.n, "at most 255")
-		}
 	}
 }
 

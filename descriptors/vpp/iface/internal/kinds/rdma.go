@@ -13,11 +13,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Default and minimum size of RDMA queues (VPP rdma/device.c).
-const (
-	rdmaRing      = 1024
-	leastRDMARing = 256
-)
+// rdmaRing is the default size of RDMA queues (VPP rdma/device.c).
+const rdmaRing = 1024
 
 // rdmaKind is the kind of RDMA. VPP shares the host link with Linux. VPP takes the name of
 // the value as its own name, which marks the interface.
@@ -38,7 +35,7 @@ func rdmaKind() Kind {
 	}
 }
 
-// validateRDMA bounds fields by the widths of VPP's message.
+// validateRDMA checks the link and the mode.
 func validateRDMA(f *Findings, v *interfaces.Interface) {
 	r := v.GetRdma()
 	if r.GetHostIfName() == "" {
@@ -47,18 +44,6 @@ func validateRDMA(f *Findings, v *interfaces.Interface) {
 	f.hostName("rdma.host_if_name", r.GetHostIfName())
 	if interfaces.RDMALink_Mode_name[int32(r.GetMode())] == "" {
 		f.Add("rdma.mode", int32(r.GetMode()), "AUTO, IBV or DV")
-	}
-	if r.GetRxqNum() > 1<<16-1 {
-		f.Add("rdma.rxq_num", r.GetRxqNum(), "at most 65535")
-	}
-	f.rdmaRing("rdma.rxq_size", r.GetRxqSize())
-	f.rdmaRing("rdma.txq_size", r.GetTxqSize())
-}
-
-// rdmaRing checks the size of a queue; 0 leaves it to VPP.
-func (f *Findings) rdmaRing(field string, size uint32) {
-	if size != 0 && size < leastRDMARing || size&(size-1) != 0 || size > 1<<15 {
-		f.Add(field, size, "a power of two from %d to 32768, or nothing", leastRDMARing)
 	}
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// mostVLAN is the largest VLAN ID that VPP accepts.
-const mostVLAN = 4095
-
 // subKind is the kind of SUB_INTERFACE: one VLAN of another interface, with the MAC
 // address and the MTU of its parent.
 func subKind() Kind {
@@ -52,20 +49,11 @@ func validateSub(f *Findings, v *interfaces.Interface) {
 	if s.GetParentName() == "" || s.GetParentName() == v.GetName() {
 		f.Add("sub.parent_name", s.GetParentName(), "the name of another interface")
 	}
-	if s.GetSubId() == 0 || s.GetSubId() > mostVLAN {
-		f.Add("sub.sub_id", s.GetSubId(), "the ID of a VLAN, 1 to %d", mostVLAN)
-	}
 	switch op := s.GetTagRwOption(); op {
 	case interfaces.SubInterface_DISABLED, interfaces.SubInterface_PUSH1, interfaces.SubInterface_PUSH2,
 		interfaces.SubInterface_POP1, interfaces.SubInterface_TRANSLATE11, interfaces.SubInterface_TRANSLATE12:
 	default:
 		f.Add("sub.tag_rw_option", op, "DISABLED, PUSH1, PUSH2, POP1, TRANSLATE11 or TRANSLATE12: there is but one tag to take away")
-	}
-	if s.GetTag1() > mostVLAN {
-		f.Add("sub.tag1", s.GetTag1(), "the ID of a VLAN, at most %d", mostVLAN)
-	}
-	if s.GetTag2() > mostVLAN {
-		f.Add("sub.tag2", s.GetTag2(), "the ID of a VLAN, at most %d", mostVLAN)
 	}
 }
 

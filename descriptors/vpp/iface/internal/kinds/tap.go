@@ -65,19 +65,7 @@ func tapKind() Kind {
 // validateTAP accepts versions up to 2 and none; VPP makes version 2 of each.
 func validateTAP(f *Findings, v *interfaces.Interface) {
 	t := v.GetTap()
-	if t.GetVersion() > 2 {
-		f.Add("tap.version", t.GetVersion(), "2, or nothing")
-	}
 	f.hostName("tap.host_if_name", t.GetHostIfName())
-	f.ring("tap.rx_ring_size", t.GetRxRingSize())
-	f.ring("tap.tx_ring_size", t.GetTxRingSize())
-}
-
-// ring checks the size of a ring. VPP accepts powers of two that fit into 16 bits.
-func (f *Findings) ring(field string, size uint32) {
-	if size&(size-1) != 0 || size > 1<<15 {
-		f.Add(field, size, "a power of two up to 32768, or nothing")
-	}
 }
 
 // sameTAP compares the settings of a creation. Sizes that are not declared match any size.

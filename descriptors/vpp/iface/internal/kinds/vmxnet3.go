@@ -12,12 +12,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// Default, step and maximum of queue sizes of a VMXNET3 interface (VPP vmxnet3.c).
-const (
-	vmxnet3Ring = 1024
-	vmxnet3Step = 64
-	vmxnet3Most = 4096
-)
+// vmxnet3Ring is the default size of a queue of a VMXNET3 interface (VPP vmxnet3.c).
+const vmxnet3Ring = 1024
 
 // vmxnet3Kind is the kind of VMXNET3_INTERFACE. Its name has the PCI address of the
 // device, as VPP's own name does.
@@ -28,8 +24,6 @@ func vmxnet3Kind() Kind {
 			if _, err := pciAddress(v.GetName()); err != nil {
 				f.Add("name", v.GetName(), `the PCI address of the device in hexadecimal, such as "vmxnet3-0/b/0/0" (domain, bus, slot, function)`)
 			}
-			f.vmxnet3Ring("vmx_net3.rxq_size", v.GetVmxNet3().GetRxqSize())
-			f.vmxnet3Ring("vmx_net3.txq_size", v.GetVmxNet3().GetTxqSize())
 		},
 		SameLink: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetVmxNet3(), new.GetVmxNet3()
@@ -42,13 +36,6 @@ func vmxnet3Kind() Kind {
 			return ignoreMissing(e.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
 		},
 		Retrieve: retrieveVmxnet3s,
-	}
-}
-
-// vmxnet3Ring checks the size of a queue; 0 leaves it to VPP.
-func (f *Findings) vmxnet3Ring(field string, size uint32) {
-	if size%vmxnet3Step != 0 || size > vmxnet3Most {
-		f.Add(field, size, "a multiple of %d up to %d, or nothing", vmxnet3Step, vmxnet3Most)
 	}
 }
 

@@ -14,9 +14,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// mostVNI is the largest network identifier (RFC 7348, 24 bits).
-const mostVNI = 1<<24 - 1
-
 // vxlanKind is the kind of VXLAN_TUNNEL. The VRF of the value is the outer table here, and
 // a new one needs a new tunnel.
 func vxlanKind() Kind {
@@ -46,9 +43,6 @@ func validateVXLAN(f *Findings, v *interfaces.Interface) {
 	x := v.GetVxlan()
 	f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
 	f.multicast("vxlan.multicast", x.GetMulticast(), "dst_address", x.GetDstAddress())
-	if x.GetVni() > mostVNI {
-		f.Add("vxlan.vni", x.GetVni(), "at most %d", mostVNI)
-	}
 }
 
 // multicast checks that a tunnel to a multicast group has an interface to send on.

@@ -25,9 +25,6 @@ func wireguardKind() Kind {
 			if key, err := wireguardKey(w); err != nil || len(key) != keyBytes {
 				f.Add("wireguard.private_key", "(secret)", "a key of %d bytes in base64, which has 44 characters", keyBytes)
 			}
-			if w.GetPort() > 1<<16-1 {
-				f.Add("wireguard.port", w.GetPort(), "at most 65535")
-			}
 			f.own("wireguard.src_addr", w.GetSrcAddr())
 		},
 		SameLink: func(old, new *interfaces.Interface) bool {
