@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +30,8 @@ type Options struct {
 	// doubled, up to a minute.
 	ProbeInterval, ReplyTimeout time.Duration
 	// While VPP is missing, the Manager retries after MinBackoff, and doubles the time up
-	// to MaxBackoff. Defaults are 50 ms and 1 s. After that it waits for the socket to be
-	// created.
+	// to MaxBackoff. Defaults are 50 ms and 1 s. It retries at once when the socket is
+	// created, and only then if it has been missing for long.
 	MinBackoff, MaxBackoff time.Duration
 
 	// Events are the receivers of messages without a request, by type. A receiver must
@@ -102,12 +103,16 @@ func NewManager(o Options) *Manager {
 func (m *Manager) Run(ctx context.Context) error {
 	reason := ""
 	retry := backoff.Backoff{Min: m.o.MinBackoff, Max: m.o.MaxBackoff}
+	absent := absence{path: m.socket()}
+	defer absent.end()
 	for {
-		was, err := m.live(ctx)
+		was, err := m.live(ctx, &absent)
 		if ctx.Err() != nil {
 			return nil
 		}
+		absent.watch()                           // if it cannot, wait tries again
 		if was && !errors.Is(err, ErrProtocol) { // otherwise the next connection can end in the same way
+			retry.Min = m.o.MinBackoff
 			retry.Reset()
 		}
 		if was || err.Error() != reason {
@@ -115,20 +120,27 @@ func (m *Manager) Run(ctx context.Context) error {
 			m.isDown(err)
 			m.o.Lost(err)
 		}
-		longest := retry.Longest()
-		if !backoff.Sleep(ctx, retry.Next()) {
-			return nil
-		}
-		if longest && errors.Is(err, fs.ErrNotExist) {
-			appears(ctx, m.o.Socket)
+		calm := retry.Longest() && errors.Is(err, fs.ErrNotExist)
+		if absent.wait(ctx, retry.Next(), calm) {
+			retry.Min = min(m.o.MinBackoff, bindToListen)
 			retry.Reset()
 		}
 	}
 }
 
-// live is one connection, from its beginning to its end. It tells whether the connection
-// was usable.
-func (m *Manager) live(ctx context.Context) (was bool, err error) {
+// socket is the absolute path of VPP's socket. Without a working directory it is the path
+// of the options, which then cannot be watched.
+func (m *Manager) socket() string {
+	path, err := filepath.Abs(m.o.Socket)
+	if err != nil {
+		return m.o.Socket
+	}
+	return path
+}
+
+// live is one connection, from its beginning to its end, which ends the absence. It tells
+// whether the connection was usable.
+func (m *Manager) live(ctx context.Context, absent *absence) (was bool, err error) {
 	dialing, cancel := context.WithTimeout(ctx, m.o.ProbeInterval+m.o.ReplyTimeout)
 	defer cancel()
 	c, err := Dial(dialing, m.o.Socket, m.o.Name)
@@ -147,6 +159,7 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 		<-ended
 		return false, c.ended()
 	}
+	absent.end()
 	m.probe(c, ended)
 	m.now.Store(nil)
 	if m.hung = 0; errors.Is(c.ended(), ErrHung) {

@@ -93,6 +93,23 @@ func TestAbsentThenThere(t *testing.T) {
 	}
 }
 
+// A VPP that comes back is found by its socket, however long the next attempt is away.
+func TestBackWhileWaiting(t *testing.T) {
+	sim, socket := start(t, vppsim.Options{})
+	l := keep(t, conn.Options{Socket: socket, MinBackoff: 24 * time.Hour, MaxBackoff: 24 * time.Hour})
+	for range 3 {
+		next(t, l.ready)
+		sim.Kill()
+		for why := next(t, l.lost); !errors.Is(why, conn.ErrLost); { // others are attempts to connect
+			why = next(t, l.lost)
+		}
+		if err := sim.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next(t, l.ready)
+}
+
 func TestCallInFlightWhenVPPGoes(t *testing.T) {
 	sim, socket := start(t, vppsim.Options{})
 	l := keep(t, conn.Options{Socket: socket, MinBackoff: time.Millisecond})
