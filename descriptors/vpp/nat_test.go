@@ -4,7 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat44_ei"
 	"go.fd.io/govpp/binapi/nat_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -90,6 +92,73 @@ func natStory(t *testing.T, vpp *simulated.VPP) {
 	if n := natAddresses(t, c); now.Sessions != 0 || n != 0 {
 		t.Errorf("left behind is %+v with %d addresses", now, n)
 	}
+}
+
+// A mapping that both kinds of NAT44 have.
+const (
+	pooledKey  = "config/vpp/nat/v2/dnat44/pooled"
+	pooledDNAT = `{"label":"pooled","st_mappings":[{"external_ip":"10.6.0.2","external_port":80,"local_ips":[{"local_ip":"10.1.0.2","local_port":8080}]}],` +
+		`"id_mappings":[{"ip_address":"10.6.0.2","port":22}]}`
+)
+
+// TestPooledDNAT has a mapping of the endpoint-independent NAT44 follow a pool with its address: it
+// waits for one, and goes before the address, which VPP would otherwise keep.
+func TestPooledDNAT(t *testing.T) { onEachVPP(t, pooledStory) }
+
+func pooledStory(t *testing.T, vpp *simulated.VPP) {
+	const independent = `{"endpoint_independent":true}`
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true, pooledKey, pooledDNAT)
+	a.expectState(pooledKey, scheduler.Pending)
+	a.want(false, keys.NAT44Global, independent)
+	a.expectState(pooledKey, scheduler.Pending)
+	a.want(false, natPoolKey, natPool)
+	for _, key := range []string{keys.NAT44Global, natPoolKey, pooledKey} {
+		a.expectState(key, scheduler.Configured)
+	}
+	a.resyncsInSync(vpp)
+
+	// A pool that changes keeps the mapping, if it has the address afterwards, too.
+	a.want(false, natPoolKey, `{"name":"a","first_ip":"10.6.0.2"}`)
+	a.expectState(natPoolKey, scheduler.Configured)
+	a.expectState(pooledKey, scheduler.Configured)
+	a.want(false, natPoolKey, `{"name":"a","first_ip":"10.6.0.1"}`)
+	a.expectState(natPoolKey, scheduler.Configured)
+	a.expectState(pooledKey, scheduler.Pending)
+	a.want(false, keys.NAT44Global, `{}`)
+	a.expectState(pooledKey, scheduler.Configured)
+	a.want(false, keys.NAT44Global, independent, natPoolKey, natPool)
+	a.expectState(pooledKey, scheduler.Configured)
+	a.resyncsInSync(vpp)
+
+	// Another client removes a mapping.
+	c := vpp.Dial()
+	vpp.Ask(c, &nat44_ei.Nat44EiAddDelStaticMapping{
+		ExternalIPAddress: [4]byte{10, 6, 0, 2}, ExternalPort: 80, Protocol: 6, LocalIPAddress: [4]byte{10, 1, 0, 2}, LocalPort: 8080, ExternalSwIfIndex: ^interface_types.InterfaceIndex(0),
+	}, &nat44_ei.Nat44EiAddDelStaticMappingReply{})
+	a.refreshes()
+	a.resyncsInSync(vpp)
+	if n := eiMappings(t, c); n != 1 {
+		t.Errorf("VPP has %d mappings", n)
+	}
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	c = vpp.Dial()
+	until(t, func() bool { return eiMappings(t, c) == 1 }, func() string { return "the mapping is not back" })
+	a.awaitApplied()
+	expectRestartReads(t, vpp, a, keys.NAT44Global, independent, natPoolKey, natPool, pooledKey, pooledDNAT)
+}
+
+// eiMappings returns the number of static mappings of the endpoint-independent NAT44.
+func eiMappings(t *testing.T, c *conn.Conn) int {
+	t.Helper()
+	all, err := conn.Dump[nat44_ei.Nat44EiStaticMappingDetails](t.Context(), c, &nat44_ei.Nat44EiStaticMappingDump{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
 }
 
 const (

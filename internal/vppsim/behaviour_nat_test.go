@@ -102,6 +102,7 @@ func natRows() []row {
 		{"sides of interfaces", natSides},
 		{"addresses to translate to", natPools},
 		{"endpoint-independent NAT44", natEI},
+		{"mappings of endpoint-independent NAT44", natEIMappings},
 		{"tables of VRFs to translate between", natVRFs},
 		{"static mappings", natStatic},
 		{"mappings of an interface's address", natOfInterface},
@@ -303,6 +304,98 @@ func natEI(v *vpp) {
 	if all := dump[nat44_ei.Nat44EiAddressDetails](v, &nat44_ei.Nat44EiAddressDump{}); len(all) > 0 {
 		v.Errorf("the addresses are %+v", all)
 	}
+}
+
+// natEIMappings: a port is reserved in a pool, which a mapping of all ports does not need. A local
+// side has one mapping.
+func natEIMappings(v *vpp) {
+	set := func(on bool) {
+		v.Helper()
+		v.call("nat44_ei_plugin_enable_disable", 0, &nat44_ei.Nat44EiPluginEnableDisable{Enable: on}, &nat44_ei.Nat44EiPluginEnableDisableReply{})
+	}
+	pool := func(first, last string, add bool, want api.VPPApiError) {
+		v.Helper()
+		q := &nat44_ei.Nat44EiAddDelAddressRange{FirstIPAddress: ip4(first), LastIPAddress: ip4(last), VrfID: anyVRF, IsAdd: add}
+		v.call("nat44_ei_add_del_address_range", want, q, &nat44_ei.Nat44EiAddDelAddressRangeReply{})
+	}
+	type request = nat44_ei.Nat44EiAddDelStaticMapping
+	static := func(change func(q *request), add bool, want api.VPPApiError) {
+		v.Helper()
+		q := &request{
+			IsAdd: add, ExternalIPAddress: ip4("10.0.0.1"), ExternalPort: 80, LocalIPAddress: ip4("192.168.0.1"), LocalPort: 8080,
+			Protocol: 6, ExternalSwIfIndex: none, Tag: "a",
+		}
+		change(q)
+		v.call("nat44_ei_add_del_static_mapping", want, q, &nat44_ei.Nat44EiAddDelStaticMappingReply{})
+	}
+	type same = nat44_ei.Nat44EiAddDelIdentityMapping
+	identity := func(change func(q *same), add bool, want api.VPPApiError) {
+		v.Helper()
+		q := &same{IsAdd: add, IPAddress: ip4("10.0.0.2"), Port: 22, Protocol: 6, SwIfIndex: none, Tag: "b"}
+		change(q)
+		v.call("nat44_ei_add_del_identity_mapping", want, q, &nat44_ei.Nat44EiAddDelIdentityMappingReply{})
+	}
+	has := func(want ...string) {
+		v.Helper()
+		var got []string
+		for _, d := range dump[nat44_ei.Nat44EiStaticMappingDetails](v, &nat44_ei.Nat44EiStaticMappingDump{}) {
+			got = append(got, fmt.Sprintf("%s:%d to %s:%d proto %d vrf %d flags %d tag %s", netip.AddrFrom4(d.ExternalIPAddress), d.ExternalPort,
+				netip.AddrFrom4(d.LocalIPAddress), d.LocalPort, d.Protocol, d.VrfID, d.Flags, d.Tag))
+		}
+		for _, d := range dump[nat44_ei.Nat44EiIdentityMappingDetails](v, &nat44_ei.Nat44EiIdentityMappingDump{}) {
+			got = append(got, fmt.Sprintf("%s:%d itself proto %d vrf %d flags %d tag %s", netip.AddrFrom4(d.IPAddress), d.Port, d.Protocol, d.VrfID, d.Flags, d.Tag))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			v.Errorf("the mappings are\n%q; expected\n%q", got, want)
+		}
+	}
+	as := func(*request) {}
+	asIdentity := func(*same) {}
+	static(as, true, api.FEATURE_ALREADY_DISABLED)
+	set(true)
+	static(as, true, api.NO_SUCH_ENTRY)
+	identity(asIdentity, true, api.NO_SUCH_ENTRY)
+	has()
+	pool("10.0.0.1", "10.0.0.3", true, 0)
+	static(as, true, 0)
+	static(as, true, api.VALUE_EXIST)
+	static(func(q *request) { q.ExternalPort = 81 }, true, api.VALUE_EXIST) // the same local side
+	static(func(q *request) { q.Protocol = 17; q.VrfID = 5 }, true, 0)
+	identity(asIdentity, true, 0)
+	identity(func(q *same) { q.VrfID = 5 }, true, 0)
+	identity(asIdentity, true, api.VALUE_EXIST)
+	has("10.0.0.1:80 to 192.168.0.1:8080 proto 17 vrf 5 flags 0 tag a", "10.0.0.1:80 to 192.168.0.1:8080 proto 6 vrf 0 flags 0 tag a",
+		"10.0.0.2:22 itself proto 6 vrf 0 flags 0 tag b", "10.0.0.2:22 itself proto 6 vrf 5 flags 0 tag b")
+	if name := v.tables()[5]; name == "" {
+		v.Error("the mapping made no table")
+	}
+	pool("10.0.0.1", "10.0.0.1", false, api.UNSPECIFIED) // in use by a static mapping
+	identity(asIdentity, false, 0)
+	identity(func(q *same) { q.VrfID = 5 }, false, 0)
+	identity(asIdentity, false, api.NO_SUCH_ENTRY)
+	static(func(q *request) { q.Protocol = 17; q.VrfID = 5 }, false, 0)
+	static(as, false, 0)
+	static(as, false, api.NO_SUCH_ENTRY)
+	has()
+	pool("10.0.0.1", "10.0.0.3", false, 0)
+
+	// Of all ports: without a pool.
+	all := func(q *request) { q.Flags = nat44_ei.NAT44_EI_ADDR_ONLY_MAPPING }
+	allIdentity := func(q *same) { q.Flags = nat44_ei.NAT44_EI_ADDR_ONLY_MAPPING; q.Port = 0; q.Protocol = 0 }
+	static(all, true, 0)
+	identity(allIdentity, true, 0)
+	has("10.0.0.1:0 to 192.168.0.1:0 proto 0 vrf 0 flags 8 tag a", "10.0.0.2:0 itself proto 255 vrf 0 flags 8 tag b")
+	pool("10.0.0.1", "10.0.0.1", true, 0)
+	pool("10.0.0.1", "10.0.0.1", false, 0)
+	static(all, false, 0)
+	identity(allIdentity, false, 0)
+	static(all, true, 0)
+	set(false)
+	has()
+	set(true)
+	has()
+	set(false)
 }
 
 func natVRFs(v *vpp) {

@@ -13,8 +13,6 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
-	"go.fd.io/govpp/binapi/nat44_ed"
-	"go.fd.io/govpp/binapi/nat_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -29,8 +27,8 @@ import (
 const noInterface = ^interface_types.InterfaceIndex(0)
 
 // dnatDescriptor implements mappings. A value is the set of mappings with its label in their tag.
-// They translate only what comes from outside: the destination of packets is translated, so
-// several external sides can lead to one local side.
+// In the endpoint-dependent plugin, they translate only what comes from outside: the destination of
+// packets is translated, so several external sides can lead to one local side.
 func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
 	return scheduler.Descriptor[*nat.DNat44, struct{}]{
 		Name:  DNATName,
@@ -52,33 +50,52 @@ func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
 			return struct{}{}, h.updateDNAT(ctx, old, v)
 		},
 		Delete: func(ctx context.Context, _ string, v *nat.DNat44, _ struct{}) error {
-			return h.remove(ctx, mappingsOf(v))
+			p, err := h.inUse(ctx)
+			if errors.Is(err, ErrDisabled) {
+				return nil // VPP forgets the mappings of a plugin that is disabled
+			}
+			if err != nil {
+				return err
+			}
+			return h.remove(ctx, p, mappingsOf(v))
 		},
 		Retrieve:      h.retrieveDNATs,
 		RetrieveAfter: []string{iface.Name, GlobalName},
 	}
 }
 
-// named has what the mappings of a value name: interfaces, VRFs, and pools of twice-NAT.
+// named has what the mappings of a value name.
 type named struct {
 	links []string
 	vrfs  []uint32
-	pools []netip.Addr
+	pools []netip.Addr // of twice-NAT
+	// external are the external addresses of mappings with ports, as they are spelled.
+	external []string
+	// dependent: one of the mappings needs the endpoint-dependent plugin.
+	dependent bool
 }
 
-// namedBy returns the names in a valid value. Most values have none, and their addresses need
-// not be read for that.
+// namedBy returns the names in a valid value. It reads no other fields: a value is converted to
+// mappings often enough.
 func namedBy(v *nat.DNat44) (n named) {
 	for _, s := range v.GetStMappings() {
 		n.add(s.GetExternalInterface(), 0)
 		for _, l := range s.GetLocalIps() {
 			n.add("", l.GetVrfId())
 		}
-		n.addPool(s.GetTwiceNatPoolIp())
+		n.pools = appendAddr(n.pools, s.GetTwiceNatPoolIp())
+		n.dependent = n.dependent || len(s.GetLocalIps()) > 1 || s.GetTwiceNat() != nat.DNat44_StaticMapping_DISABLED
+		if s.GetExternalPort() != 0 {
+			n.external = append(n.external, s.GetExternalIp())
+		}
 	}
 	for _, d := range v.GetIdMappings() {
 		n.add(d.GetInterface(), d.GetVrfId())
+		if d.GetPort() != 0 {
+			n.external = append(n.external, d.GetIpAddress())
+		}
 	}
+	n.dependent = n.dependent || len(n.links) > 0
 	return n
 }
 
@@ -92,21 +109,52 @@ func (n *named) add(link string, vrf uint32) {
 	}
 }
 
-// addPool adds an address of a pool; empty: none.
-func (n *named) addPool(text string) {
+// appendAddr appends an address; empty: none.
+func appendAddr(all []netip.Addr, text string) []netip.Addr {
 	if text == "" {
-		return
+		return all
 	}
-	pool, err := netip.ParseAddr(text)
+	addr, err := netip.ParseAddr(text)
 	if err == nil {
-		n.pools = append(n.pools, pool)
+		all = append(all, addr)
+	}
+	return all
+}
+
+// inPool requires a pool with these external addresses, unless NAT44 is endpoint-dependent. The
+// endpoint-independent plugin reserves a mapping's port in the pool. It refuses the mapping
+// without the address (nat44_ei_reserve_port), and then the removal of the address while the
+// mapping is there. Any pool will do: VPP ignores its VRF. One dependency for each address would
+// make thousands of mappings slower by a half, so one pool must have all of them.
+func inPool(external []string) scheduler.Dependency {
+	return scheduler.Dependency{
+		Label:    "pool-has-external-addresses-or-nat44-is-endpoint-dependent",
+		Prefixes: []string{keys.NATParts}, // one costs less than several, and few keys have it
+		Match: func(key string) bool {
+			if key == keys.NATEndpointDependent {
+				return true
+			}
+			pool, ok := keys.ParseNATPool(key)
+			if listed, isTwice, is := keys.ParseNATAddress(key); is && !isTwice {
+				addr, err := netip.ParseAddr(listed)
+				pool, ok = keys.NATPool{First: addr}, err == nil
+			}
+			return ok && !pool.Twice && !slices.ContainsFunc(external, func(text string) bool {
+				addr, err := netip.ParseAddr(text)
+				return err != nil || !pool.Has(addr)
+			})
+		},
 	}
 }
 
-// dnatDependencies requires the interfaces, VRFs and pools that mappings name.
+// dnatDependencies requires the interfaces, VRFs and pools that mappings name, and the kind of
+// NAT44 that serves them.
 func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
 	by := namedBy(v)
-	out := []scheduler.Dependency{enabledFor(true)}
+	out := []scheduler.Dependency{enabledFor(by.dependent)}
+	if !by.dependent && len(by.external) > 0 {
+		out = append(out, inPool(by.external))
+	}
 	// The scheduler requires unique labels, and many mappings share a VRF or an interface.
 	for _, name := range unique(by.links, strings.Compare) {
 		out = append(out, scheduler.Dependency{Label: "interface-exists-" + name, Key: keys.Interface(name).Key()})
@@ -122,7 +170,7 @@ func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
 		}
 		out = append(out, scheduler.Dependency{
 			Label: label, Prefixes: []string{keys.TwiceNATPools},
-			Match: func(key string) bool { p, ok := keys.ParseTwiceNATPool(key); return ok && p.Has(pool) },
+			Match: func(key string) bool { p, ok := keys.ParseNATPool(key); return ok && p.Has(pool) },
 		})
 	}
 	return out
@@ -177,27 +225,31 @@ func (p place) String() string {
 func (h *handler) createDNATs(ctx context.Context, values []scheduler.Desired[*nat.DNat44]) []scheduler.Created[struct{}] {
 	out := make([]scheduler.Created[struct{}], len(values))
 	steps := make([][]*conn.Step, len(values))
+	p, errPlugin := h.inUse(ctx)
 	var all []*conn.Step
 	for i, w := range values {
-		steps[i], out[i].Err = h.steps(w.Value.GetLabel(), mappingsOf(w.Value), true)
+		if out[i].Err = errPlugin; errPlugin != nil {
+			continue
+		}
+		steps[i], out[i].Err = h.steps(p, w.Value.GetLabel(), mappingsOf(w.Value), true)
 		all = append(all, steps[i]...)
 	}
 	_ = h.API.Batch(ctx, all...) // each step has its error
 	for i, w := range values {
 		if out[i].Err == nil {
-			out[i].Err = h.added(ctx, w.Value, steps[i])
+			out[i].Err = h.added(ctx, p, w.Value, steps[i])
 		}
 	}
 	return out
 }
 
 // added returns the error of steps that add mappings of a value.
-func (h *handler) added(ctx context.Context, v *nat.DNat44, steps []*conn.Step) error {
+func (h *handler) added(ctx context.Context, p plugin, v *nat.DNat44, steps []*conn.Step) error {
 	for _, s := range steps {
 		// Mostly left over from an interrupted Create. If another label has it, repair
 		// fails.
 		if errors.Is(s.Err, api.VALUE_EXIST) {
-			return h.repair(ctx, v)
+			return h.repair(ctx, p, v)
 		}
 		if s.Err != nil {
 			return s.Err
@@ -209,40 +261,48 @@ func (h *handler) added(ctx context.Context, v *nat.DNat44, steps []*conn.Step) 
 // repair reads VPP's mappings of a value, and brings them to the declared ones. Stale mappings
 // are removed first, since one of them may occupy a declared external side. The error is that
 // of the first refused request.
-func (h *handler) repair(ctx context.Context, v *nat.DNat44) error {
+func (h *handler) repair(ctx context.Context, p plugin, v *nat.DNat44) error {
 	wanted := mappingsOf(v)
-	read, err := h.readMappings(ctx, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)})
+	read, err := h.readMappings(ctx, p, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)})
 	if err != nil {
 		return err
 	}
 	has := read.all[v.GetLabel()]
-	if err := h.remove(ctx, lists.Without(has, wanted)); err != nil {
+	if err := h.remove(ctx, p, lists.Without(has, wanted)); err != nil {
 		return err
 	}
-	return h.add(ctx, v.GetLabel(), lists.Without(wanted, has))
+	err = h.add(ctx, p, v.GetLabel(), lists.Without(wanted, has))
+	if errors.Is(err, api.VALUE_EXIST) && !p.endpointDependent() {
+		return fmt.Errorf("%w: another mapping has the external or the local side; the endpoint-independent NAT44 has each of them once", err)
+	}
+	return err
 }
 
 // updateDNAT removes mappings that are no longer declared, and adds new ones. Others stay, with
 // the connections that they translate.
 func (h *handler) updateDNAT(ctx context.Context, old, v *nat.DNat44) error {
 	before, now := mappingsOf(old), mappingsOf(v)
-	// Removal comes first: a mapping with another local side has the same external side, and
-	// VPP refuses the new one while the old one exists.
-	if err := h.remove(ctx, lists.Without(before, now)); err != nil {
+	p, err := h.inUse(ctx)
+	if err != nil {
 		return err
 	}
-	steps, err := h.steps(v.GetLabel(), lists.Without(now, before), true)
+	// Removal comes first: a mapping with another local side has the same external side, and
+	// VPP refuses the new one while the old one exists.
+	if err := h.remove(ctx, p, lists.Without(before, now)); err != nil {
+		return err
+	}
+	steps, err := h.steps(p, v.GetLabel(), lists.Without(now, before), true)
 	if err != nil {
 		return err
 	}
 	_ = h.API.Batch(ctx, steps...) // each step has its error
-	return h.added(ctx, v, steps)
+	return h.added(ctx, p, v, steps)
 }
 
 // add adds mappings. The error is that of the first refused one; VPP carries out the rest of
 // the batch.
-func (h *handler) add(ctx context.Context, label string, all []mapping) error {
-	steps, err := h.steps(label, all, true)
+func (h *handler) add(ctx context.Context, p plugin, label string, all []mapping) error {
+	steps, err := h.steps(p, label, all, true)
 	if err != nil {
 		return err
 	}
@@ -251,8 +311,8 @@ func (h *handler) add(ctx context.Context, label string, all []mapping) error {
 
 // remove removes mappings. One that is gone is no error. Other clients may remove mappings, and
 // disabling NAT44 removes all of them.
-func (h *handler) remove(ctx context.Context, all []mapping) error {
-	steps, err := h.steps("", all, false)
+func (h *handler) remove(ctx context.Context, p plugin, all []mapping) error {
+	steps, err := h.steps(p, "", all, false)
 	if err != nil {
 		return err
 	}
@@ -270,11 +330,18 @@ func (h *handler) remove(ctx context.Context, all []mapping) error {
 
 // steps returns the requests to add mappings, or to remove them. A mapping of an interface that
 // is gone is removed by its last known index; if none is known, it is left out. The label may
-// be empty for removal, since VPP identifies a mapping without its tag. The only error is
-// iface.ErrNotFound, for an interface to which a mapping is to be added.
-func (h *handler) steps(label string, all []mapping, add bool) ([]*conn.Step, error) {
+// be empty for removal, since VPP identifies a mapping without its tag. Adding has two errors:
+// iface.ErrNotFound for a missing interface, and ErrDisabled for a mapping that the plugin does not
+// serve.
+func (h *handler) steps(p plugin, label string, all []mapping, add bool) ([]*conn.Step, error) {
 	out := make([]*conn.Step, 0, len(all))
 	for _, m := range all {
+		if !p.serves(m) {
+			if add {
+				return nil, fmt.Errorf("a mapping of %s: %w; expected the endpoint-dependent NAT44", m.place, ErrDisabled)
+			}
+			continue
+		}
 		at := noInterface
 		if m.link != "" {
 			index, known := h.Interfaces.Last(m.link)
@@ -289,64 +356,9 @@ func (h *handler) steps(label string, all []mapping, add bool) ([]*conn.Step, er
 			}
 			at = interface_types.InterfaceIndex(index)
 		}
-		out = append(out, h.step(m.tag(label), m, at, add))
+		out = append(out, p.mapping(m.tag(label), m, at, add))
 	}
 	return out, nil
-}
-
-// step returns the request to add a mapping, or to remove it.
-func (h *handler) step(tag string, m mapping, at interface_types.InterfaceIndex, add bool) *conn.Step {
-	var flags nat_types.NatConfigFlags
-	if m.port == 0 {
-		flags |= nat_types.NAT_IS_ADDR_ONLY
-	}
-	if m.identity {
-		return conn.Ask(&nat44_ed.Nat44AddDelIdentityMapping{
-			IsAdd: add, Flags: flags, IPAddress: as4(m.addr), Protocol: m.protocol, Port: m.port, SwIfIndex: at, VrfID: m.vrf, Tag: tag,
-		}, &nat44_ed.Nat44AddDelIdentityMappingReply{})
-	}
-	// Without this flag, VPP keeps the local side, too, and refuses a second external side
-	// for it.
-	flags |= nat_types.NAT_IS_OUT2IN_ONLY
-	switch m.twice {
-	case nat.DNat44_StaticMapping_ENABLED:
-		flags |= nat_types.NAT_IS_TWICE_NAT
-	case nat.DNat44_StaticMapping_SELF:
-		flags |= nat_types.NAT_IS_SELF_TWICE_NAT
-	case nat.DNat44_StaticMapping_DISABLED:
-	}
-	if m.balanced != "" {
-		q := &nat44_ed.Nat44AddDelLbStaticMapping{
-			IsAdd: add, Flags: flags, ExternalAddr: as4(m.addr), ExternalPort: m.port, Protocol: m.protocol, Affinity: m.affinity, Tag: tag,
-		}
-		for _, l := range m.locals() {
-			q.Locals = append(q.Locals, nat44_ed.Nat44LbAddrPort{Addr: as4(l.addr), Port: l.port, Probability: l.probability, VrfID: l.vrf})
-		}
-		q.LocalNum = uint32(len(q.Locals))
-		return conn.Ask(q, &nat44_ed.Nat44AddDelLbStaticMappingReply{})
-	}
-	// Only the second version has the address of twice-NAT. VPP ignores it on removal, so
-	// the first version suffices there.
-	if add && m.pool.IsValid() {
-		return conn.Ask(&nat44_ed.Nat44AddDelStaticMappingV2{
-			IsAdd: true, MatchPool: true, PoolIPAddress: as4(m.pool), Flags: flags, LocalIPAddress: as4(m.local.addr), ExternalIPAddress: as4(m.addr),
-			Protocol: m.protocol, LocalPort: m.local.port, ExternalPort: m.port, ExternalSwIfIndex: h.orNone(at), VrfID: m.local.vrf, Tag: tag,
-		}, &nat44_ed.Nat44AddDelStaticMappingV2Reply{})
-	}
-	// Here ~0 means no interface in all releases, so orNone is not needed.
-	return conn.Ask(&nat44_ed.Nat44AddDelStaticMapping{
-		IsAdd: add, Flags: flags, LocalIPAddress: as4(m.local.addr), ExternalIPAddress: as4(m.addr), Protocol: m.protocol,
-		LocalPort: m.local.port, ExternalPort: m.port, ExternalSwIfIndex: at, VrfID: m.local.vrf, Tag: tag,
-	}, &nat44_ed.Nat44AddDelStaticMappingReply{})
-}
-
-// orNone returns the index for the second version of the request. Until 22.10, VPP takes ~0 for
-// an interface there, and 0 for none. A message that came with 23.02 tells the releases apart.
-func (h *handler) orNone(at interface_types.InterfaceIndex) interface_types.InterfaceIndex {
-	if at == noInterface && !h.API.Has(&nat44_ed.Nat44UserSessionV3Dump{}) {
-		return 0
-	}
-	return at
 }
 
 // as4 returns the bytes of an address; those of the zero Addr are 0.

@@ -18,17 +18,17 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// readMappings returns VPP's mappings by label; declared are the mappings of declared labels.
+// readMappings returns a plugin's mappings by label; declared are the mappings of declared labels.
 // Mappings without a tag are left out: they are not ours.
 //
 // VPP lists a mapping of an interface's address twice: with the interface, and once more with
 // the address that it has. The latter is left out. If a declared mapping looks like it, that
-// one stays: VPP would have refused another one of the same address. Three dumps are needed:
+// one stays: VPP would have refused another one of the same address. Several dumps are needed:
 // VPP has a message for each kind of mapping. If one fails, the result is nil, since an
 // incomplete list would have the scheduler add mappings that exist.
-func (h *handler) readMappings(ctx context.Context, declared map[string]map[mapping]bool) (*reader, error) {
+func (h *handler) readMappings(ctx context.Context, p plugin, declared map[string]map[mapping]bool) (*reader, error) {
 	r := &reader{h: h, ctx: ctx, names: h.Interfaces.Names(), all: map[string][]mapping{}, bound: map[string][]mapping{}, unsigned: map[string]bool{}}
-	if err := errors.Join(r.static(), r.balanced(), r.identity()); err != nil {
+	if err := p.readMappings(r); err != nil {
 		return nil, err
 	}
 	for label, bound := range r.bound {
@@ -98,7 +98,7 @@ func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex) 
 // requests succeed if the mapping is gone already.
 func (h *handler) endMapping(m mapping) func(context.Context, interface_types.InterfaceIndex) error {
 	return func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		return unlessGone(h.API.Batch(ctx, h.step("", m, at, false)))
+		return unlessGone(h.API.Batch(ctx, edPlugin{h.API}.mapping("", m, at, false)))
 	}
 }
 
@@ -207,12 +207,15 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 				return
 			}
 		}
-		read, err := h.readMappings(ctx, declared)
-		// A VPP without the plugin has no mappings. Create reports that to a declared
-		// value.
-		if errors.Is(err, scheduler.ErrUnimplemented) {
+		p, err := h.inUse(ctx)
+		if errors.Is(err, ErrDisabled) {
+			return // and so without mappings
+		}
+		if err != nil {
+			yield(found{}, err)
 			return
 		}
+		read, err := h.readMappings(ctx, p, declared)
 		if err != nil {
 			yield(found{}, err)
 			return

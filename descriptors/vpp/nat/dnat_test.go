@@ -33,6 +33,8 @@ const (
 		local_ips: { local_ip: "192.168.0.5" local_port: 1 } local_ips: { local_ip: "192.168.0.6" local_port: 2 } local_ips: { local_ip: "192.168.0.6" local_port: 3 } } `
 	identity   = `id_mappings: { ip_address: "10.0.0.5" port: 22 } id_mappings: { ip_address: "10.0.0.5" port: 22 vrf_id: 5 } id_mappings: { ip_address: "10.0.0.6" } `
 	identityIf = `id_mappings: { interface: "if1" port: 53 protocol: UDP } id_mappings: { interface: "if3" } `
+	// Mappings that the endpoint-independent plugin has, too. Their local sides differ.
+	dns = `st_mappings: { external_ip: "10.0.0.1" external_port: 80 protocol: UDP local_ips: { local_ip: "192.168.0.1" local_port: 53 vrf_id: 5 } } `
 )
 
 // dnatVPP is enabledVPP with addresses on if1 and if2.
@@ -46,6 +48,17 @@ func dnatVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 		}, &vppif.SwInterfaceAddDelAddressReply{})
 	}
 	return h, vpp
+}
+
+// independentVPP has the endpoint-independent NAT44 and a pool for all mappings.
+func independentVPP(t testing.TB, release string) *handler {
+	t.Helper()
+	h, _, _ := enabledVPP(t, release, true)
+	pool := testkit.Parse[*nat.Nat44AddressPool](t, `first_ip: "10.0.0.1" last_ip: "10.0.0.9"`)
+	if _, err := h.poolDescriptor().Create(t.Context(), "", pool); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 func dnat(t testing.TB, label, text string) *nat.DNat44 {
@@ -104,13 +117,45 @@ func TestDNATConforms(t *testing.T) {
 	})
 }
 
+// TestIndependentDNATConforms has the mappings that need no endpoint-dependent NAT44.
+func TestIndependentDNATConforms(t *testing.T) {
+	change := func(name, from, to string, how conformance.How) conformance.Change[*nat.DNat44] {
+		return conformance.Change[*nat.DNat44]{Name: name, From: dnat(t, "c", from), To: dnat(t, "c", to), How: how}
+	}
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*nat.DNat44, struct{}] {
+		return independentVPP(t, release).dnatDescriptor()
+	}, conformance.Suite[*nat.DNat44, struct{}]{
+		Values: []scheduler.Desired[*nat.DNat44]{{Value: dnat(t, "a", web+dns+allPorts)}, {Value: dnat(t, "b", identity)}},
+		Changes: []conformance.Change[*nat.DNat44]{
+			change("another mapping", web, web+dns, conformance.Updated),
+			change("one less", web+allPorts+identity, allPorts, conformance.Updated),
+			change("local port", web, strings.Replace(web, "8080", "8081", 1), conformance.Updated),
+			change("external port", web, strings.Replace(web, "80", "81", 1), conformance.Updated),
+			change("VRFs of an identity mapping", identity, strings.Replace(identity, "vrf_id: 5", "vrf_id: 6", 1), conformance.Updated),
+			change("order", web+dns, dns+web, conformance.Unchanged),
+			{Name: "label", Key: "config/vpp/nat/v2/dnat44/l", From: dnat(t, "l", web), To: dnat(t, "m", web), How: conformance.Recreated},
+		},
+		Invalid: []conformance.Invalid[*nat.DNat44]{{Name: "no label", Value: &nat.DNat44{}, Fields: []string{"label"}}},
+	})
+}
+
 // TestDNATPairs has each set of mappings follow each other one, and undoes it.
 func TestDNATPairs(t *testing.T) {
-	sets := []string{"", web, udp + allPorts, pooled, ofIf1, ofIf2 + identityIf, balanced, equally + identity, web + balanced + ofIf1}
+	t.Run("endpoint-dependent", func(t *testing.T) {
+		pairs(t, func(t *testing.T, release string) *handler { h, _ := dnatVPP(t, release); return h },
+			"", web, udp+allPorts, pooled, ofIf1, ofIf2+identityIf, balanced, equally+identity, web+balanced+ofIf1)
+	})
+	t.Run("endpoint-independent", func(t *testing.T) {
+		pairs(t, func(t *testing.T, release string) *handler { return independentVPP(t, release) },
+			"", web, dns+allPorts, identity, web+identity, strings.Replace(web, "80", "81", 1))
+	})
+}
+
+// pairs has each of sets follow each other one on each release, and undoes it.
+func pairs(t *testing.T, on func(t *testing.T, release string) *handler, sets ...string) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
-			h, _ := dnatVPP(t, release)
-			d := h.dnatDescriptor()
+			d := on(t, release).dnatDescriptor()
 			expect := func(v *nat.DNat44) {
 				t.Helper()
 				found := drained(t, d, scheduler.Desired[*nat.DNat44]{Key: "k", Value: v})
@@ -174,6 +219,29 @@ func TestDNATIsRepaired(t *testing.T) {
 	}
 }
 
+// TestIndependentDNATIsRefused has what the endpoint-independent NAT44 refuses: a second mapping of a
+// local side, and kinds that it does not have.
+func TestIndependentDNATIsRefused(t *testing.T) {
+	d := independentVPP(t, simulated.Releases()[0]).dnatDescriptor()
+	for text, want := range map[string]string{
+		web + strings.Replace(web, "80", "81", 1): "each of them once",
+		balanced: "expected the endpoint-dependent NAT44",
+		ofIf1:    "expected the endpoint-dependent NAT44",
+	} {
+		v := dnat(t, "a", text)
+		_, err := d.Create(t.Context(), "", v)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v; expected %q", err, want)
+		}
+		if err := d.Delete(t.Context(), "", v, struct{}{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if found := drained(t, d); len(found) > 0 {
+		t.Errorf("left behind: %v", found)
+	}
+}
+
 // TestTags has tags read as they were written.
 func TestTags(t *testing.T) {
 	for _, text := range []string{web, pooled, ofIf1, balanced} {
@@ -210,5 +278,40 @@ func TestDNATDepends(t *testing.T) {
 	want := []string{"nat44-is-in-endpoint-dependent-mode", "interface-exists-if1", "interface-exists-if3", "vrf-table-exists-5", "reference-to-twiceNATPoolIP"}
 	if !slices.Equal(got, want) {
 		t.Errorf("it depends on %q; expected %q", got, want)
+	}
+}
+
+// TestDNATDependsOnAPool: a mapping that both kinds of NAT44 have needs its address in a pool,
+// unless NAT44 is endpoint-dependent.
+func TestDNATDependsOnAPool(t *testing.T) {
+	all := dnatDependencies("", dnat(t, "a", web+dns+allPorts+identity)) // 10.0.0.1 and 10.0.0.5 have ports
+	var got []string
+	for _, d := range all {
+		got = append(got, d.Label)
+	}
+	want := []string{
+		"nat44-global-config-exists", "pool-has-external-addresses-or-nat44-is-endpoint-dependent", "vrf-table-exists-5",
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("it depends on %q; expected %q", got, want)
+	}
+	for key, want := range map[string]bool{
+		"vpp/nat44/endpoint-dependent":                              true,
+		"vpp/nat44/pool/vrf/7/addresses/10.0.0.0-10.0.0.5":          true,
+		"vpp/nat44/pool/vrf/0/addresses/10.0.0.1":                   false,
+		"vpp/nat44/pool/vrf/0/addresses/10.0.0.2-10.0.0.9":          false,
+		"vpp/nat44/twiceNAT-pool/vrf/0/addresses/10.0.0.1-10.0.0.9": false,
+		"vpp/nat44/address/10.0.0.1/twice-nat/off":                  false,
+		"vpp/nat44/address/10.0.0.1/twice-nat/on":                   false,
+		"vpp/nat44/address/10.0.0.2/twice-nat/off":                  false,
+		"config/vpp/nat/v2/nat44-pool/vrf/0/address/10.0.0.1":       false,
+		"vpp/nat44/pool/vrf/0/addresses/10.0.0.1-10.0.0.9/garbage":  false,
+	} {
+		if all[1].MetBy(key) != want {
+			t.Errorf("%s meets it, or not; expected %v", key, want)
+		}
+	}
+	if one := dnatDependencies("", dnat(t, "a", web))[1]; !one.MetBy("vpp/nat44/address/10.0.0.1/twice-nat/off") || one.MetBy("vpp/nat44/address/10.0.0.1/twice-nat/on") {
+		t.Error("a listed address does not meet it, or one for twice-NAT does")
 	}
 }

@@ -82,7 +82,7 @@ func (f *faults) mappings(v *nat.DNat44) []mapping {
 	for i, d := range v.GetIdMappings() {
 		p := path{identity: true, mapping: i, local: -1}
 		at := f.external(p, "interface", d.GetInterface(), "ip_address", d.GetIpAddress())
-		at.port = f.port(p, "port", d.GetPort())
+		at.port = uint16(d.GetPort())
 		out = append(out, mapping{place: f.ofProtocol(p, at, d.GetProtocol()), identity: true, vrf: f.vrf(p, d.GetVrfId())})
 	}
 	return out
@@ -152,14 +152,6 @@ func (f *faults) address(p path, field, text string) netip.Addr {
 	return a
 }
 
-// port checks a port.
-func (f *faults) port(p path, field string, n uint32) uint16 {
-	if n > maxPort {
-		f.atMost(p.field(field), n, maxPort)
-	}
-	return uint16(n)
-}
-
 // vrf checks the number of a VRF. VPP takes the largest number for any VRF, which a mapping
 // cannot have.
 func (f *faults) vrf(p path, id uint32) uint32 {
@@ -172,7 +164,7 @@ func (f *faults) vrf(p path, id uint32) uint32 {
 // static converts a static mapping. An invalid field leaves its zero value in the result.
 func (f *faults) static(p path, s *nat.DNat44_StaticMapping) mapping {
 	at := f.external(p, "external_interface", s.GetExternalInterface(), "external_ip", s.GetExternalIp())
-	at.port = f.port(p, "external_port", s.GetExternalPort())
+	at.port = uint16(s.GetExternalPort())
 	m := mapping{place: f.ofProtocol(p, at, s.GetProtocol()), twice: s.GetTwiceNat()}
 	switch n := len(s.GetLocalIps()); n {
 	case 0:
@@ -215,7 +207,7 @@ func (f *faults) twice(p path, s *nat.DNat44_StaticMapping, m *mapping) {
 // local converts one local side, without its probability.
 func (f *faults) local(p path, s *nat.DNat44_StaticMapping, l *nat.DNat44_StaticMapping_LocalIP) local {
 	one := local{addr: f.address(p, "local_ip", l.GetLocalIp()), vrf: f.vrf(p, l.GetVrfId())}
-	port := f.port(p, "local_port", l.GetLocalPort())
+	port := uint16(l.GetLocalPort())
 	if s.GetExternalPort() != 0 {
 		if one.port = port; l.GetLocalPort() == 0 {
 			f.Add(p.field("local_port"), 0, "1 to %d, as external_port is not 0", maxPort)

@@ -49,15 +49,8 @@ func (h *handler) globalDescriptor() scheduler.Descriptor[*nat.Nat44Global, stru
 	}
 }
 
-// Largest settings of virtual reassembly. VPP takes seconds as milliseconds in 32 bits, makes
-// a table for as many packets, and has fragments of at least 8 of 65535 bytes.
 const (
-	millisPerSecond = 1000
-	// in seconds
-	maxTimeout      = ^uint32(0) / millisPerSecond
-	maxReassemblies = 1<<16 - 1
-	// offsets of fragments count units of 8 bytes (RFC 791)
-	maxFragments     = 1 << 13
+	millisPerSecond  = 1000
 	shallowVirtually = ip.IP_REASS_TYPE_SHALLOW_VIRTUAL
 )
 
@@ -74,10 +67,6 @@ func normalizeGlobal(_ string, v *nat.Nat44Global) (*nat.Nat44Global, []string) 
 // validateGlobal checks the value of NAT44.
 func validateGlobal(_ string, v *nat.Nat44Global) error {
 	var f faults
-	r := v.GetVirtualReassembly()
-	f.atMost("virtual_reassembly.timeout", r.GetTimeout(), maxTimeout)
-	f.atMost("virtual_reassembly.max_reassemblies", r.GetMaxReassemblies(), maxReassemblies)
-	f.atMost("virtual_reassembly.max_fragments", r.GetMaxFragments(), maxFragments)
 	f.listedInterfaces(v)
 	f.listedAddresses(v)
 	return f.Err()

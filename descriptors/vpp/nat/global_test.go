@@ -225,9 +225,6 @@ func TestGlobalFindsChanges(t *testing.T) {
 
 func TestGlobalIsValid(t *testing.T) {
 	for text, want := range map[string][]string{
-		`virtual_reassembly: { timeout: 4294968 max_reassemblies: 65536 max_fragments: 8193 }`: {
-			"virtual_reassembly.max_fragments", "virtual_reassembly.max_reassemblies", "virtual_reassembly.timeout",
-		},
 		`nat_interfaces: {} nat_interfaces: { name: "a" } nat_interfaces: { name: "a" } nat_interfaces: { name: "a" output_feature: true }
 			nat_interfaces: { name: "b" output_feature: true } nat_interfaces: { name: "b" is_inside: true }`: {
 			"nat_interfaces[0].name", "nat_interfaces[2].is_inside", "nat_interfaces[3].output_feature", "nat_interfaces[5].output_feature",

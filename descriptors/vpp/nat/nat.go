@@ -5,7 +5,8 @@
 // VPP has two plugins for it. One keeps a translation by both ends of a connection
 // (endpoint-dependent, nat44-ed), the other by its source alone (nat44-ei). The value of
 // NAT44 says which of them is enabled, and the other values use the enabled one. Twice-NAT,
-// VRF tables and static mappings need the endpoint-dependent plugin.
+// VRF tables, and mappings with several local sides or of an interface need the
+// endpoint-dependent plugin. The other one has a mapping only while a pool has its address.
 //
 // VPP does not refuse these requests, and answers the dumps incompletely:
 //
@@ -15,6 +16,8 @@
 //	balance with probabilities of 0               | crashes at the first packet: division by zero
 //	dump VRF tables, after a route was removed    | the list ends with unrelated memory
 //	dump a mapping                                | affinity and the address of twice-NAT are missing
+//	add a mapping with a port to nat44-ei         | refuses it if no pool has the address; nat44-ed does not
+//	remove an address from a pool of nat44-ei     | refuses it while a static mapping with a port has it
 //
 // So the descriptors read sides before they remove them, and repair ranges. The tag of a mapping
 // has its owner, the label of its value, and the settings that a dump lacks.
@@ -31,6 +34,7 @@
 //	pools.go      | pools of addresses
 //	vrfs.go       | VRF tables and their routes
 //	mapping.go    | mappings in VPP's form, and their tags
+//	requests.go   | requests for mappings and their dumps, for each plugin
 //	dnat_valid.go | validation of mappings
 //	dnat.go       | mappings: create, update, delete
 //	dnat_read.go  | mappings: Retrieve

@@ -53,6 +53,12 @@ type plugin interface {
 	readSides(ctx context.Context) (map[interface_types.InterfaceIndex]features, error)
 	// in VPP's order, plain addresses before those of twice-NAT
 	readPool(ctx context.Context) ([]poolAddress, error)
+	// serves reports whether the plugin has mappings of this kind.
+	serves(m mapping) bool
+	// mapping needs a mapping that the plugin serves. at is noInterface for one by address.
+	mapping(tag string, m mapping, at interface_types.InterfaceIndex, add bool) *conn.Step
+	// readMappings passes all mappings with a tag to r.
+	readMappings(r *reader) error
 	// endpointDependent tells which one it is.
 	endpointDependent() bool
 }
@@ -65,18 +71,30 @@ func (h *handler) plugin(endpointIndependent bool) plugin {
 	return edPlugin{h.API}
 }
 
-// enabled returns the plugins that are enabled, that of the declared value first. VPP may lack
-// one of them or both. The state is read each time: another client of VPP can change it at any
-// moment.
-func (h *handler) enabled(ctx context.Context) (out []plugin, err error) {
+// plugins returns both plugins, that of the declared value first.
+func (h *handler) plugins() [2]plugin {
 	first := h.independent.Load()
-	for _, p := range []plugin{h.plugin(first), h.plugin(!first)} {
-		on, _, err := p.running(ctx)
-		switch {
-		case errors.Is(err, scheduler.ErrUnimplemented):
-		case err != nil:
+	return [2]plugin{h.plugin(first), h.plugin(!first)}
+}
+
+// isEnabled reads whether a plugin is enabled. VPP may lack it. The state is read each time:
+// another client of VPP can change it at any moment.
+func isEnabled(ctx context.Context, p plugin) (bool, error) {
+	on, _, err := p.running(ctx)
+	if errors.Is(err, scheduler.ErrUnimplemented) {
+		return false, nil
+	}
+	return on, err
+}
+
+// enabled returns the plugins that are enabled, that of the declared value first.
+func (h *handler) enabled(ctx context.Context) (out []plugin, err error) {
+	for _, p := range h.plugins() {
+		on, err := isEnabled(ctx, p)
+		if err != nil {
 			return nil, err
-		case on:
+		}
+		if on {
 			out = append(out, p)
 		}
 	}
@@ -84,16 +102,18 @@ func (h *handler) enabled(ctx context.Context) (out []plugin, err error) {
 }
 
 // inUse returns the plugin to add something to. If both are enabled, it is that of the declared
-// value. With neither, the error is ErrDisabled.
+// value; the other one is not even asked. With neither, the error is ErrDisabled.
 func (h *handler) inUse(ctx context.Context) (plugin, error) {
-	all, err := h.enabled(ctx)
-	if err != nil {
-		return nil, err
+	for _, p := range h.plugins() {
+		on, err := isEnabled(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if on {
+			return p, nil
+		}
 	}
-	if len(all) == 0 {
-		return nil, ErrDisabled
-	}
-	return all[0], nil
+	return nil, ErrDisabled
 }
 
 // isGone reports that VPP refuses to remove an item because it has none, or because the plugin

@@ -48,10 +48,10 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 		},
 		Derived: func(_ string, v *nat.Nat44AddressPool) []scheduler.KeyValue {
 			r, ok := addressesOf(v)
-			if !ok || !r.Twice {
+			if !ok {
 				return nil
 			}
-			key := keys.TwiceNATPool{VRF: r.VRF, First: r.First}
+			key := keys.NATPool{Twice: r.Twice, VRF: r.VRF, First: r.First}
 			if v.GetLastIp() != "" {
 				key.Last = r.Last
 			}
@@ -133,13 +133,6 @@ func (f *faults) ipv4(field, text string) netip.Addr {
 		return netip.Addr{}
 	}
 	return a
-}
-
-// atMost checks the upper bound of a number.
-func (f *faults) atMost(field string, n, most uint32) {
-	if n > most {
-		f.Add(field, n, "at most %d", most)
-	}
 }
 
 // count returns the number of addresses from first to last.

@@ -34,7 +34,7 @@ type routes []uint32
 // route of the plugin uses it.
 func newED(vpp *core.VPP, tables *ip.IP) {
 	p := &ed{box: newBox(vpp, tables, api.UNSUPPORTED), vrfs: map[uint32]routes{}, slots: map[uint32]int{}}
-	p.mappings = newMappings(vpp, p)
+	p.mappings = newMappings(vpp, &p.box, false)
 	tables.UsedBy(func(k ip.Key) bool { return !k.IPv6 && p.usesTable(k.ID) })
 	vpp.Register(core.Plugin{
 		Messages: append([]core.Message{
@@ -129,7 +129,7 @@ func (p *ed) changeAddresses(q *nat44_ed.Nat44AddDelAddressRange, _ *nat44_ed.Na
 	if q.IsAdd {
 		p.need(q.VrfID)
 	}
-	return setRange(pool, q.FirstIPAddress, q.LastIPAddress, q.VrfID, q.IsAdd)
+	return setRange(pool, q.FirstIPAddress, q.LastIPAddress, q.VrfID, q.IsAdd, p.mappings.binds)
 }
 
 // dumpAddresses lists plain addresses before those of twice-NAT, as VPP keeps two pools.

@@ -2,7 +2,9 @@ package nat
 
 import (
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/nat44_ei"
+	"go.fd.io/govpp/binapi/nat_types"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/ip"
@@ -11,19 +13,30 @@ import (
 // defaultEISessions is VPP's number of sessions per thread (nat44_ei.c, nat44_ei_plugin_enable).
 const defaultEISessions = 10 * 1024
 
+// noProtocol is the protocol of an identity mapping of all ports (nat_proto_to_ip_proto).
+const noProtocol = 255
+
 // ei is the endpoint-independent plugin.
-type ei struct{ box }
+type ei struct {
+	box
+	mappings mappings
+}
 
 // newEI registers the plugin's messages. Unlike the other plugin, it answers with
 // FEATURE_ALREADY_DISABLED while it is disabled.
 func newEI(vpp *core.VPP, tables *ip.IP) {
-	p := &ei{newBox(vpp, tables, already(vpp, api.FEATURE_ALREADY_DISABLED))}
-	tables.UsedBy(func(k ip.Key) bool { return !k.IPv6 && uses(p.pool, k.ID) })
+	p := &ei{box: newBox(vpp, tables, already(vpp, api.FEATURE_ALREADY_DISABLED))}
+	p.mappings = newMappings(vpp, &p.box, true)
+	tables.UsedBy(func(k ip.Key) bool { return !k.IPv6 && (uses(p.pool, k.ID) || p.mappings.uses(k.ID)) })
 	vpp.Register(core.Plugin{
-		Messages: []core.Message{
+		Messages: append([]core.Message{
 			core.Call(func(q *nat44_ei.Nat44EiPluginEnableDisable, _ *nat44_ei.Nat44EiPluginEnableDisableReply) core.Errno {
 				defer p.tables.Collect()
-				return p.enable(q.Enable, q.Sessions, defaultEISessions)
+				errno := p.enable(q.Enable, q.Sessions, defaultEISessions)
+				if errno == core.OK {
+					p.mappings.clear()
+				}
+				return errno
 			}),
 			core.Call(func(_ *nat44_ei.Nat44EiShowRunningConfig, r *nat44_ei.Nat44EiShowRunningConfigReply) core.Errno {
 				r.Sessions, r.ForwardingEnabled = p.sessions, p.forwarding
@@ -49,7 +62,8 @@ func newEI(vpp *core.VPP, tables *ip.IP) {
 					yield(nat44_ei.Nat44EiAddressDetails{IPAddress: e.address, VrfID: e.vrf})
 				}
 			}),
-		},
+		}, p.messagesOfMappings()...),
+		Pages:    map[string]func() string{"show nat44 ei static mappings": p.mappings.show},
 		Removing: p.removing,
 	})
 }
@@ -76,5 +90,58 @@ func (p *ei) changeAddresses(q *nat44_ei.Nat44EiAddDelAddressRange, _ *nat44_ei.
 	if q.IsAdd {
 		p.need(q.VrfID)
 	}
-	return setRange(&p.pool, q.FirstIPAddress, q.LastIPAddress, q.VrfID, q.IsAdd)
+	return setRange(&p.pool, q.FirstIPAddress, q.LastIPAddress, q.VrfID, q.IsAdd, p.mappings.binds)
+}
+
+// messagesOfMappings returns the handlers of mappings, which convert requests to those of the
+// other plugin and back. This plugin has no flag for mappings that serve connections from outside
+// only.
+func (p *ei) messagesOfMappings() []core.Message {
+	return []core.Message{
+		core.Call(func(q *nat44_ei.Nat44EiAddDelStaticMapping, _ *nat44_ei.Nat44EiAddDelStaticMappingReply) core.Errno {
+			return p.mappings.setStatic(&nat44_ed.Nat44AddDelStaticMappingV2{
+				IsAdd: q.IsAdd, Flags: toED(q.Flags), LocalIPAddress: q.LocalIPAddress, ExternalIPAddress: q.ExternalIPAddress, Protocol: q.Protocol,
+				LocalPort: q.LocalPort, ExternalPort: q.ExternalPort, ExternalSwIfIndex: q.ExternalSwIfIndex, VrfID: q.VrfID, Tag: q.Tag,
+			})
+		}),
+		core.Call(func(q *nat44_ei.Nat44EiAddDelIdentityMapping, _ *nat44_ei.Nat44EiAddDelIdentityMappingReply) core.Errno {
+			return p.mappings.setIdentity(&nat44_ed.Nat44AddDelIdentityMapping{
+				IsAdd: q.IsAdd, Flags: toED(q.Flags), IPAddress: q.IPAddress, Protocol: q.Protocol, Port: q.Port, SwIfIndex: q.SwIfIndex, VrfID: q.VrfID, Tag: q.Tag,
+			}, nil)
+		}),
+		core.Dump(func(_ *nat44_ei.Nat44EiStaticMappingDump, yield func(nat44_ei.Nat44EiStaticMappingDetails)) {
+			p.mappings.dumpStatic(nil, func(d nat44_ed.Nat44StaticMappingDetails) {
+				yield(nat44_ei.Nat44EiStaticMappingDetails{
+					Flags: fromED(d.Flags), LocalIPAddress: d.LocalIPAddress, ExternalIPAddress: d.ExternalIPAddress, Protocol: d.Protocol,
+					LocalPort: d.LocalPort, ExternalPort: d.ExternalPort, ExternalSwIfIndex: d.ExternalSwIfIndex, VrfID: d.VrfID, Tag: d.Tag,
+				})
+			})
+		}),
+		core.Dump(func(_ *nat44_ei.Nat44EiIdentityMappingDump, yield func(nat44_ei.Nat44EiIdentityMappingDetails)) {
+			p.mappings.dumpIdentity(nil, func(d nat44_ed.Nat44IdentityMappingDetails) {
+				if isAddressOnly(d.Flags) {
+					d.Protocol = noProtocol
+				}
+				yield(nat44_ei.Nat44EiIdentityMappingDetails{
+					Flags: fromED(d.Flags), IPAddress: d.IPAddress, Protocol: d.Protocol, Port: d.Port, SwIfIndex: d.SwIfIndex, VrfID: d.VrfID, Tag: d.Tag,
+				})
+			})
+		}),
+	}
+}
+
+// toED converts the only flag that mappings have in both plugins.
+func toED(flags nat44_ei.Nat44EiConfigFlags) nat_types.NatConfigFlags {
+	if flags&nat44_ei.NAT44_EI_ADDR_ONLY_MAPPING != 0 {
+		return nat_types.NAT_IS_ADDR_ONLY
+	}
+	return 0
+}
+
+// fromED is the inverse of toED.
+func fromED(flags nat_types.NatConfigFlags) nat44_ei.Nat44EiConfigFlags {
+	if isAddressOnly(flags) {
+		return nat44_ei.NAT44_EI_ADDR_ONLY_MAPPING
+	}
+	return 0
 }

@@ -49,11 +49,14 @@ type record struct {
 	at       address // with resolved
 }
 
-// mappings are those of the endpoint-dependent plugin.
+// mappings are those of a plugin. Requests of the endpoint-independent one are kept in the form
+// of the other.
 type mappings struct {
 	vpp    *core.VPP
-	plugin *ed
-	all    map[place]*mapping
+	plugin *box
+	// reserves: the port of a mapping is reserved in the pool.
+	reserves bool
+	all      map[place]*mapping
 	// A local side can be in one such mapping only: VPP could not choose an external side
 	// for it.
 	inward map[inner]*mapping // of those that translate in both directions
@@ -62,12 +65,28 @@ type mappings struct {
 	last    uint64
 }
 
-func newMappings(vpp *core.VPP, p *ed) mappings {
-	return mappings{vpp: vpp, plugin: p, all: map[place]*mapping{}, inward: map[inner]*mapping{}}
+func newMappings(vpp *core.VPP, p *box, reserves bool) mappings {
+	return mappings{vpp: vpp, plugin: p, reserves: reserves, all: map[place]*mapping{}, inward: map[inner]*mapping{}}
 }
 
 // clear forgets everything, as disabling the plugin does.
-func (m *mappings) clear() { *m = newMappings(m.vpp, m.plugin) }
+func (m *mappings) clear() { *m = newMappings(m.vpp, m.plugin, m.reserves) }
+
+// lacks returns whether the port of an external side must be in the pool, and is not.
+func (m *mappings) lacks(at place) bool {
+	return m.reserves && at.port != 0 && !slices.ContainsFunc(m.plugin.pool, func(e entry) bool { return e.address == at.address })
+}
+
+// binds returns whether a static mapping keeps an address in the pool. Those of all ports do not,
+// nor do identity mappings (nat44_ei_is_address_used_in_static_mapping).
+func (m *mappings) binds(a address) bool {
+	for at, one := range m.all {
+		if m.reserves && at.address == a && at.port != 0 && one.static != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // messages returns the handlers. The first version of a static mapping is converted to the
 // second.
@@ -124,7 +143,9 @@ func (m *mappings) setStatic(q *nat44_ed.Nat44AddDelStaticMappingV2) core.Errno 
 		q.LocalPort, q.ExternalPort, q.Protocol = 0, 0, 0
 	}
 	switch {
-	case !m.plugin.enabled, isTwice(q.Flags) && isAddressOnly(q.Flags):
+	case !m.plugin.enabled:
+		return m.plugin.disabled
+	case isTwice(q.Flags) && isAddressOnly(q.Flags):
 		return api.UNSUPPORTED
 	case q.ExternalSwIfIndex == noInterface && q.IsAdd:
 		return m.addStatic(q)
@@ -263,6 +284,9 @@ func (m *mappings) addStatic(q *nat44_ed.Nat44AddDelStaticMappingV2) core.Errno 
 	if m.inward[local] != nil {
 		return api.VALUE_EXIST
 	}
+	if m.lacks(at) {
+		return api.NO_SUCH_ENTRY
+	}
 	m.put(at, &mapping{static: q}, local)
 	return core.OK
 }
@@ -271,6 +295,9 @@ func (m *mappings) addStatic(q *nat44_ed.Nat44AddDelStaticMappingV2) core.Errno 
 func (m *mappings) delStatic(at place) core.Errno {
 	if m.all[at] == nil {
 		return api.NO_SUCH_ENTRY
+	}
+	if m.lacks(at) {
+		return api.INVALID_VALUE
 	}
 	m.drop(at)
 	return core.OK
@@ -284,7 +311,7 @@ func (m *mappings) setIdentity(q *nat44_ed.Nat44AddDelIdentityMapping, _ *nat44_
 	}
 	switch {
 	case !m.plugin.enabled:
-		return api.UNSUPPORTED
+		return m.plugin.disabled
 	case q.SwIfIndex == noInterface && q.IsAdd:
 		return m.addIdentity(q)
 	case q.SwIfIndex == noInterface:
@@ -306,6 +333,9 @@ func (m *mappings) addIdentity(q *nat44_ed.Nat44AddDelIdentityMapping) core.Errn
 		return m.addVRF(one, at, q.VrfID)
 	}
 	m.plugin.need(q.VrfID)
+	if m.lacks(at) {
+		return api.NO_SUCH_ENTRY
+	}
 	m.put(at, &mapping{identity: q, localVRFs: []uint32{q.VrfID}}, inner{at, q.VrfID})
 	return core.OK
 }

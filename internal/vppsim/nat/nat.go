@@ -6,11 +6,13 @@
 //	a side, removed           takes the interface out, even if it has only the other side
 //	an address                comes once per plugin and kind; a range stops at the first refusal
 //	a mapping                 is identified by its external address, port and protocol
+//	a port of the ei plugin   is reserved in a pool: without the address, its mapping is refused, and
+//	                          the address stays while it has such a mapping
 //	a mapping of an interface has a record, and a mapping as soon as the interface has an address
 //
 // Before 23.02, an interface leaves its sides to its index, and the second version of the
-// request for a static mapping takes ~0 for an interface. Mappings of the endpoint-independent
-// plugin are not simulated.
+// request for a static mapping takes ~0 for an interface. Mappings of an interface's address are
+// simulated for the endpoint-dependent plugin only.
 package nat
 
 import (
@@ -178,10 +180,14 @@ func (b *box) eachOutput(yield func(index)) (cursor uint32) {
 	return core.None
 }
 
-// setRange adds or removes addresses one by one. It stops at the first that is refused.
-// Addresses before that one stay changed. A range that ends before its start is empty.
-func setRange(pool *[]entry, first, last address, vrf uint32, add bool) core.Errno {
+// setRange adds or removes addresses one by one. It stops at the first that is refused, such as
+// the removal of one that is bound. Addresses before that one stay changed. A range that ends
+// before its start is empty.
+func setRange(pool *[]entry, first, last address, vrf uint32, add bool, bound func(address) bool) core.Errno {
 	for n := number(first); n <= number(last) && number(last) >= number(first); n++ {
+		if !add && bound(addressOf(n)) {
+			return api.UNSPECIFIED
+		}
 		if errno := setAddress(pool, entry{addressOf(n), vrf}, add); errno != core.OK {
 			return errno
 		}
