@@ -2,6 +2,8 @@ package vpp_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	vppacl "go.fd.io/govpp/binapi/acl"
@@ -138,5 +140,32 @@ func TestOneMACIPList(t *testing.T) {
 		a.unwant(hostsKey)
 		a.awaitState(other, scheduler.Configured)
 		a.expectState(keys.ACLInterface{ACL: "other", Interface: "loop1"}.Key(), scheduler.Configured)
+	})
+}
+
+// TestPolicyIsReplacedWithoutAGap replaces a policy by one of another number: the new one is attached
+// before the old one is detached.
+func TestPolicyIsReplacedWithoutAGap(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		const abfs = "config/vpp/abfs/v2/abf/"
+		policy := func(index string) string {
+			return `{"index":` + index + `,"acl_name":"web","attached_interfaces":[{"input_interface":"loop1","priority":1}],"forwarding_paths":[{"next_hop_ip":"10.1.0.9","interface_name":"loop1"}]}`
+		}
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, loopKey, loop, webKey, webList, abfs+"1", policy("1"))
+		done := a.want(true, loopKey, loop, webKey, webList, abfs+"2", policy("2"))
+		var got []string
+		for _, op := range done.Executed {
+			got = append(got, fmt.Sprint(op.Verb, " ", op.Key))
+		}
+		want := []string{
+			"CREATE " + abfs + "2", "CREATE " + keys.ABFMembers.Key(2, "loop1"),
+			"DELETE " + keys.ABFMembers.Key(1, "loop1"), "DELETE " + abfs + "1",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("executed %q; expected %q", got, want)
+		}
+		a.resyncsInSync(vpp)
 	})
 }

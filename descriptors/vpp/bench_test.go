@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +40,8 @@ import (
 //	govpp  | GoVPP's: a stream of its core, over its socket adapter
 //	writer | a socket that is written in pieces of 64 KiB, with GoVPP's bindings alone
 //
-// The simulated VPP is a process of its own, and starts anew for each of the three.
+// The simulated VPP is a process of its own, and starts anew for each of the three. Garbage is
+// collected as an agent does it while it starts; see agent/heap.go.
 type race struct {
 	values []scheduler.Change
 	// awaitEvents waits until values are applied that VPP confirms by events; nil: none are.
@@ -49,6 +51,7 @@ type race struct {
 // run reports the time of each, and the relation of the agent to the clients, as metrics.
 func (r race) run(b *testing.B) {
 	b.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	vpp := testkit.StartVPPSim(b)
 	empty := func() string {
 		vpp.Kill()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -96,6 +97,17 @@ func changeables() map[string]changeable {
 				{params, `{"active_timer":10,"passive_timer":60,"record_l3":true}`},
 			},
 			pages: []string{"show flowprobe params", "show flowprobe feature"},
+		},
+		"mappings of both kinds of NAT44": {
+			configs: []configuration{
+				{keys.NAT44Global, `{"endpoint_independent":true}`, natPoolKey, natPool, pooledKey, pooledDNAT},
+				{keys.NAT44Global, `{"endpoint_independent":true}`, natPoolKey, `{"name":"a","first_ip":"10.6.0.2"}`, pooledKey, pooledDNAT},
+				{keys.NAT44Global, `{"endpoint_independent":true,"address_pool":[{"address":"10.6.0.9"}]}`, pooledKey, strings.ReplaceAll(pooledDNAT, "10.6.0.2", "10.6.0.9")},
+				{keys.NAT44Global, `{"endpoint_independent":true}`, natPoolKey, natPool, pooledKey, strings.ReplaceAll(pooledDNAT, "10.6.0.2", "10.6.0.3")},
+				{keys.NAT44Global, `{}`, natPoolKey, natPool, pooledKey, pooledDNAT},
+				{keys.NAT44Global, `{}`, pooledKey, pooledDNAT},
+			},
+			pages: []string{"show nat44 static mappings", "show nat44 ei static mappings"},
 		},
 		"DNS cache": {
 			configs: []configuration{

@@ -98,7 +98,9 @@ type Plugin struct {
 	states      []*States // notified when links change; complete before Run
 }
 
-// Register adds the descriptors to s. It is called before s runs.
+// Register adds the descriptors to s. It is called before s runs. The ranges of single numbers are
+// those of models/limits: s has limits.Validation as its FieldChecks, as in the agent. Without it,
+// a number that is too large for VPP's message loses its high bits.
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	guard := newGuard(o.Memory, o.Log)

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
@@ -106,7 +107,7 @@ func quiet() memories {
 
 func startAgentKnowing(t *testing.T, socket string, known memories) *agent {
 	t.Helper()
-	o := scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Memory: known.applied}
+	o := scheduler.Options{FieldChecks: limits.Validation, TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Memory: known.applied}
 	if known.quiet {
 		o.TransactionLog, o.Log = nil, slog.New(slog.DiscardHandler)
 	}

@@ -102,6 +102,9 @@ func (h *handler) descriptor() scheduler.Descriptor[*abf.ABF, struct{}] {
 		Recreate:     recreate,
 		Dependencies: dependencies,
 		Derived:      derived,
+		// VPP has each policy by its number, and looks at all policies of an interface. So the
+		// successor diverts packets before the old policy lets them take the routing table.
+		MakeBeforeBreak: func(string, *abf.ABF) bool { return true },
 
 		Create: h.create,
 		Update: h.update,
@@ -137,8 +140,8 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*abf.ABF_AttachedIn
 // faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
-// maxByte is the largest weight, preference and number of paths (VPP fib_types.api, u8).
-const maxByte = 255
+// maxPaths is the largest number of paths (VPP abf.api, u8).
+const maxPaths = 255
 
 // validate checks a policy.
 func validate(_ string, v *abf.ABF) error {
@@ -149,7 +152,7 @@ func validate(_ string, v *abf.ABF) error {
 	switch n := len(v.GetForwardingPaths()); {
 	case n == 0:
 		f.Add("forwarding_paths", nil, "at least one path")
-	case n > maxByte:
+	case n > maxPaths:
 		f.Add("forwarding_paths", fmt.Sprint(n, " paths"), "at most 255")
 	}
 	seen := map[path]int{}
@@ -188,12 +191,6 @@ func (f *faults) path(field string, p *abf.ABF_ForwardingPath) {
 	}
 	if p.GetDvr() && p.GetNextHopIp() != "" {
 		f.Add(field+"next_hop_ip", p.GetNextHopIp(), "no address: with dvr, packets leave on layer 2")
-	}
-	if p.GetWeight() > maxByte {
-		f.Add(field+"weight", p.GetWeight(), "at most 255")
-	}
-	if p.GetPreference() > maxByte {
-		f.Add(field+"preference", p.GetPreference(), "at most 255")
 	}
 }
 

@@ -41,6 +41,9 @@ const (
 	NATInterfaces        = natParts + "interface/"
 	NATAddresses         = natParts + "address/"
 	TwiceNATPools        = natParts + "twiceNAT-pool/"
+	NATPools             = natParts + "pool/"
+	// NATParts is what the keys of NAT44 above have in common.
+	NATParts = natParts
 
 	interfaces   = "config/vpp/v2/interfaces/"
 	natParts     = "vpp/nat44/"
@@ -385,30 +388,39 @@ func ParseNATAddress(key string) (addr string, isTwice, ok bool) {
 	return addr, kind == "on", ok && (kind == "on" || kind == "off")
 }
 
-// A TwiceNATPool is the content of the key of a pool of addresses for twice-NAT.
-type TwiceNATPool struct {
+// A NATPool is the content of the key of a pool of addresses, which a pool derives.
+type NATPool struct {
+	Twice       bool // for twice-NAT
 	VRF         uint32
 	First, Last netip.Addr // Last may be the zero Addr: First alone
 }
 
 // Key is the key of the pool.
-func (p TwiceNATPool) Key() string {
-	key := fmt.Sprintf("%svrf/%d/addresses/%s", TwiceNATPools, p.VRF, p.First)
+func (p NATPool) Key() string {
+	prefix := NATPools
+	if p.Twice {
+		prefix = TwiceNATPools
+	}
+	key := fmt.Sprintf("%svrf/%d/addresses/%s", prefix, p.VRF, p.First)
 	if p.Last.IsValid() {
 		key += "-" + p.Last.String()
 	}
 	return key
 }
 
-// ParseTwiceNATPool reads a key of TwiceNATPool.
-func ParseTwiceNATPool(key string) (TwiceNATPool, bool) {
-	number, addresses, ok := around(key, TwiceNATPools+"vrf/", "/addresses/")
+// ParseNATPool reads a key of NATPool.
+func ParseNATPool(key string) (NATPool, bool) {
+	number, addresses, ok := around(key, NATPools+"vrf/", "/addresses/")
+	isTwice := !ok
+	if isTwice {
+		number, addresses, ok = around(key, TwiceNATPools+"vrf/", "/addresses/")
+	}
 	if !ok {
-		return TwiceNATPool{}, false
+		return NATPool{}, false
 	}
 	id, errID := strconv.ParseUint(number, 10, 32)
 	first, last, several := strings.Cut(addresses, "-")
-	p := TwiceNATPool{VRF: uint32(id)}
+	p := NATPool{Twice: isTwice, VRF: uint32(id)}
 	var errFirst, errLast error
 	p.First, errFirst = netip.ParseAddr(first)
 	if several {
@@ -419,7 +431,7 @@ func ParseTwiceNATPool(key string) (TwiceNATPool, bool) {
 }
 
 // Has reports whether an address is in the pool.
-func (p TwiceNATPool) Has(a netip.Addr) bool {
+func (p NATPool) Has(a netip.Addr) bool {
 	if !p.Last.IsValid() {
 		return p.First == a
 	}

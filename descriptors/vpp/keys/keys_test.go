@@ -18,7 +18,7 @@ func FuzzParse(f *testing.F) {
 		ACLInterface{"a", true, "b/c"}.Key(), "vpp/acl/a/interface/sideways/b", ABFMembers.Key(7, "a/b"), "vpp/abf/07/interface/a",
 		SPDMembers.Key(7, "a/b"), "vpp/spd/07/interface/a", WireguardPeerState("a/b", WireguardDead), "vpp/wg/peer/a/state/b",
 		NATInterface("a/feature/in", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1/32", false),
-		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1")}.Key(), "vpp/nat44/twiceNAT-pool/vrf/07/addresses/10.0.0.1-10.0.0.2",
+		NATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1")}.Key(), "vpp/nat44/twiceNAT-pool/vrf/07/addresses/10.0.0.1-10.0.0.2",
 	} {
 		f.Add(key)
 	}
@@ -73,7 +73,7 @@ func parsed(key string) map[string]bool {
 	if addr, isTwice, ok := ParseNATAddress(key); ok {
 		out[NATAddress(addr, isTwice)] = true
 	}
-	if pool, ok := ParseTwiceNATPool(key); ok {
+	if pool, ok := ParseNATPool(key); ok {
 		out[pool.Key()] = true
 	}
 	if peer, state, ok := ParseWireguardPeerState(key); ok {
@@ -82,12 +82,12 @@ func parsed(key string) map[string]bool {
 	return out
 }
 
-// TestTwiceNATPool asks pools for addresses.
-func TestTwiceNATPool(t *testing.T) {
+// TestNATPool asks pools for addresses.
+func TestNATPool(t *testing.T) {
 	addr := netip.MustParseAddr
-	several := TwiceNATPool{First: addr("10.0.0.9"), Last: addr("10.0.0.11")}
+	several := NATPool{Twice: true, First: addr("10.0.0.9"), Last: addr("10.0.0.11")}
 	for text, want := range map[string]bool{"10.0.0.8": false, "10.0.0.9": true, "10.0.0.10": true, "10.0.0.11": true, "10.0.0.12": false} {
-		if several.Has(addr(text)) != want || (TwiceNATPool{First: addr("10.0.0.10")}).Has(addr(text)) != (text == "10.0.0.10") {
+		if several.Has(addr(text)) != want || (NATPool{First: addr("10.0.0.10")}).Has(addr(text)) != (text == "10.0.0.10") {
 			t.Errorf("%s is in one of them, or not; expected otherwise", text)
 		}
 	}
@@ -104,7 +104,8 @@ func TestEachKeyHasOneParser(t *testing.T) {
 		BondMember("a", "b"), BridgeMembers.Key("a", "b/c"), ACLInterface{"a", true, "b/c"}.Key(), ACLInterface{ACL: "a/b", Interface: "c"}.Key(),
 		ABFMembers.Key(7, "a/b"), SPDMembers.Key(7, "a/b"), WireguardPeerState("a/state/b", WireguardEstablished),
 		NATInterface("a/b", true), NATInterface("a", false), NATAddress("10.0.0.1", true), NATAddress("10.0.0.1", false),
-		TwiceNATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1"), Last: netip.MustParseAddr("10.0.0.2")}.Key(),
+		NATPool{VRF: 7, First: netip.MustParseAddr("10.0.0.1"), Last: netip.MustParseAddr("10.0.0.2")}.Key(),
+		NATPool{Twice: true, First: netip.MustParseAddr("10.0.0.1")}.Key(),
 	} {
 		if got := parsed(key); len(got) != 1 || !got[key] {
 			t.Errorf("%s is read as %v", key, got)

@@ -65,6 +65,10 @@ func (r *reader) routers() (lines []string) {
 		for _, a := range d.Addrs {
 			line.WriteString(" " + vppwire.Addr(a).String())
 		}
+		// A started one without an address on its interface does not run.
+		if d.Runtime.State == vrrp.VRRP_API_VR_STATE_BACKUP || d.Runtime.State == vrrp.VRRP_API_VR_STATE_MASTER {
+			line.WriteString(" runs")
+		}
 		lines = append(lines, line.String())
 	}
 	return lines
