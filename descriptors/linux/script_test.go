@@ -110,13 +110,25 @@ type agent struct {
 
 	resynced *scheduler.Record // of the last resync
 
-	socket     string // of the container engine
-	engine     *fakeengine.Engine
-	containers map[string]string // ids, by name
+	socket      string // of the container engine
+	startEngine func(path string) (engineOfContainers, error)
+	engine      engineOfContainers
+	containers  map[string]string // ids, by name
+}
+
+// engineOfContainers is the fake one or a real one.
+type engineOfContainers interface {
+	Run(env ...string) (id string, err error)
+	Kill(id string) error
+	Pid(id string) int
+	Stop() // containers go on
+	Listen() error
+	Close()
 }
 
 func newAgent() *agent {
-	return &agent{wanted: map[string]proto.Message{}, containers: map[string]string{}}
+	fake := func(path string) (engineOfContainers, error) { return fakeengine.Start(path) }
+	return &agent{wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake}
 }
 
 func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {
@@ -181,7 +193,7 @@ func (a *agent) runEngine(args []string) (err error) {
 	case args[0] == "stop":
 		a.engine.Stop()
 	case a.engine == nil:
-		a.engine, err = fakeengine.Start(a.socket)
+		a.engine, err = a.startEngine(a.socket)
 	default:
 		err = a.engine.Listen()
 	}

@@ -200,7 +200,10 @@ func (e *engine) open(ctx context.Context, path string) (io.ReadCloser, error) {
 // namespaces of containers. It returns when ctx or the connection ends. The error wraps errEvent
 // if an event exceeds maxEvent: an address that serves something else may never end a line.
 func (e *engine) follow(ctx context.Context, changed func()) error {
-	filters := url.QueryEscape(`{"type":["container"],"event":["start","die","stop","kill","destroy","rename"]}`)
+	// podman 4 calls an event "die", as Docker does, but its filter passes it only as "died". Neither
+	// minds names that it does not have. Events of other kinds, such as those of health checks, are
+	// frequent.
+	filters := url.QueryEscape(`{"type":["container"],"event":["start","die","died","stop","kill","destroy","remove","rename"]}`)
 	body, err := e.open(ctx, "/events?filters="+filters)
 	if err != nil {
 		return err

@@ -20,7 +20,8 @@
 // the engine is not reachable, containers count as running for as long as their namespace
 // exists. The goroutine of Run follows the events. Retrieve lists too; a mutex guards the state.
 //
-// Tests: a fake engine (internal/fakeengine) with processes in namespaces of their own.
+// Tests: a fake engine (internal/fakeengine) with processes in namespaces of their own, and
+// podman with real containers (TestPodman in descriptors/linux).
 package microservice
 
 import (

@@ -1,6 +1,7 @@
 package microservice
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -81,6 +83,40 @@ func TestLabels(t *testing.T) {
 	}
 	if got, want := labels(t, tracker), []string{"linux/microservice/db"}; !slices.Equal(got, want) || tracker.Path("web") != "" {
 		t.Errorf("obtained %v, want %v; web is at %q", got, want, tracker.Path("web"))
+	}
+}
+
+// The end of a container is an event that passes the filter, also that of podman.
+func TestEvents(t *testing.T) {
+	for name, prepare := range map[string]func(*fakeengine.Engine){"Docker": func(*fakeengine.Engine) {}, "podman": (*fakeengine.Engine).LikePodman} {
+		t.Run(name, func(t *testing.T) {
+			tracker, engine := withEngine(t)
+			prepare(engine)
+			changed := make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- tracker.engine.follow(ctx, func() { changed <- struct{}{} }) }()
+			next := func(what string) {
+				t.Helper()
+				select {
+				case <-changed:
+				case <-time.After(testkit.Patience):
+					t.Fatalf("no event after %s", what)
+				}
+			}
+			next("the connection")
+			id, err := engine.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			next("the start of a container")
+			if err := engine.Kill(id); err != nil {
+				t.Fatal(err)
+			}
+			next("the end of a container")
+			cancel()
+			<-ended
+		})
 	}
 }
 

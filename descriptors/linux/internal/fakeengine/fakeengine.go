@@ -9,9 +9,11 @@
 //	err = engine.Kill(id)
 //
 // The answers have the fields and spelling of Docker 27; fields that nobody reads are left out.
+// [Engine.LikePodman] changes the names of events in filters to those of podman.
 package fakeengine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +21,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -34,7 +36,8 @@ type Engine struct {
 	containers map[string]*container
 	order      []string // ids, the newest first, as Docker lists them
 	next       int
-	followers  map[chan event]bool
+	followers  map[chan event]func(action string) bool // whether the filter passes an action
+	filtered   map[string]string                       // names of actions in filters; none: the same
 	inspected  int
 }
 
@@ -57,8 +60,16 @@ var ErrUnknown = errors.New("no such container")
 
 // Start starts an engine that listens at a path.
 func Start(path string) (*Engine, error) {
-	e := &Engine{path: path, containers: map[string]*container{}, followers: map[chan event]bool{}}
+	e := &Engine{path: path, containers: map[string]*container{}, followers: map[chan event]func(string) bool{}}
 	return e, e.Listen()
+}
+
+// LikePodman has filters name the end of a container as podman 4 does: its events still say "die",
+// but only a filter for "died" passes them.
+func (e *Engine) LikePodman() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.filtered = map[string]string{"die": "died"}
 }
 
 // Listen lets the engine answer again after Stop.
@@ -160,8 +171,10 @@ func (c *container) end() {
 func (e *Engine) tell(action, id string) {
 	one := event{Type: "container", Action: action}
 	one.Actor.ID = id
-	for f := range e.followers {
-		f <- one
+	for f, passes := range e.followers {
+		if passes(action) {
+			f <- one
+		}
 	}
 }
 
@@ -203,13 +216,17 @@ func (e *Engine) inspect(w http.ResponseWriter, r *http.Request) {
 
 // events answers GET /events until the connection ends.
 func (e *Engine) events(w http.ResponseWriter, r *http.Request) {
-	if !strings.Contains(r.URL.Query().Get("filters"), `"container"`) {
+	var filters struct{ Type, Event []string }
+	err := json.Unmarshal([]byte(r.URL.Query().Get("filters")), &filters)
+	if err != nil || !slices.Equal(filters.Type, []string{"container"}) {
 		answer(w, http.StatusBadRequest, map[string]string{"message": "the fake has events of containers only"})
 		return
 	}
 	mine := make(chan event, 1024)
 	e.mu.Lock()
-	e.followers[mine] = true
+	e.followers[mine] = func(action string) bool {
+		return len(filters.Event) == 0 || slices.Contains(filters.Event, cmp.Or(e.filtered[action], action))
+	}
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()

@@ -12,7 +12,8 @@ import (
 // /proc/sys/net and to new sockets of a namespace: both belong to the namespace of the
 // thread that opens them. If the thread cannot return to its own namespace, it stays
 // locked and ends with its goroutine, so that no other goroutine runs in the wrong
-// namespace.
+// namespace. Entering a namespace needs CAP_SYS_ADMIN, even if the thread is in it already.
+// A thread that is there does not enter, so the agent's own namespace needs no such right.
 func within(file *os.File, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -24,16 +25,25 @@ func within(file *os.File, f func() error) error {
 			return
 		}
 		defer home.Close()
-		err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
+		there := same(file, home)
+		if !there {
+			err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
+		}
 		if err == nil {
 			err = f()
 		}
-		if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
+		if there || unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
 			runtime.UnlockOSThread()
 		}
 		done <- err
 	}()
 	return <-done
+}
+
+// same reports whether both files are the same namespace.
+func same(a, b *os.File) bool {
+	var one, other unix.Stat_t
+	return unix.Fstat(int(a.Fd()), &one) == nil && unix.Fstat(int(b.Fd()), &other) == nil && one.Dev == other.Dev && one.Ino == other.Ino
 }
 
 // Sysctl implements Kernel.

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMessage returns the start of a netlink request that asks for an acknowledgement: the
-// nlmsghdr, and body. The pipe sets the sequence number.
+// newMessage returns the start of a netlink request: the nlmsghdr, and body. The pipe sets
+// the sequence number, and asks for acknowledgements.
 func newMessage(kind uint16, flags uint16, body ...byte) []byte {
 	m := make([]byte, unix.SizeofNlMsghdr, 96)
 	binary.NativeEndian.PutUint16(m[4:], kind)
-	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST|unix.NLM_F_ACK|flags)
+	binary.NativeEndian.PutUint16(m[6:], unix.NLM_F_REQUEST|flags)
 	return append(m, body...)
 }
 

@@ -4,19 +4,22 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// maxBatch is the maximum number of changes in one datagram. Their acknowledgements fit
-// into the socket's buffer many times over.
+// maxBatch is the maximum number of changes in one datagram. If all fail, their answers
+// still fit into the socket's buffer.
 const maxBatch = 64
 
-// A pipe sends changes to the kernel, which acknowledges each with an errno. Changes that
-// arrive while others are in flight wait, and then share one datagram. The goroutine of
-// the first waiting change sends it for all, so no goroutine is started. Safe for use by
-// any goroutine.
+// A pipe sends changes to the kernel, which makes them in order. Changes that arrive while
+// others are in flight wait, and then share one datagram. The goroutine of the first waiting
+// change sends it for all, so no goroutine is started. Safe for use by any goroutine.
+//
+// The kernel answers each failed change with its errno. Only the last change of a datagram
+// asks for an acknowledgement. When it comes, the others without an errno have succeeded.
 type pipe struct {
 	socket int
 
@@ -32,9 +35,10 @@ type pipe struct {
 
 // A change is a netlink message and its result.
 type change struct {
-	message []byte
-	err     error
-	turn    chan bool // true: send the waiting changes; false: err is the result
+	message  []byte
+	err      error
+	answered bool      // err is the kernel's answer
+	turn     chan bool // true: send the waiting changes; false: err is the result
 }
 
 // openPipe opens a pipe in the namespace of the calling thread.
@@ -72,18 +76,16 @@ func (p *pipe) do(message []byte) error {
 	return c.err
 }
 
-// carry sends the waiting changes, its own first, and then passes the turn on.
+// carry sends the waiting changes, its own first, and then passes the turn on. It first lets
+// other goroutines queue their changes, so that many share a datagram.
 func (p *pipe) carry() {
+	runtime.Gosched()
 	p.mu.Lock()
 	n := min(len(p.waiting), maxBatch)
 	batch := p.waiting[:n:n]
 	p.waiting = p.waiting[n:]
 	p.mu.Unlock()
-	if err := p.exchange(batch); err != nil {
-		for _, c := range batch {
-			c.err = err
-		}
-	}
+	p.exchange(batch)
 	for _, c := range batch[1:] {
 		c.turn <- false
 	}
@@ -95,31 +97,49 @@ func (p *pipe) carry() {
 	}
 }
 
-// exchange sends a batch and waits for all acknowledgements.
-func (p *pipe) exchange(batch []*change) error {
-	first := p.seq + 1
+// exchange sends a batch and waits for the acknowledgement of the last change. If it does
+// not come, the changes without an answer fail: nobody knows whether the kernel made them.
+func (p *pipe) exchange(batch []*change) {
+	first, last := p.seq+1, batch[len(batch)-1]
 	p.seq += uint32(len(batch))
 	p.out = p.out[:0]
+	binary.NativeEndian.PutUint16(last.message[6:], binary.NativeEndian.Uint16(last.message[6:])|unix.NLM_F_ACK)
 	for i, c := range batch {
 		binary.NativeEndian.PutUint32(c.message[8:], first+uint32(i))
 		p.out = append(p.out, c.message...)
 	}
-	if err := unix.Sendto(p.socket, p.out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return fmt.Errorf("sending to the kernel: %w", err)
+	err := unix.Sendto(p.socket, p.out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	if err != nil {
+		err = fmt.Errorf("sending to the kernel: %w", err)
 	}
-	for left := len(batch); left > 0; {
-		n, _, err := unix.Recvfrom(p.socket, p.answer[:], 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
+	for err == nil && !last.answered {
+		err = p.receive(0, batch, first)
+	}
+	if errors.Is(err, unix.ENOBUFS) {
+		// The kernel sends no more answers before all those in the buffer are read.
+		for p.receive(unix.MSG_DONTWAIT, batch, first) == nil {
 		}
-		if err != nil {
-			return fmt.Errorf("waiting for the kernel: %w", err)
+	}
+	for _, c := range batch {
+		if err != nil && !c.answered {
+			c.err = err
 		}
-		for seq, err := range answers(p.answer[:n]) {
-			if i := seq - first; i < uint32(len(batch)) {
-				batch[i].err = err
-				left--
-			}
+	}
+}
+
+// receive reads one datagram and stores the answers in the changes of the batch. first is
+// the number of the first change. Answers to earlier batches are ignored.
+func (p *pipe) receive(flags int, batch []*change, first uint32) error {
+	n, _, err := unix.Recvfrom(p.socket, p.answer[:], flags)
+	if errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for the kernel: %w", err)
+	}
+	for seq, err := range answers(p.answer[:n]) {
+		if i := seq - first; i < uint32(len(batch)) {
+			batch[i].err, batch[i].answered = err, true
 		}
 	}
 	return nil
