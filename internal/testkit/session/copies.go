@@ -21,6 +21,8 @@ const (
 	scriptVariable = "KEYPLANE_SCRIPT"
 	// binVariable is where a copy finds the programs, so that they are built once.
 	binVariable = "KEYPLANE_BIN"
+	// coverVariable is the folder in which Go programs that are built for it count the statements that they run.
+	coverVariable = "GOCOVERDIR"
 )
 
 // ownScript is the script that this copy runs. It is empty for the test itself.
@@ -31,14 +33,19 @@ func ownScript() string { return os.Getenv(scriptVariable) }
 const Tags = "-tags=grpcnotrace"
 
 // Build builds the programs of some packages and returns the folder that they are in. Only
-// the test itself builds them, not its copies.
+// the test itself builds them, not its copies. If GOCOVERDIR is set, as by make cover, they write there which
+// statements they have run.
 func Build(t testing.TB, packages ...string) (bin string) {
 	t.Helper()
 	if bin := os.Getenv(binVariable); bin != "" {
 		return bin
 	}
 	bin = t.TempDir()
-	out, err := exec.Command("go", append([]string{"build", Tags, "-o", bin}, packages...)...).CombinedOutput()
+	arguments := []string{"build", Tags, "-o", bin}
+	if os.Getenv(coverVariable) != "" {
+		arguments = append(arguments, "-cover", "-coverpkg=github.com/keyplane/keyplane/...")
+	}
+	out, err := exec.Command("go", append(arguments, packages...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

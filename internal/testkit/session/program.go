@@ -153,8 +153,8 @@ func prints(ts *testscript.TestScript, neg bool, args []string) {
 
 // signal is the command that sends a signal to a program.
 func signal(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
-	arguments(ts, !neg && len(args) == 2 && signals[args[1]] != 0, "signal NAME INT|TERM|KILL")
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}
+	arguments(ts, !neg && len(args) == 2 && signals[args[1]] != 0, "signal NAME INT|TERM|KILL|STOP|CONT")
 	ts.Check(named(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
 

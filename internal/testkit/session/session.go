@@ -5,7 +5,7 @@
 //	start NAME PROGRAM ARGUMENT...   starts a program; its output is NAME's log
 //	await NAME REGEXP                waits until the rest of the log contains a match
 //	[!] said NAME REGEXP             checks that the whole log has (no) match by now
-//	signal NAME INT|TERM|KILL        sends a signal
+//	signal NAME INT|TERM|KILL|STOP|CONT  sends a signal
 //	ended NAME [CODE]                waits until it has ended, with this exit code (0)
 //	[!] kernel NETNS REGEXP          waits until the namespace shows (no) such line
 //	[!] prints REGEXP PROGRAM ARGUMENT...  repeats it until it prints (no) such line

@@ -25,10 +25,7 @@ var update = flag.Bool("update", false, "write what is printed into the scripts"
 // Within the scripts, agentctl is this test program.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"agentctl": func() {
-			streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-			os.Exit(cli.Run(context.Background(), os.Args[1:], streams, os.LookupEnv))
-		},
+		"agentctl": func() { os.Exit(cli.Main()) },
 	})
 }
 

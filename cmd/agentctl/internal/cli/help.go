@@ -48,7 +48,7 @@ func addHelp(root *cobra.Command, s *session.Session) {
 		cmd.Long = show.Fill(cmd.Long, columns)
 		printHelp(cmd, args)
 	})
-	root.AddCommand(options(), man(), completion())
+	root.AddCommand(options(s), man(), completion())
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"config":               names.CompleteFile,
@@ -78,7 +78,7 @@ func aboutItself(cmd *cobra.Command) bool {
 }
 
 // options returns the command that prints the flags of all commands.
-func options() *cobra.Command {
+func options(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:     "options",
 		Short:   "Prints the flags of all commands",
@@ -86,7 +86,8 @@ func options() *cobra.Command {
 		Example: "  agentctl options",
 		Args:    session.ExpectArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Flags of all commands:\n%s", cmd.InheritedFlags().FlagUsages())
+			columns, _ := show.Size(s.Out)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Flags of all commands:\n%s", cmd.InheritedFlags().FlagUsagesWrapped(min(columns, widestHelp)))
 			return err
 		},
 	}

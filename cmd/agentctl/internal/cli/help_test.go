@@ -67,8 +67,14 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s -h has no examples:\n%s", path, help)
 		}
 	}
-	if out := agentctl(t, "options"); !strings.Contains(out, "--etcd-endpoints") || strings.Contains(out, "--help") {
+	out := agentctl(t, "options")
+	if !strings.Contains(out, "--etcd-endpoints") || strings.Contains(out, "--help") {
 		t.Errorf("options prints %s", out)
+	}
+	for line := range strings.Lines(out) {
+		if show.Width(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("options prints a line of more than 80 columns: %s", line)
+		}
 	}
 }
 

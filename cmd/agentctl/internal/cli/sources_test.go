@@ -23,6 +23,8 @@ func (twoSources) Health() []orchestrator.Health {
 	}
 }
 
+func (twoSources) Relist() {}
+
 func (s twoSources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
 	all, err := s.DeclarationsUnder(ctx, key)
 	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return c.Key != key }), err

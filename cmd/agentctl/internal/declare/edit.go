@@ -207,6 +207,10 @@ func (e *editing) open(ctx context.Context, text string) (string, error) {
 	// The variable may have arguments, so a shell splits it, as git does.
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, editor, f.Name()) //nolint:gosec // the user chooses the editor
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Out, e.Err
+	if e.Lent != nil {
+		e.Lent.Store(true)
+		defer e.Lent.Store(false)
+	}
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("nothing was changed: the editor %s: %w", editor, err)
 	}

@@ -48,7 +48,11 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if err := into.Apply(ctx, changes); err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	fmt.Fprintf(c.Out, "Written into the store %s: %d keys.\n", c.source, len(changes))
+	noun := "keys"
+	if len(changes) == 1 {
+		noun = "key"
+	}
+	fmt.Fprintf(c.Out, "Written into the store %s: %d %s.\n", c.source, len(changes), noun)
 	switch {
 	case !c.wait:
 		return nil

@@ -32,8 +32,8 @@ func waitFor(s *session.Session) *cobra.Command {
 		Short: "Waits until values have a state",
 		Long: "Wait returns as soon as all of the values have the state: of a KEY, of the value with a NAME (or a unique part of it),\n" +
 			"of all values of a MODEL (a name or a pattern such as 'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no such value exists.\n" +
-			"For all, and for the values of a model, it first waits until each source has listed its values. A value that was put into a store\n" +
-			"a moment ago may still be on its way: wait for its KEY, or write it with apply --store --wait.\n\n" +
+			"Values that a store held when the wait began count with their content of then: the agent first reads the stores again. For all, and\n" +
+			"for the values of a model, a store that the agent does not reach prevents the end. A wait for a KEY or NAME leaves it out.\n\n" +
 			"Exit codes: 0 the values have the state, 1 the timeout has ended, or a value is INVALID, FAILED or UNIMPLEMENTED, which does not\n" +
 			"change by itself. Then the values that lack the state are printed. The agent tells the end; it is not asked again and again.",
 		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait veth1\n  agentctl wait linux.l3.route --for removed",
@@ -90,6 +90,7 @@ func wait(ctx context.Context, s *session.Session, q wire.Wait, deadline time.Ti
 		if out.Done || out.Hopeless || left <= longest {
 			return out, nil
 		}
+		q.Since = out.Since
 		if longest == shownWait {
 			progress.At(out.Count-out.MissingCount, out.Count)
 		}
@@ -110,7 +111,7 @@ func printWaited(to io.Writer, state string, out wire.Waited) error {
 		t.Row("", fmt.Sprintf("and %d more", more), "")
 	}
 	for _, name := range out.Incomplete {
-		t.Row("", "", "the source "+name+" has not listed its values yet")
+		t.Row("", "", "the source "+name+" has not listed its values since the wait began")
 	}
 	return t.End()
 }

@@ -149,7 +149,7 @@ func forget(s *session.Session, store *session.DirectStore) *cobra.Command {
 		Long: "Forget removes the summaries of agents that have ended or are lost. The other keys of the LABELs stay. An agent that runs is\n" +
 			"refused, because it would write its summary again.",
 		Example: "  agentctl fleet forget edge-7",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    session.ExpectSome("LABEL"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also if the agent seems to run")
 	cmd.RunE = store.With(func(ctx context.Context, store kvdbsync.Store, args []string) error {

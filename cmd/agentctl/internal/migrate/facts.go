@@ -44,6 +44,7 @@ const (
 	reconnects = "the agent reconnects for ever, and reads VPP's state back each time"
 	bounded    = "the history is bounded by number and bytes"
 	secure     = "beyond the loopback the agent needs users or TLS"
+	levels     = "`agentctl log set NAME debug` changes a level while the agent runs"
 	batched    = "namespaces and rules are handled together"
 )
 
@@ -93,4 +94,15 @@ func flags() settings {
 		but(changed, "it is the port of gRPC now; it had no effect", "grpc-port").
 		but(ignored, "the agent has no such part", "aggregator-config configurator-config kafka-config msgsync-config restpapi-config vpp-aclplugin-config vpp-ipfixplugin-config").
 		but(ignored, "the agent starts without VPP and stores, and waits for them", "start-timeout")
+}
+
+// environment returns the variables of vpp-agent 3.5 that are no flags; those of a common prefix are in variables.
+func environment() settings {
+	return of("STOP_TIMEOUT INITIAL_LOGLVL ENABLE_STATUS_PUBLISHING ETCD_ENDPOINTS ETCDV3_ENDPOINTS DOCKER_HOST CONSUL_HTTP_ADDR").
+		but(changed, "only variables that expand-env-names lists are replaced", "ETCD_EXPAND_ENV_VARS").
+		but(ignored, "the agent waits for no store", "RESYNC_TIMEOUT").
+		but(ignored, "secrets stay out of the log", "NOREDACT").
+		but(ignored, "telemetry.conf and vpp-ifplugin.conf say what is read and published", "DISABLE_INTERFACE_STATS DISABLE_STATUS_PUBLISHING VPP_STATUS_PUBLISHERS").
+		but(ignored, "the agent reaches VPP by its sockets only", "GOVPPMUX_NOSOCK GOVPPMUX_OLDSTATS_DISABLED").
+		but(ignored, levels, "DUMP_STACK_ON_TIMEOUT NSPLUGIN_CHECK_NS_CTX KVSCHEDULER_GRAPHDUMP")
 }

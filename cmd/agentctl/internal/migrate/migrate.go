@@ -41,7 +41,7 @@ type Report struct {
 
 // Command returns the command migrate.
 func Command(s *session.Session) *cobra.Command {
-	var from, line string
+	var from, line, env string
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "migrate FOLDER|etcd...",
@@ -53,8 +53,8 @@ func Command(s *session.Session) *cobra.Command {
 			"Exit codes: 0 nothing stops the agent, 1 something does, or an error.",
 		Example: "  agentctl migrate --from vpp-agent-3.5 /opt/vpp-agent/dev\n" +
 			"  agentctl migrate --from vpp-agent-3.5 --service-label vpp1 etcd\n" +
-			"  agentctl migrate --from vpp-agent-3.5 --flags '-config-dir=/etc/vpp-agent -kafka-config=kafka.conf' /etc/vpp-agent",
-		Args: cobra.MinimumNArgs(1),
+			"  agentctl migrate --from vpp-agent-3.5 --flags '-config-dir=/etc/vpp-agent -kafka-config=kafka.conf' --env /etc/default/vpp-agent /etc/vpp-agent",
+		Args: session.ExpectSome("FOLDER, or etcd,"),
 		PreRunE: func(*cobra.Command, []string) error {
 			if from != older {
 				return session.Usagef("from: %q: expected %s", from, older)
@@ -64,10 +64,18 @@ func Command(s *session.Session) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", older, "the older release: "+older)
 	cmd.Flags().StringVar(&line, "flags", "", "the command line of the older agent, besides that in supervisor.conf")
+	cmd.Flags().StringVar(&env, "env", "", "a file with the environment of the older agent: lines NAME=VALUE, as those of systemd and Docker")
 	cmd.Flags().BoolVar(&all, "all", false, "also print what works as before")
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r := Report{Findings: commandLine("flags", strings.Fields(line))}
+		if env != "" {
+			found, err := inEnvironment(env)
+			if err != nil {
+				return err
+			}
+			r.Findings = append(r.Findings, found...)
+		}
 		for _, arg := range args {
 			var err error
 			if arg == "etcd" {

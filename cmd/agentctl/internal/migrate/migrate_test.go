@@ -3,8 +3,11 @@ package migrate
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 )
 
 // A setting that keeps its meaning is one that the sample of the file documents.
@@ -69,4 +72,54 @@ func TestVerdicts(t *testing.T) {
 	if _, err := inFolder(t.TempDir()); err == nil {
 		t.Error("an empty folder is no error")
 	}
+}
+
+// Variables of an environment file are those of flags, of the agent itself, or of other programs.
+func TestVariables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "agent.env")
+	text := "# of the agent\nMICROSERVICE_LABEL=a\nexport KAFKA_CONFIG=k\n\nDEBUG_INFRA=1\nKVSCHED_VERIFY_MODE=1\nETCD_EXPAND_ENV_VARS=1\nPATH=/bin\nNOREDACT\nGRPC_PORT=1\nSTOP_TIMEOUT = 7s\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := inEnvironment(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range found {
+		got = append(got, f.Place+" "+f.What+" "+f.Verdict)
+	}
+	want := []string{
+		"agent.env:2 MICROSERVICE_LABEL same", "agent.env:3 KAFKA_CONFIG ignored", "agent.env:5 DEBUG_INFRA ignored", "agent.env:6 KVSCHED_VERIFY_MODE ignored",
+		"agent.env:7 ETCD_EXPAND_ENV_VARS changed", "agent.env:10 GRPC_PORT changed", "agent.env:11 STOP_TIMEOUT same",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if _, err := inEnvironment(file + ".missing"); err == nil {
+		t.Error("a missing file is no error")
+	}
+}
+
+// Whatever an older file has, each finding has a verdict, a reason unless it is the same, and no control characters.
+func FuzzText(f *testing.F) {
+	for name, text := range map[string]string{
+		"etcd.conf":       "endpoints: [a:1]\ntls: {enabled: true}\n? [a]\n: b\n",
+		"redis.conf":      "pool: {max-connections: 1}\ntls: &a {b: *a}\n",
+		"http.conf":       "sign-key: \"\\u0007\"\n--- 2\n",
+		"supervisor.conf": "programs:\n- {executable-path: vpp-agent, executable-args: [-x, --y=1, -]}\n",
+		"agent.env":       "export A\x1b=1\nDEBUG_\x07=1\n",
+	} {
+		f.Add(name, []byte(text))
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		for _, one := range slices.Concat(inText(name, text), variables(name, string(text))) {
+			if !slices.Contains([]verdict{same, changed, ignored, stops}, verdict(one.Verdict)) || one.Verdict != string(same) && one.Why == "" {
+				t.Errorf("%+v", one)
+			}
+			if line := one.text(); line != show.Line(line) {
+				t.Errorf("%q is no line", line)
+			}
+		}
+	})
 }

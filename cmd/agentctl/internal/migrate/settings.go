@@ -59,22 +59,26 @@ func inFile(path string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Base(path)
+	return inText(filepath.Base(path), text), nil
+}
+
+// inText returns the findings about the content of a configuration file.
+func inText(name string, text []byte) []Finding {
 	known, ofOlder := files()[name]
 	switch {
 	case !ofOlder:
-		return []Finding{finding(name, "", fact{ignored, "vpp-agent 3.5 has no such file"})}, nil
+		return []Finding{finding(name, "", fact{ignored, "vpp-agent 3.5 has no such file"})}
 	case known == nil:
-		return append([]Finding{finding(name, "", fact{ignored, "the agent has no such part"})}, supervised(name, text)...), nil
+		return append([]Finding{finding(name, "", fact{ignored, "the agent has no such part"})}, supervised(name, text)...)
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		return []Finding{finding(name, "", fact{stops, err.Error()})}, nil
+		return []Finding{finding(name, "", fact{stops, err.Error()})}
 	}
 	if len(root.Content) == 0 {
-		return []Finding{finding(name, "", fact{same, ""})}, nil
+		return []Finding{finding(name, "", fact{same, ""})}
 	}
-	return known.findings(name, "", root.Content[0]), nil
+	return known.findings(name, "", root.Content[0])
 }
 
 // findings returns the findings about the keys of a mapping.
@@ -158,6 +162,37 @@ func commandLine(place string, arguments []string) (out []Finding) {
 			f = fact{stops, "vpp-agent 3.5 has no such flag, and neither has the agent"}
 		}
 		out = append(out, finding(place, "-"+name, f))
+	}
+	return out
+}
+
+// inEnvironment returns the findings about a file of NAME=VALUE lines, as systemd and Docker read them. A variable that the
+// older agent did not read belongs to another program, and is left out.
+func inEnvironment(path string) ([]Finding, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return variables(filepath.Base(path), string(text)), nil
+}
+
+// variables returns the findings about lines of the form NAME=VALUE.
+func variables(place, text string) (out []Finding) {
+	byName := environment()
+	for name, f := range flags() {
+		byName[strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = f
+	}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		name, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		f, known := byName[strings.TrimSpace(name)]
+		if !known && (strings.HasPrefix(name, "DEBUG_") || strings.HasPrefix(name, "KVSCHED_")) {
+			f, known = fact{ignored, levels}, true
+		}
+		if ok && known {
+			out = append(out, finding(fmt.Sprintf("%s:%d", place, number), strings.TrimSpace(name), f))
+		}
 	}
 	return out
 }

@@ -45,7 +45,7 @@ func planFiles(s *session.Session) *cobra.Command {
 			exitHelp + " Invalid values are an error; the valid ones are planned anyway.",
 		Example:           "  agentctl plan new.yaml\n  agentctl plan new.yaml --as filedb:/etc/keyplane/network/routes.yaml\n  agentctl plan network/ --as etcd",
 		ValidArgsFunction: names.CompleteFile,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              session.ExpectSome("FILE"),
 		Annotations:       map[string]string{session.TellsChanges: ""},
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "plan as if these were the only declared values")

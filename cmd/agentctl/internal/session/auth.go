@@ -3,11 +3,11 @@ package session
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/keyplane/keyplane/internal/settingfile"
 )
 
 // Name and password for the agent's HTTP server come from a flag, the environment or the
@@ -46,12 +46,11 @@ func (s *settings) readAuth() error {
 	if s.HTTPAuth != "" {
 		return errors.New("http-basic-auth and http-basic-auth-file exclude each other: expected one of them")
 	}
-	// More than this is not one line with a password; the bound keeps a device such as
-	// /dev/zero from filling the memory.
+	// More than this is not one line with a password.
 	const most = 4 << 10
 	// The mode of the open file is checked, not that of the path, which could be replaced
 	// in between.
-	f, err := os.Open(s.HTTPAuthFile)
+	f, err := settingfile.Open(s.HTTPAuthFile)
 	if err != nil {
 		return fmt.Errorf("http-basic-auth-file: %w", err)
 	}
@@ -63,7 +62,7 @@ func (s *settings) readAuth() error {
 	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o006 != 0 {
 		return fmt.Errorf("http-basic-auth-file: %s has the mode %04o, with which all users can read or write it: chmod o-rw it", s.HTTPAuthFile, mode.Perm())
 	}
-	text, err := io.ReadAll(io.LimitReader(f, most))
+	text, err := settingfile.ReadAll(f, most)
 	if err != nil {
 		return fmt.Errorf("http-basic-auth-file: %w", err)
 	}

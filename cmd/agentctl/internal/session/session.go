@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +74,9 @@ type Session struct {
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	// Lent is true while an editor has the terminal. The interrupts of the keyboard are the
+	// editor's then. nil: nobody handles them.
+	Lent *atomic.Bool
 }
 
 // ExpectArgs returns a check that the command line has one argument for each name. Names in
@@ -90,6 +94,16 @@ func ExpectArgs(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
 		case len(args) > len(names):
 			return fmt.Errorf("%s: unexpected argument %q: expected %v", cmd.CommandPath(), args[len(names)], names)
+		}
+		return nil
+	}
+}
+
+// ExpectSome returns a check that the command line has at least one argument. name is that of one.
+func ExpectSome(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), name)
 		}
 		return nil
 	}

@@ -18,6 +18,7 @@ type Table struct {
 	out  io.Writer
 	rows [][]string // those that are not printed yet; at first, the first one is the header
 	most int        // width of a line in columns of a terminal; 0: no limit
+	keep bool       // the first column is not shortened, where the others keep some width
 	// The widths of the columns that were printed. Later rows are aligned with them.
 	widths []int
 }
@@ -39,6 +40,10 @@ func NewTableOf(most int, out io.Writer, columns ...string) *Table {
 	return t
 }
 
+// KeepFirst makes the first column whole if it leaves half of the line to the others: people type
+// what it has. It is called before End.
+func (t *Table) KeepFirst() { t.keep = true }
+
 // Row adds one line. Rows may have fewer cells than the header.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
@@ -53,6 +58,9 @@ func (t *Table) Row(cells ...string) {
 func (t *Table) End() error {
 	t.widths = widened(t.widths, t.rows)
 	widths := fitted(t.widths, t.most)
+	if first := t.widths[0]; t.keep && widths[0] < first && first <= t.most/2 {
+		widths = append([]int{first}, fitted(t.widths[1:], t.most-first-gap)...)
+	}
 	var b strings.Builder
 	for _, row := range t.rows {
 		b.WriteString(lineOf(row, widths))

@@ -89,6 +89,28 @@ func TestTableIsCompleteInFiles(t *testing.T) {
 	}
 }
 
+// A first column that people type stays whole, unless that takes more than half of the line.
+func TestKeepFirst(t *testing.T) {
+	got := onTerminal(t, 80, 24, func(out io.Writer) error {
+		t := show.NewTable(out, "MODEL", "MESSAGE", "KEY")
+		t.KeepFirst()
+		t.Row("vpp.ipfix.flowprobe-feature", "ligato.vpp.ipfix.FlowProbeFeature", "config/vpp/ipfix/v2/flowprobe-feature/")
+		return t.End()
+	})
+	if want := "vpp.ipfix.flowprobe-feature  ligato.vpp.i…ProbeFeature  config/vpp/…obe-feature/\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("printed\n%s; expected the last line\n%s", got, want)
+	}
+	got = onTerminal(t, 80, 24, func(out io.Writer) error {
+		t := show.NewTable(out, "MODEL", "KEY")
+		t.KeepFirst()
+		t.Row(strings.Repeat("m", 50), strings.Repeat("k", 50))
+		return t.End()
+	})
+	if !strings.Contains(got, "m…m") || !strings.Contains(got, "k…k") {
+		t.Errorf("printed\n%s; expected both columns shortened", got)
+	}
+}
+
 // TestShorten checks for any text that the result fits, and that it has both ends.
 func TestShorten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -37,7 +37,7 @@ func validate(s *session.Session) *cobra.Command {
 			"agentctl was not built with, too. If no agent answers, validate says so.",
 		Example:           "  agentctl validate network.yaml\n  agentctl validate --offline network/",
 		ValidArgsFunction: names.CompleteFile,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              session.ExpectSome("FILE"),
 	}
 	cmd.Flags().BoolVar(&offline, "offline", false, "do not ask the agent")
 	f := show.FormatFlag(cmd, s)
