@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 
@@ -96,7 +95,7 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 	log.Info("agent runs", "label", s.Label, "stores", a.stores.names(), "pid", os.Getpid())
 	_ = manager.Notify(sdnotify.Ready)
 	defer func() { _ = manager.Notify(sdnotify.Stopping) }()
-	return runTasks(ctx, log, a.below, a.above, s.exit(a.Scheduler, log))
+	return runTasks(ctx, log, a.below, a.above, a.exit())
 }
 
 // close closes the parts, the newest first.
@@ -150,7 +149,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	pause := func(ctx context.Context) func() { return a.Scheduler.Pause(ctx) }
 	a.stores.watch(a.mine.self, pause, kvdbsync.Options{
 		Root: a.root(), Prefix: "config/", Known: published(), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(),
-		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.Scheduler, a.Log, e) },
+		Decode: a.decode,
 	})
 	a.closers = append(a.closers, a.stores.release)
 	if err := a.stores.take(ctx); err != nil {
@@ -160,6 +159,17 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	a.closers = append(a.closers, a.known.Close)
 	a.below = slices.Concat(a.known.tasks(), a.stores.keepers(), []Task{{"socket", a.socket.Run}, {"ownership", a.mine.guard.Run}})
 	return nil
+}
+
+// decode decodes a value of a source. Large values of all sources share the memory for that.
+// Whoever has it only computes, so it is soon free.
+func (a *assembly) decode(e kvdbsync.Event) any {
+	leave, err := a.memory.Enter(context.Background(), int64(len(e.Value))*orchestrator.DecodingCost)
+	if err != nil {
+		return nil // never: the orchestrator would decode it
+	}
+	defer leave()
+	return orchestrator.Decode(a.Scheduler, a.Log, e)
 }
 
 // describe creates the scheduler, and registers the descriptors of all southbounds.
@@ -202,6 +212,7 @@ func (a *assembly) merge(context.Context) error {
 	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }
 	a.trials = trial.New(a.known.trialOptions(options.Layers.Volatile, options.Log))
 	options.First = a.trials.Due()
+	options.Decoding = a.memory
 	a.Orchestrator = orchestrator.New(a.Scheduler, options)
 	a.trials.Serve(a.Orchestrator)
 	a.health.Sources = a.Orchestrator
@@ -253,18 +264,6 @@ func (a *assembly) offer(context.Context) error {
 	return err
 }
 
-// exit returns the task that runs when the stores are not watched any more, and the
-// scheduler still runs.
-func (s *settings) exit(sched *scheduler.Scheduler, log *slog.Logger) Task {
-	return Task{"exit", func(ctx context.Context) error {
-		if s.OnExit == "leave" {
-			log.Info("network left in place", "on_exit", s.OnExit)
-			return nil
-		}
-		return removeAll(ctx, sched, log)
-	}}
-}
-
 // ofSocket returns o for the agent's own socket. It shows secrets, because only the agent's own
 // user and root can open it. Its streams end when ended is closed.
 func ofSocket(o rest.Options, ended <-chan struct{}) rest.Options {
@@ -300,15 +299,4 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self
 		host, err = linux.Register(sched, conf.linux)
 	}
 	return host, plane, err
-}
-
-// removeAll removes everything that the agent has created, now or in an earlier run. It reads the system back first:
-// as long as the sources are not complete, the scheduler may not know the items of earlier runs.
-func removeAll(ctx context.Context, sched *scheduler.Scheduler, log *slog.Logger) error {
-	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Refresh: true, Replace: true, Retry: scheduler.RetryPolicy{Never: true}})
-	if err != nil {
-		return fmt.Errorf("removing the network: %w", err)
-	}
-	log.Info("network removed", "on_exit", "remove")
-	return nil
 }

@@ -62,11 +62,11 @@ func TestMemoryLimit(t *testing.T) {
 		{"an agent without configuration", 20 * mib, 140 * mib},
 		{"a few thousand keys", 40 * mib, 140 * mib},
 		{"as much as fits", 90 * mib, 140 * mib},
-		{"a burst", 120 * mib, 160 * mib},
-		{"a large burst", 144 * mib, 160 * mib},
-		{"more than fits", 170 * mib, 264 * mib},
-		{"much more than fits", 200 * mib, 360 * mib},
-		{"a million keys", 1500 * mib, 2960 * mib},
+		{"a burst", 120 * mib, 144 * mib},
+		{"a large burst", 128 * mib, 144 * mib},
+		{"more than fits", 170 * mib, 228 * mib},
+		{"much more than fits", 200 * mib, 288 * mib},
+		{"a million keys", 1500 * mib, 2888 * mib},
 	} {
 		if got := memoryLimit(test.inUse); got != test.want {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)

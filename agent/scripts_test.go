@@ -24,6 +24,11 @@ func TestScripts(t *testing.T) {
 		if vpp := os.Getenv("VPP"); vpp != "" {
 			env.Setenv("PATH", env.Getenv("PATH")+":"+filepath.Dir(vpp))
 		}
+		servers, err := filepath.Abs("../.cache/testservers") // for scripts that start them as people do
+		if err != nil {
+			return err
+		}
+		env.Setenv("PATH", env.Getenv("PATH")+":"+servers)
 		if err := showTransactions(env); err != nil {
 			return err
 		}

@@ -6,7 +6,8 @@
 //	a.Await(ctx, map[string]string{"a": "1"})
 //
 // Each agent is the whole agent with the real connector of its store. It only lacks Linux,
-// VPP, HTTP and gRPC: its southbound is a map, in which an item is a name and a text.
+// VPP, HTTP and gRPC: its southbound is a map, in which an item is a name and a text. The
+// process needs more than 20 descriptors for each agent (ulimit -n).
 //
 // The figures of docs/scale.md come from TestScale: `make fleet` runs it in full size.
 package fleet
