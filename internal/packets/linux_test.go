@@ -41,6 +41,14 @@ const (
       chainType: FORWARD
       defaultPolicy: DROP
       rules: ["-p icmp -j ACCEPT", "-p udp --dport 80 -j ACCEPT", "-p udp --dport 81 -j DROP"]`
+	filter6 = `linuxConfig:
+  RuleChain:
+    - name: forward6
+      namespace: {type: NSID, reference: router}
+      protocol: IPV6
+      chainType: FORWARD
+      defaultPolicy: DROP
+      rules: ["-p ipv6-icmp -j ACCEPT", "-p udp --dport 80 -j ACCEPT", "-p udp --dport 81 -j DROP"]`
 )
 
 func TestLinuxRoutes(t *testing.T) {
@@ -62,36 +70,44 @@ func TestLinuxRoutes(t *testing.T) {
 // The rules count the packets that they decide about. A denied packet was counted before the test
 // looks at its socket, so nothing may be there.
 func TestLinuxFilterCountsAndDrops(t *testing.T) {
-	l := startLinux(t)
-	testkit.Need(t, "iptables", scratch.InNetns("router", func() error { return exec.Command("iptables", "-S").Run() }) == nil)
-	l.declare(veths, ways, filter)
-	l.ping("client", "10.1.2.2") // from here on no packet is lost because a link is new
-	if n := l.counted("-p icmp -j ACCEPT"); n < 2 {
-		t.Errorf("the rule of ICMP counted %d packets; expected the request and the answer at least", n)
-	}
+	for _, c := range []struct{ version, server, icmp, save, chain string }{
+		{"IPv4", "10.1.2.2", "icmp", "iptables-save", filter},
+		{"IPv6", "fd01:2::2", "ipv6-icmp", "ip6tables-save", filter6},
+	} {
+		t.Run(c.version, func(t *testing.T) {
+			l := startLinux(t)
+			testkit.Need(t, "iptables", scratch.InNetns("router", func() error { return exec.Command(c.save).Run() }) == nil)
+			l.declare(veths, ways, c.chain)
+			l.ping("client", c.server) // from here on no packet is lost because a link is new
+			if n := l.counted(c.save, "-p "+c.icmp+" -j ACCEPT"); n < 2 {
+				t.Errorf("the rule of ICMP counted %d packets; expected the request and the answer at least", n)
+			}
+			at := func(port string) string { return net.JoinHostPort(c.server, port) }
 
-	permitted, denied, others := l.listen("10.1.2.2:80"), l.listen("10.1.2.2:81"), l.listen("10.1.2.2:82")
-	for range 3 {
-		l.datagram("10.1.2.2:80")
-		l.arrives(permitted)
-	}
-	l.counts("--dport 80 -j ACCEPT", 3)
-	for range 2 {
-		l.datagram("10.1.2.2:81")
-		l.datagram("10.1.2.2:82")
-	}
-	l.counts("--dport 81 -j DROP", 2)
-	l.counts(":FORWARD DROP ", 2)
-	for _, socket := range []*net.UDPConn{denied, others} {
-		if n := waiting(t, socket); n > 0 {
-			t.Errorf("%d bytes arrived at %v; expected none", n, socket.LocalAddr())
-		}
-	}
+			permitted, denied, others := l.listen(at("80")), l.listen(at("81")), l.listen(at("82"))
+			for range 3 {
+				l.datagram(at("80"))
+				l.arrives(permitted)
+			}
+			l.counts(c.save, "--dport 80 -j ACCEPT", 3)
+			for range 2 {
+				l.datagram(at("81"))
+				l.datagram(at("82"))
+			}
+			l.counts(c.save, "--dport 81 -j DROP", 2)
+			l.counts(c.save, ":FORWARD DROP ", 2)
+			for _, socket := range []*net.UDPConn{denied, others} {
+				if n := waiting(t, socket); n > 0 {
+					t.Errorf("%d bytes arrived at %v; expected none", n, socket.LocalAddr())
+				}
+			}
 
-	l.declare(veths, ways)
-	for _, socket := range []*net.UDPConn{denied, others} {
-		l.datagram(socket.LocalAddr().String())
-		l.arrives(socket)
+			l.declare(veths, ways)
+			for _, socket := range []*net.UDPConn{denied, others} {
+				l.datagram(socket.LocalAddr().String())
+				l.arrives(socket)
+			}
+		})
 	}
 }
 
@@ -238,10 +254,10 @@ func waiting(t *testing.T, at *net.UDPConn) (n int) {
 
 // counts waits until a rule of the router's filter has counted this number of packets. A greater
 // number ends the test.
-func (l *lab) counts(rule string, packets int) {
+func (l *lab) counts(save, rule string, packets int) {
 	l.Helper()
 	l.until(func() string {
-		n := l.counted(rule)
+		n := l.counted(save, rule)
 		if n > packets {
 			l.Fatalf("%q counted %d packets; expected %d", rule, n, packets)
 		}
@@ -252,13 +268,13 @@ func (l *lab) counts(rule string, packets int) {
 	})
 }
 
-// counted returns the packets of the first line of iptables-save that has this text:
+// counted returns the packets of the first line of iptables-save, or of that for IPv6, that has this text:
 // "[3:90] -A ...", or ":FORWARD DROP [2:60]" for a policy.
-func (l *lab) counted(rule string) (packets int) {
+func (l *lab) counted(save, rule string) (packets int) {
 	l.Helper()
 	var saved []byte
 	l.within("router", func() (err error) {
-		saved, err = exec.Command("iptables-save", "-c", "-t", "filter").Output()
+		saved, err = exec.Command(save, "-c", "-t", "filter").Output()
 		return err
 	})
 	for line := range strings.Lines(string(saved)) {

@@ -58,3 +58,54 @@ vppConfig:
 	}
 	l.run(step{in: "b", packet: udp("10.0.2.2:8080", "10.0.1.2:9999"), not: []string{"c"}})
 }
+
+// The endpoint-independent plugin has mappings of one local side. They wait for a pool with their
+// address, and translate in both directions, also what begins inside.
+func TestEndpointIndependentDNATTranslates(t *testing.T) {
+	l := start(t, "a", "b")
+	const mapping = `
+vppConfig:
+  dnat44s: [{label: web, stMappings: [{externalIp: 10.8.0.1, externalPort: 80, protocol: UDP, localIps: [{localIp: 10.0.2.2, localPort: 8080}]}]}]`
+	network := routed("a", "b") + `
+  nat44Global: {endpointIndependent: true}
+  nat44Interfaces: [{name: a, natOutside: true}, {name: b, natInside: true}]`
+	const pool = `
+vppConfig: {nat44Pools: [{name: pool, firstIp: 10.8.0.1, lastIp: 10.8.0.9}]}`
+	l.declare(network, pool, mapping)
+	translated := []step{
+		{in: "a", packet: udp("10.0.1.2:1000", "10.8.0.1:80"), out: []string{"b: 10.0.1.2 > 10.0.2.2 | udp 1000 > 8080"}},
+		{in: "b", packet: udp("10.0.2.2:8080", "10.0.1.2:1000"), out: []string{"a: 10.8.0.1 > 10.0.1.2 | udp 80 > 1000"}},
+	}
+	l.run(translated...)
+	l.run(step{in: "b", packet: udp("10.0.2.2:8080", "10.0.1.2:7"), out: []string{"a: 10.8.0.1 > 10.0.1.2 | udp 80 > 7"}})
+
+	// VPP refuses to remove the address of a mapping, and a mapping without one.
+	l.declare(network, mapping+`
+  nat44Pools: [{name: pool, firstIp: 10.8.0.1}]`)
+	l.run(translated...)
+	l.declare(network, pool)
+	l.run(step{in: "a", packet: udp("10.0.1.2:1000", "10.8.0.1:80"), not: []string{"b"}})
+}
+
+// A VRF table of NAT44 says in which VRFs the destinations of one VRF are. Another one has the route.
+func TestNAT44LooksIntoTheVRFsOfItsTable(t *testing.T) {
+	l := start(t, "a", "b")
+	network := strings.NewReplacer("{name: a,", "{name: a, vrf: 10,", "{name: b,", "{name: b, vrf: 20,").Replace(routed("a", "b")) + `
+  vrfs: [{id: 10}, {id: 20}, {id: 30}, {id: 10, protocol: IPV6}, {id: 20, protocol: IPV6}]
+  routes: [{vrfId: 20, dstNetwork: 10.9.0.0/16, nextHopAddr: 10.0.2.2, outgoingInterface: b}]
+  nat44Global: {}
+  nat44Interfaces: [{name: a, natInside: true}, {name: b, natOutside: true}]
+  nat44Pools: [{name: pool, firstIp: 10.0.2.100, lastIp: 10.0.2.100, vrfId: 4294967295}]`
+	for port, table := range []string{
+		`{nat44VrfTables: [{srcVrfId: 10, destVrfIds: [20]}]}`,
+		`{nat44VrfTables: [{srcVrfId: 10}], nat44VrfRoutes: [{srcVrfId: 10, destVrfId: 20}]}`,
+	} {
+		l.declare(network, "vppConfig: "+table)
+		mark := l.send("a", udp(fmt.Sprintf("10.0.1.2:%d", port+1), "10.9.0.1:2000"))
+		l.await("b", "a translated packet", func(got string) bool {
+			return strings.HasPrefix(got, "10.0.2.100 > 10.9.0.1 | udp ") && strings.HasSuffix(got, "> 2000 | "+mark)
+		})
+	}
+	l.declare(network, `vppConfig: {nat44VrfTables: [{srcVrfId: 10, destVrfIds: [30]}]}`)
+	l.run(step{in: "a", packet: udp("10.0.1.2:1001", "10.9.0.1:2000"), not: []string{"b"}})
+}

@@ -1,9 +1,11 @@
 package packets
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/gopacket/gopacket"
@@ -69,6 +71,32 @@ func (p packet) within(from, to string, protocol layers.IPProtocol, more ...gopa
 	return outer
 }
 
+// steeredTo puts a packet into an IPv6 packet to the first of these segments, with a routing header that
+// has all of them (RFC 8754). The packet is one of IPv4.
+func (p packet) steeredTo(from string, segments ...string) packet {
+	const nextIPv4, routingType = 4, 4
+	last := byte(len(segments) - 1)
+	header := []byte{nextIPv4, byte(2 * len(segments)), routingType, last, last, 0, 0, 0}
+	for _, one := range slices.Backward(segments) {
+		header = append(header, netip.MustParseAddr(one).AsSlice()...)
+	}
+	return p.within(from, segments[0], layers.IPProtocolIPv6Routing, gopacket.Payload(header))
+}
+
+// discover is the first packet of a client of DHCP at a port.
+func discover(port string) packet {
+	broadcast := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	datagram := &layers.UDP{SrcPort: 68, DstPort: 67}
+	question := &layers.DHCPv4{
+		Operation: layers.DHCPOpRequest, HardwareType: layers.LinkTypeEthernet, HardwareLen: 6, ClientHWAddr: hostMAC(port), Xid: 7,
+		Options: layers.DHCPOptions{layers.NewDHCPOption(layers.DHCPOptMessageType, []byte{byte(layers.DHCPMsgTypeDiscover)})},
+	}
+	p := ip(netip.IPv4Unspecified(), netip.MustParseAddr("255.255.255.255"), layers.IPProtocolUDP, datagram, question)
+	_ = datagram.SetNetworkLayerForChecksum(p.layers[0].(gopacket.NetworkLayer)) // it is one of IP
+	p.text = "DHCP discover"
+	return p.between(hostMAC(port), broadcast)
+}
+
 // frame makes the Ethernet header of a packet a part of it, as tunnels carry it.
 func (p packet) frame() packet {
 	p.layers = append([]gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: p.from, DstMAC: p.to, EthernetType: p.kind}}, p.layers...)
@@ -77,10 +105,15 @@ func (p packet) frame() packet {
 
 // arp is a request of the test at a port, to everybody.
 func arp(port string, address net.IP) packet {
+	return arpOf(port, net.IPv4(10, 0, number(port), 2), address)
+}
+
+// arpOf is arp of another sender at the port.
+func arpOf(port string, sender, address net.IP) packet {
 	broadcast := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	return packet{text: "arp " + address.String(), kind: layers.EthernetTypeARP, from: hostMAC(port), to: broadcast, layers: []gopacket.SerializableLayer{&layers.ARP{
 		AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
-		SourceHwAddress: hostMAC(port), SourceProtAddress: []byte{10, 0, number(port), 2}, DstHwAddress: make([]byte, 6), DstProtAddress: address.To4(),
+		SourceHwAddress: hostMAC(port), SourceProtAddress: sender.To4(), DstHwAddress: make([]byte, 6), DstProtAddress: address.To4(),
 	}}}
 }
 
@@ -96,8 +129,8 @@ func show(frame []byte) string {
 		if _, ok := layer.(*layers.ARP); ok {
 			break // the rest is padding
 		}
-		// The ports are arbitrary numbers, which mean no protocol above, except for VXLAN and DNS.
-		if datagram, ok := layer.(*layers.UDP); ok && datagram.DstPort != 4789 && datagram.NextLayerType() != layers.LayerTypeDNS {
+		// The other ports are arbitrary numbers, which mean no protocol above, except for DNS.
+		if datagram, ok := layer.(*layers.UDP); ok && !isDecoded(datagram.DstPort) && datagram.NextLayerType() != layers.LayerTypeDNS {
 			parts = append(parts, printable(datagram.Payload))
 			break
 		}
@@ -108,6 +141,12 @@ func show(frame []byte) string {
 	return strings.Join(parts, " | ")
 }
 
+// isTunnel tells the ports of VXLAN and GTPU.
+func isTunnel(port layers.UDPPort) bool { return port == 4789 || port == 2152 }
+
+// isDecoded tells the ports whose payload is shown; 67 is DHCP.
+func isDecoded(port layers.UDPPort) bool { return isTunnel(port) || port == 67 }
+
 func showLayer(layer gopacket.Layer) string {
 	switch l := layer.(type) {
 	case *layers.Ethernet:
@@ -117,8 +156,8 @@ func showLayer(layer gopacket.Layer) string {
 	case *layers.IPv6:
 		return fmt.Sprintf("%v > %v", l.SrcIP, l.DstIP)
 	case *layers.UDP:
-		if l.DstPort == 4789 { // the source port of VXLAN is a hash
-			return "udp > 4789"
+		if isTunnel(l.DstPort) { // its source port is a hash
+			return fmt.Sprintf("udp > %d", l.DstPort)
 		}
 		return fmt.Sprintf("udp %d > %d", l.SrcPort, l.DstPort)
 	case *layers.DNS:
@@ -130,6 +169,10 @@ func showLayer(layer gopacket.Layer) string {
 			text += " is " + one.IP.String()
 		}
 		return text
+	case *layers.DHCPv4:
+		return fmt.Sprintf("dhcp of %v by %v", l.ClientHWAddr, l.RelayAgentIP)
+	case *layers.GTPv1U:
+		return fmt.Sprintf("gtpu %d", l.TEID)
 	case *layers.VXLAN:
 		return fmt.Sprintf("vxlan %d", l.VNI)
 	case *layers.ARP:
@@ -143,8 +186,16 @@ func showLayer(layer gopacket.Layer) string {
 	return strings.ToLower(layer.LayerType().String())
 }
 
-// printable is the number of a packet, without the padding of short frames.
+// printable is the number of a packet, without the padding of short frames, or the sort of a message
+// of IPFIX: its version is 10, and the number of its first set is 2 for templates (RFC 7011).
 func printable(payload []byte) string {
+	const headerSize, version, templates = 16, 10, 2
+	if len(payload) > headerSize+2 && binary.BigEndian.Uint16(payload) == version {
+		if binary.BigEndian.Uint16(payload[headerSize:]) == templates {
+			return "ipfix templates"
+		}
+		return "ipfix flows"
+	}
 	text := strings.TrimRight(string(payload), "\x00")
 	if !strings.HasPrefix(text, "#") {
 		return "encrypted"

@@ -21,6 +21,10 @@ func TestTunnelsEncapsulateAndDecapsulate(t *testing.T) {
 			"type: GRE_TUNNEL, gre: {tunnelType: L3, srcAddr: 10.0.2.1, dstAddr: 10.0.2.2}", "10.0.2.1 > 10.0.2.2 | gre",
 			back.within("10.0.2.2", "10.0.2.1", layers.IPProtocolGRE, &layers.GRE{Protocol: layers.EthernetTypeIPv4}),
 		},
+		"GTPU": {
+			"type: GTPU_TUNNEL, gtpu: {srcAddr: 10.0.2.1, dstAddr: 10.0.2.2, teid: 7, remoteTeid: 9, decapNext: IP4}", "10.0.2.1 > 10.0.2.2 | udp > 2152 | gtpu 9",
+			back.within("10.0.2.2", "10.0.2.1", layers.IPProtocolUDP, &layers.UDP{SrcPort: 4000, DstPort: 2152}, &layers.GTPv1U{Version: 1, ProtocolType: 1, MessageType: 255, TEID: 7}),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := start(t, "a", "b")
