@@ -16,10 +16,7 @@ import (
 	"time"
 )
 
-// mostMemory is how much resident memory, in bytes, an agent under attack may take.
-const mostMemory = 200 << 20
-
-// An agent is one process of the built program, which is started once.
+// An agent is a process of the built program. In a siege it is started once.
 type agent struct {
 	testing.TB
 	label string
@@ -27,6 +24,10 @@ type agent struct {
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process has ended
 	said  *tail
+
+	program, dir string   // the folder has its configuration and its state
+	args         []string // of the program
+	out          io.Writer
 }
 
 // startAgent starts the program with these configuration files, by name.
@@ -37,35 +38,52 @@ func startAgent(t testing.TB, program, label string, files map[string]string) *a
 		writeFile(t, filepath.Join(dir, name), text)
 	}
 	port := freePort(t)
-	a := &agent{TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), ended: make(chan struct{}), said: &tail{}}
-	a.cmd = exec.Command(program, "-config-dir="+dir, "-microservice-label="+label, "-http-port="+port, "-stop-timeout=1m")
-	a.cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Join(dir, "state"))
-	out := io.Writer(a.said)
+	a := &agent{
+		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), said: &tail{}, program: program, dir: dir,
+		args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-stop-timeout=1m"},
+	}
+	a.out = a.said
 	if *opts.logs != "" {
 		f, err := os.Create(filepath.Join(*opts.logs, label+".log"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
-		out = io.MultiWriter(a.said, f)
+		a.out = io.MultiWriter(a.said, f)
 	}
-	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = dir, out, out
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := a.cmd.Start(); err != nil {
+	if err := a.start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		_ = a.cmd.Wait() // the exit code is read from the process's state
-		close(a.ended)
-	}()
 	t.Cleanup(func() {
-		_ = a.cmd.Process.Kill() // fails if it has ended
-		<-a.ended
+		a.kill()
 		if t.Failed() {
 			t.Logf("the agent's last words:\n%s", a.said)
 		}
 	})
 	return a
+}
+
+// start starts the process, or starts it again with the state of its earlier life.
+func (a *agent) start() error {
+	cmd, ended := exec.Command(a.program, a.args...), make(chan struct{})
+	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Join(a.dir, "state"))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = a.dir, a.out, a.out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = cmd.Wait() // the exit code is read from the process's state
+		close(ended)
+	}()
+	a.cmd, a.ended = cmd, ended
+	return nil
+}
+
+// kill ends the process at once. It may have ended already.
+func (a *agent) kill() {
+	_ = a.cmd.Process.Kill() // fails if it has ended
+	<-a.ended
 }
 
 // running tells whether the process has not ended.

@@ -136,3 +136,47 @@ func expensive(ctx context.Context, t *target) error {
 	}
 	return together(worker(0), worker(1), worker(2), worker(3), worker(4), worker(5))
 }
+
+// dumps asks for what the agent must read from VPP and the kernel, on many connections at
+// once. Half of the clients leave, or do not read the answer.
+func dumps(ctx context.Context, t *target) error {
+	vpp := []string{
+		"abf", "acl/ip", "acl/macip", "interfaces", "interfaces/loopback", "interfaces/tap", "nat/global", "nat/dnat", "nat/interfaces", "nat/pools", "bd", "fib", "xc",
+		"routes", "arps", "proxyarp/interfaces", "proxyarp/ranges", "ipscanneigh", "vrrps", "ipsec/spds", "ipsec/sps", "ipsec/sas", "punt/sockets", "wireguard/peers",
+	}
+	paths := []string{"/dump/linux/v2/interfaces", "/dump/linux/v2/routes", "/dump/linux/v2/arps", "/drift", "/scheduler/dump?key-prefix=" + plane(""), "/scheduler/dump?key-prefix=" + linux("")}
+	for _, p := range vpp {
+		paths = append(paths, "/dump/vpp/v2/"+p)
+	}
+	reader := func(first int) func() error {
+		return func() error {
+			return t.every(ctx, 200*time.Millisecond, func(n int) error {
+				soon, cancel := context.WithTimeout(ctx, time.Duration(1+(n+first)%3)*time.Second)
+				defer cancel()
+				t.get(soon, paths[(n+first*7)%len(paths)])
+				return nil
+			})
+		}
+	}
+	unread := func() error {
+		var conns []net.Conn
+		defer func() {
+			for _, c := range conns {
+				c.Close()
+			}
+		}()
+		return t.every(ctx, time.Second, func(n int) error {
+			c := t.dial(ctx)
+			if c == nil {
+				return nil
+			}
+			_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", paths[n%len(paths)]) // it may be closed
+			if conns = append(conns, c); len(conns) > 10 {
+				conns[0].Close()
+				conns = conns[1:]
+			}
+			return nil
+		})
+	}
+	return together(reader(0), reader(1), reader(2), reader(3), unread)
+}

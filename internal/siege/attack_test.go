@@ -17,9 +17,6 @@ type attack struct {
 	// run strikes again and again, and calls target.struck for each strike. The refusal of
 	// a strike is no error: an error says that the attack itself is broken.
 	run func(ctx context.Context, t *target) error
-	// weakness is why the agent does not stand the attack yet; empty: it does. Such an attack
-	// takes place only with -siege.all.
-	weakness string
 }
 
 // A front is an attack that takes place.
@@ -36,11 +33,7 @@ func chosen(t testing.TB, all []attack) (out []*front) {
 		t.Fatal(err)
 	}
 	for _, a := range all {
-		switch {
-		case !only.MatchString(a.name):
-		case a.weakness != "" && !*opts.all:
-			t.Logf("not tried: %s: %s", a.name, a.weakness)
-		default:
+		if only.MatchString(a.name) {
 			out = append(out, &front{attack: a})
 		}
 	}

@@ -5,6 +5,9 @@
 //	go test ./internal/siege                          # 40 s, as a part of make test
 //	go test ./internal/siege -args -siege.only=http   # the attacks whose name matches
 //
+// TestSoak is the slow counterpart: `make soak-agent` runs one agent for hours under mild
+// faults, and checks that it takes no more memory, goroutines and descriptors with time.
+//
 // There are two battlefields. On the first, the agent follows real stores, and the attackers
 // write bad values, bad files and bad requests. On the second, the stores and the VPP that the
 // agent connects to are hostile themselves. Each agent also has a source that no attacker can

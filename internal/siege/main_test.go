@@ -19,15 +19,23 @@ func TestMain(m *testing.M) {
 type options struct {
 	length *time.Duration
 	only   *string
-	all    *bool
 	p99    *time.Duration
+	memory *int64
 	logs   *string
+
+	soak     *time.Duration
+	soakKeys *int
+	soakCSV  *string
 }
 
 var opts = options{
 	length: flag.Duration("siege.for", 40*time.Second, "how long the attacks last"),
 	only:   flag.String("siege.only", "", "a regular expression; only attacks whose name matches take place"),
-	all:    flag.Bool("siege.all", false, "also the attacks that the agent is known not to stand yet"),
 	p99:    flag.Duration("siege.p99", 0, "the bound of the latency's 99th percentile; 0: none, as a busy machine may be slow"),
+	memory: flag.Int64("siege.memory", 400, "the bound of the agent's resident memory, in MB; on a busy machine more attacks are under way at once"),
 	logs:   flag.String("siege.logs", "", "a folder for the agents' whole logs; empty: their ends are shown after a failure"),
+
+	soak:     flag.Duration("soak.for", 20*time.Second, "how long the agent of the soak runs"),
+	soakKeys: flag.Int("soak.keys", 2000, "the number of its keys"),
+	soakCSV:  flag.String("soak.csv", "", "a file for the samples of the soak; empty: none"),
 }
