@@ -31,7 +31,7 @@ func dockerfile(t *testing.T, name string) (out []instruction) {
 		}
 		word, rest, _ := strings.Cut(line, " ")
 		switch word {
-		case "FROM", "ARG", "COPY", "ENV", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT":
+		case "FROM", "ARG", "COPY", "WORKDIR", "ENV", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT":
 		default:
 			t.Errorf("%s: instruction %s", name, word)
 		}

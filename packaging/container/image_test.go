@@ -1,0 +1,266 @@
+// Package container has only a test: it builds the images, and plays the story of README.md with them.
+package container
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/session"
+)
+
+// releases has the test build programs and images: go test does not see what they are built of, and would keep the result.
+var releases = flag.Bool("packages.build", false, "build images, and test them")
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+// A service is what docker-compose.yaml says of one container.
+type service struct {
+	Command     []string
+	Build       struct{ Context, Dockerfile string }
+	Environment map[string]string
+	CapAdd      []string `yaml:"cap_add"`
+	Volumes     []string
+}
+
+// A machine has buildah in the place of Docker: images, containers and volumes are in a folder of the test, and all
+// containers share the test's network.
+type machine struct {
+	t        *testing.T
+	dir      string
+	services map[string]service
+}
+
+// The images are built for both architectures, and those of this machine run as docker-compose.yaml says.
+func TestImages(t *testing.T) {
+	if !*releases {
+		t.Skip("SKIPPED: this test builds images; make test-packages runs it")
+	}
+	testkit.Need(t, "scratch namespaces, and root", scratch.Inside() && os.Geteuid() == 0)
+	_, err := exec.LookPath("buildah")
+	testkit.Need(t, "buildah", err == nil)
+	m := newMachine(t)
+	m.buildPrograms()
+	for name, s := range m.services {
+		if s.Build.Dockerfile != "" {
+			m.buildImage(name, s)
+		}
+	}
+
+	etcd := m.services["etcd"].Command
+	m.start("etcd", exec.Command(testkit.Tool(t, etcd[0]), append(etcd[1:], "--data-dir", t.TempDir())...))
+	m.start("vppsim", m.inContainer("vppsim"))
+	m.start("agent", m.inContainer("agent"))
+	var image struct {
+		Docker struct {
+			Config struct{ Healthcheck struct{ Test []string } }
+		}
+	}
+	if err := json.Unmarshal(m.buildah("inspect", "--type", "image", "agent"), &image); err != nil {
+		t.Fatal(err)
+	}
+	check := image.Docker.Config.Healthcheck.Test
+	if len(check) < 2 || check[0] != "CMD" {
+		t.Fatalf("the image has the health check %q", check)
+	}
+	var out []byte
+	if !session.Until(func() bool { out, err = m.inContainer("agent", check[1:]...).CombinedOutput(); return err == nil }) {
+		t.Fatalf("never healthy: %v\n%s", err, out)
+	}
+	m.story()
+}
+
+// newMachine reads docker-compose.yaml, and makes the folders of its volumes.
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	text, err := os.ReadFile("docker-compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Services map[string]service }
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{t, t.TempDir(), file.Services}
+	for _, volume := range []string{"vpp", "state", "run", "dist"} {
+		if err := os.Mkdir(filepath.Join(m.dir, volume), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// buildPrograms builds static programs for this architecture, as make dist does. Those of the other one are
+// texts: nothing here could run them.
+func (m *machine) buildPrograms() {
+	m.t.Helper()
+	own := filepath.Join(m.dir, "dist", "linux-"+runtime.GOARCH)
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", own+"/", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		m.t.Fatalf("%v\n%s", err, out)
+	}
+	other := filepath.Join(m.dir, "dist", "linux-"+otherArch())
+	if err := os.Mkdir(other, 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, program := range []string{"agent", "agentctl", "vppsim"} {
+		if err := os.WriteFile(filepath.Join(other, program), []byte(program+" for "+otherArch()), 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// otherArch returns the architecture of the two that is not this one.
+func otherArch() string {
+	if runtime.GOARCH == "amd64" {
+		return "arm64"
+	}
+	return "amd64"
+}
+
+// command returns a command of buildah. vfs needs no file system of its own, and chroot no runtime of containers.
+func (m *machine) command(args ...string) *exec.Cmd {
+	return exec.Command("buildah", append([]string{"--storage-driver", "vfs", "--root", m.dir + "/root", "--runroot", m.dir + "/runroot"}, args...)...)
+}
+
+// buildah runs a command of buildah and returns its output.
+func (m *machine) buildah(args ...string) []byte {
+	m.t.Helper()
+	cmd := m.command(args...)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		m.t.Fatalf("buildah %q: %v\n%s%s", args, err, out, &problems)
+	}
+	return out
+}
+
+// buildImage builds the image of a service for both architectures, and makes its containers.
+func (m *machine) buildImage(name string, s service) {
+	m.t.Helper()
+	dockerfile := filepath.Join(s.Build.Context, s.Build.Dockerfile) // by way of dist, which may be missing
+	m.buildah("bud", "--format", "docker", "--isolation", "chroot", "--platform", "linux/amd64,linux/arm64", "--manifest", "all-"+name,
+		"-f", filepath.Clean(dockerfile), filepath.Join(m.dir, "dist"))
+	for _, arch := range []string{"amd64", "arm64"} {
+		if !strings.Contains(string(m.buildah("manifest", "inspect", "all-"+name)), `"architecture": "`+arch+`"`) {
+			m.t.Errorf("the image of %s is not for %s", name, arch)
+		}
+	}
+	m.buildah("bud", "--format", "docker", "--isolation", "chroot", "-t", name, "-f", filepath.Clean(dockerfile), filepath.Join(m.dir, "dist"))
+	for _, container := range []string{name, name + asSecond} {
+		from := []string{"from", "--name", container, "--add-host", "etcd:127.0.0.1", "--cap-drop", "all"}
+		for _, capability := range s.CapAdd {
+			from = append(from, "--cap-add", "CAP_"+capability)
+		}
+		m.buildah(append(from, name)...)
+		for _, volume := range append(s.Volumes, "run:/run/keyplane") {
+			// Of a volume of the image and one of the command line, buildah takes either.
+			m.buildah("config", "--volume", strings.Split(volume, ":")[1]+"-", container)
+		}
+	}
+}
+
+// asSecond ends the names of containers with the same image and volumes, in which commands run beside the first. Two runs of
+// buildah in one container are not independent: at its end, each removes the folders where it has mounted volumes.
+const asSecond = "-second"
+
+// inContainer returns the command that runs in a container of a service, with its environment and volumes: without
+// arguments the entry point of the image in the first one, else the arguments in the second.
+func (m *machine) inContainer(name string, args ...string) *exec.Cmd {
+	m.t.Helper()
+	s := m.services[name]
+	run := []string{"run", "--isolation", "chroot", "-v", m.dir + "/run:/run/keyplane"} // as if both were one container
+	for _, volume := range s.Volumes {
+		from, to, _ := strings.Cut(volume, ":")
+		if strings.HasPrefix(from, ".") {
+			from, _ = filepath.Abs(from)
+		} else {
+			from = filepath.Join(m.dir, from)
+		}
+		run = append(run, "-v", from+":"+to)
+	}
+	for variable, value := range s.Environment {
+		run = append(run, "-e", variable+"="+value)
+	}
+	container := name + asSecond
+	if len(args) == 0 {
+		container = name
+		args = strings.Fields(strings.Trim(string(m.buildah("inspect", "--type", "image", "--format", "{{.Docker.Config.Entrypoint}}", name)), "[]\n"))
+	}
+	return m.command(append(append(run, container, "--"), args...)...)
+}
+
+// start starts a command, and ends it and its children with the test.
+func (m *machine) start(name string, cmd *exec.Cmd) {
+	m.t.Helper()
+	log, err := os.Create(filepath.Join(m.dir, name+".log"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // buildah starts others
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+		_ = cmd.Wait()                                      // it was killed
+		if m.t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			m.t.Logf("[%s]\n%s", name, text)
+		}
+	})
+}
+
+// story types the commands of README.md. The first three are done already, with buildah.
+func (m *machine) story() {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^    (.+)$`).FindAllStringSubmatch(string(text), -1)
+	if len(lines) != 9 || lines[0][1] != "make dist" || !strings.Contains(lines[1][1], " up ") || !strings.HasSuffix(lines[2][1], "exec agent agentctl'") {
+		m.t.Fatalf("README.md has the commands %q: did the story change?", lines)
+	}
+	expected := map[string]string{
+		"agentctl status":                 `State: +OK`,
+		"agentctl values":                 `bd1 +CONFIGURED`,
+		"agentctl values --state pending": `tap1 +PENDING`,
+	}
+	for _, line := range lines[3:] {
+		m.types(line[1], regexp.MustCompile(expected[line[1]]))
+	}
+}
+
+// types runs a line of a shell, in which agentctl is that of the container of the agent. A line that only reads is
+// repeated until it prints what is expected: the agent follows a change a moment later.
+func (m *machine) types(line string, want *regexp.Regexp) {
+	m.t.Helper()
+	script := "agentctl() {"
+	for _, word := range m.inContainer("agent", "agentctl").Args {
+		script += fmt.Sprintf(" '%s'", word)
+	}
+	var out []byte
+	var err error
+	ok := session.Until(func() bool {
+		out, err = exec.Command("sh", "-c", script+" \"$@\"; }\n"+line).CombinedOutput()
+		return err == nil && want.Match(out) || strings.Contains(line, " kvdb ")
+	})
+	if err != nil || !ok {
+		m.t.Fatalf("%s: %v; expected %s; it printed\n%s", line, err, want, out)
+	}
+}
