@@ -24,10 +24,13 @@ SOAK      ?= 1000000
 # How long the attacks of make siege last; make test has 40 s of them.
 SIEGE     ?= 30m
 
+# How long the agent of make soak-agent runs; make test has 20 s of it.
+SOAK_AGENT ?= 12h
+
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure soak faults fleet siege fuzz fuzz-share bench lint cover man dist dist-check generate clean
+.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure soak soak-agent faults fleet siege plots plots-check fuzz fuzz-share bench lint cover man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,11 +42,12 @@ build: ## build agent, agentctl, vppsim and first-light into .bin
 	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
 	@mkdir -p .bin && go build -tags $(TAGS) -o .bin/ ./cmd/... ./examples/first-light
 
-# As root, install what is missing of Redis, iptables, Chromium and gRPC for Python. The tests that need it skip without.
+# As root, install what is missing of Redis, iptables, Chromium, podman and gRPC for Python. The tests that need it skip without.
 packages:
 	@lacks=; command -v redis-server >/dev/null || lacks=redis-server; \
 		command -v iptables-restore >/dev/null || lacks="$$lacks iptables"; \
 		command -v chromium >/dev/null || lacks="$$lacks chromium"; \
+		command -v podman >/dev/null || lacks="$$lacks podman runc"; \
 		/usr/bin/python3 -c 'import grpc, grpc_tools' 2>/dev/null || lacks="$$lacks python3-grpcio python3-grpc-tools"; \
 		[ -z "$$lacks" ] || [ "$$(id -u)" != 0 ] || { echo "installing $$lacks (apt-get)"; apt-get -qq update && \
 		DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y $$lacks >/dev/null; } || true
@@ -79,8 +83,9 @@ race: packages servers ## run all tests under the race detector
 
 nfpm: $(NFPM) # which builds the packages
 
-test-packages: servers nfpm ## the life of the Debian package and of the RPM on a copy of this machine; needs root and rpm
+test-packages: servers nfpm ## the life of the Debian package and of the RPM on a copy of this machine, and the images; needs root, rpm and buildah
 	go test -count=1 -timeout 60m -v ./packaging -run '^(TestLife|TestProgramsRunWithoutAnythingElse)$$' -args -packages.build
+	go test -count=1 -timeout 20m -v ./packaging/container -args -packages.build
 
 race-pure: ## the tests that need no server, no file system and no kernel, under the race detector
 	$(GOTEST) -race $(PURE)
@@ -96,7 +101,17 @@ fleet: packages servers ## FLEET (2000) agents of 100 keys on clusters of etcd, 
 	go test -timeout 4h -v ./internal/fleet -run '^TestScale$$' -args -fleet.agents=$(FLEET) -fleet.keys=100 -fleet.rest=60s -fleet.full
 
 siege: packages servers ## all attacks on running agents at once for SIEGE (30m): docs/siege.md says how to read the result
-	go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s
+	go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s -siege.memory=200
+
+soak-agent: packages servers ## one agent with 50 k keys under edits, cuts and kills for SOAK_AGENT (12h); writes the samples and the plot in docs/plots
+	go test -timeout 0 -v ./internal/siege -run '^TestSoak$$' -args -soak.for=$(SOAK_AGENT) -soak.keys=50000 -soak.csv=$(CURDIR)/docs/plots/soak-agent.csv
+	$(MAKE) plots
+
+plots: ## the plots of docs/plots from the tables of the documents, and from the samples of make soak-agent
+	go -C tools/plots run . $(CURDIR)
+
+plots-check: ## fail if a plot in docs/plots is not that of its table
+	go -C tools/plots test ./...
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
@@ -119,8 +134,12 @@ lint: $(LINT) ## golangci-lint, built once into .cache
 $(LINT): tools/go.mod
 	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+# Tests start programs, too, which count for themselves.
 cover: packages servers ## how much of each package the tests run; fails below 70 % of a package or 80 % of all
-	$(GOTEST) -coverpkg=./... -coverprofile=.cache/cover.out ./... && go run ./internal/coverage .cache/cover.out
+	rm -rf .cache/cover && mkdir -p .cache/cover
+	GOCOVERDIR=$(CURDIR)/.cache/cover $(GOTEST) -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	go tool covdata textfmt -i=.cache/cover -o=.cache/cover.programs && cat .cache/cover.programs >>.cache/cover.out
+	go run ./internal/coverage .cache/cover.out
 
 man: ## the manual pages of agentctl, in .bin/man
 	@mkdir -p .bin/man && go run ./cmd/agentctl man .bin/man
