@@ -28,7 +28,7 @@ var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 func TestSessionsInDocs(t *testing.T) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	bin := session.Build(t, ".", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
-	for _, name := range []string{"try", "configure", "operate", "troubleshoot", "migrate"} {
+	for _, name := range []string{"try", "configure", "operate", "troubleshoot", "migrate", "agentctl"} {
 		t.Run(name, func(t *testing.T) {
 			path := "../../docs/" + name + ".md"
 			text, err := os.ReadFile(path)
@@ -144,7 +144,7 @@ func (u user) shown(command, want string) (got string) {
 }
 
 // reads matches commands that change nothing.
-var reads = regexp.MustCompile(`^\.bin/(first-light (show|ping)|agentctl (values|explain|sources|plan|dump|drift|model|vpp|config (history|get)|kvdb (list|get)))\b`)
+var reads = regexp.MustCompile(`^\.bin/(first-light (show|ping)|agentctl (get|wait|export|validate|values|explain|sources|plan|dump|drift|model|vpp|config (history|get)|kvdb (list|get)))\b`)
 
 // run runs a command on a terminal of 80 columns and 24 lines.
 func (u user) run(command string) string {
