@@ -177,9 +177,11 @@ func equivalentFIB(_ string, old, new *l2.FIBEntry) bool {
 }
 
 // fibDependencies requires the outgoing interface in the bridge domain. VPP keeps an entry
-// when its interface leaves the bridge domain, so the entry must be deleted before.
+// when its interface leaves the bridge domain, so the entry must be deleted before. An entry that
+// was found may have no interface, because somebody deleted it. It still leaves before its bridge
+// domain: VPP gives the entries of a deleted one to the next.
 func fibDependencies(_ string, v *l2.FIBEntry) []scheduler.Dependency {
-	if v.GetAction() == l2.FIBEntry_DROP {
+	if v.GetOutgoingInterface() == "" || v.GetAction() == l2.FIBEntry_DROP {
 		return []scheduler.Dependency{{Label: "bridge-domain", Key: keys.BridgeDomain(v.GetBridgeDomain())}}
 	}
 	return []scheduler.Dependency{{Label: "bridged-interface", Key: keys.BridgeMembers.Key(v.GetBridgeDomain(), v.GetOutgoingInterface())}}
