@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
 }
 
 func floors() []floor {
@@ -52,6 +52,7 @@ func floors() []floor {
 		{"internal/fleet", []string{"agent", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/floors", nil},
 		{"internal/guard", nil},
+		{"internal/keyset", nil},
 		{"internal/licences", nil},
 		{"internal/logs", nil},
 		{"internal/mailbox", nil},
