@@ -38,7 +38,7 @@ func BenchmarkSource(b *testing.B) {
 	b.ReportMetric(float64(events)/float64(max(takes, 1)), "events/take")
 }
 
-// BenchmarkMemoryPerKey is what a Source keeps of a key besides its bytes.
+// BenchmarkMemoryPerKey is what a Source keeps of a key besides the key itself.
 func BenchmarkMemoryPerKey(b *testing.B) {
 	const keys = 100_000
 	for b.Loop() {

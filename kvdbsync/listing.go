@@ -42,12 +42,18 @@ func (l Listing) Succeeds(before Listing) error {
 // transaction.
 type listing struct {
 	about    Listing
-	lost     bool      // the store lost keys by itself meanwhile
-	first    bool      // the first listing of the Source
-	parts    [][]Event // in order, with relative keys; a key may come more than once
+	lost     bool   // the store lost keys by itself meanwhile
+	first    bool   // the first listing of the Source
+	parts    []part // in order; a key may come more than once
 	problems []error
 	decoder  *predecoder // of the first listing
 	tally    Tally
+}
+
+// A part of a listing is a batch of it, with relative keys.
+type part struct {
+	events []Event
+	states []state // of the events
 }
 
 // gather adds a batch. It returns an error once the listing exceeds the bounds.
@@ -56,23 +62,24 @@ func (s *Source) gather(l *listing, b Batch) error {
 	if err := l.tally.Page(); err != nil {
 		return err
 	}
-	part := b.Events[:0]
+	events := b.Events[:0]
 	for _, e := range b.Events {
 		e = s.bounded(e)
 		if err := l.tally.Pair(e.Key, len(e.Value)); err != nil {
 			return err
 		}
 		if e, ok := s.relative(e); ok {
-			part = append(part, e)
+			events = append(events, e)
 			l.lost = l.lost || e.Absent
 		}
 	}
+	states := statesOf(events)
 	if !l.first {
-		s.shareValues(part)
+		s.dropTaken(events, states)
 	}
-	l.parts = append(l.parts, part)
+	l.parts = append(l.parts, part{events, states})
 	if l.first && s.o.Decode != nil {
-		l.decoder.add(part)
+		l.decoder.add(events)
 	}
 	l.about.Rev = max(l.about.Rev, b.Rev)
 	if b.Identity != "" {
@@ -84,15 +91,14 @@ func (s *Source) gather(l *listing, b Batch) error {
 	return nil
 }
 
-// shareValues replaces values that the mirror has anyway. So a later listing of a store with
-// large values holds only those that differ.
-func (s *Source) shareValues(events []Event) {
+// dropTaken drops the bytes of values that the consumer has taken and that did not change since. So
+// a later listing of a store with large values holds only those that differ.
+func (s *Source) dropTaken(events []Event, states []state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range events {
-		e := &events[i]
-		if it := s.mirror.items[e.Key]; it != nil && e.Value != nil && it.now.same(stateOf(e)) {
-			e.Value = it.now.value
+		if e := &events[i]; s.mirror.taken(e.Key, states[i]) {
+			e.Value = nil
 		}
 	}
 }
@@ -100,7 +106,7 @@ func (s *Source) shareValues(events []Event) {
 // len returns the number of listed keys.
 func (l *listing) len() (n int) {
 	for _, part := range l.parts {
-		n += len(part)
+		n += len(part.events)
 	}
 	return n
 }
@@ -109,8 +115,8 @@ func (l *listing) len() (n int) {
 func (l *listing) states() map[string]state {
 	states := make(map[string]state, l.len())
 	for _, part := range l.parts {
-		for i := range part {
-			states[part[i].Key] = stateOf(&part[i])
+		for i := range part.events {
+			states[part.events[i].Key] = part.states[i]
 		}
 	}
 	return states

@@ -79,8 +79,7 @@ func (o Options) withDefaults() Options {
 type Change struct {
 	Source string
 	// Events has the newest event of each key, with Root cut off. A nil Value without Err
-	// means that the key is deleted. Values are shared with the Source and must not be
-	// changed.
+	// means that the key is deleted.
 	Events []Event
 	Rev    int64 // the store's revision at this change; 0 if it has none
 	// Synced says that the mirror has been complete at least once.
@@ -209,7 +208,7 @@ func (s *Source) replace(l *listing) {
 		l.decoder.finish()
 	} else {
 		for _, part := range l.parts {
-			s.predecode(part)
+			s.predecode(part.events, part.states)
 		}
 	}
 	s.mu.Lock()
@@ -254,10 +253,11 @@ func (s *Source) apply(b Batch) error {
 			events = append(events, e)
 		}
 	}
-	s.predecode(events)
+	states := statesOf(events)
+	s.predecode(events, states)
 	s.mu.Lock()
 	for i := range events {
-		if it := s.mirror.set(&events[i]); it != nil && it.absent && events[i].Absent {
+		if it := s.mirror.set(&events[i], states[i]); it != nil && it.absent && events[i].Absent {
 			s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 		}
 	}
@@ -287,7 +287,7 @@ const mostDecoded = 4 << 20
 
 // predecode decodes those of the events that will change the mirror, up to mostDecoded. Only
 // the goroutine of Run changes the mirror, so it is the same when the events are put into it.
-func (s *Source) predecode(events []Event) {
+func (s *Source) predecode(events []Event, states []state) {
 	if s.o.Decode == nil {
 		return
 	}
@@ -296,7 +296,7 @@ func (s *Source) predecode(events []Event) {
 	s.mu.Lock()
 	for i := range events {
 		size := int64(len(events[i].Value))
-		if s.decoded+size <= mostDecoded && s.mirror.changes(&events[i]) {
+		if s.decoded+size <= mostDecoded && s.mirror.changes(events[i].Key, states[i]) {
 			s.decoded += size
 			changed, at = append(changed, events[i]), append(at, i)
 		}
