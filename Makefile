@@ -137,7 +137,7 @@ $(LINT): tools/go.mod
 # Tests start programs, too, which count for themselves.
 cover: packages servers ## how much of each package the tests run; fails below 70 % of a package or 80 % of all
 	rm -rf .cache/cover && mkdir -p .cache/cover
-	GOCOVERDIR=$(CURDIR)/.cache/cover $(GOTEST) -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	KEYPLANE_COVER=$(CURDIR)/.cache/cover $(GOTEST) -coverpkg=./... -coverprofile=.cache/cover.out ./...
 	go tool covdata textfmt -i=.cache/cover -o=.cache/cover.programs && cat .cache/cover.programs >>.cache/cover.out
 	go run ./internal/coverage .cache/cover.out
 

@@ -21,8 +21,11 @@ const (
 	scriptVariable = "KEYPLANE_SCRIPT"
 	// binVariable is where a copy finds the programs, so that they are built once.
 	binVariable = "KEYPLANE_BIN"
-	// coverVariable is the folder in which Go programs that are built for it count the statements that they run.
-	coverVariable = "GOCOVERDIR"
+	// coverVariable names the folder in which programs of the tests count the statements that they run.
+	coverVariable = "KEYPLANE_COVER"
+	// goCoverVariable is what such a program reads. go test -cover sets it to a folder of its own, from which it
+	// takes only what copies of the test wrote.
+	goCoverVariable = "GOCOVERDIR"
 )
 
 // ownScript is the script that this copy runs. It is empty for the test itself.
@@ -33,18 +36,23 @@ func ownScript() string { return os.Getenv(scriptVariable) }
 const Tags = "-tags=grpcnotrace"
 
 // Build builds the programs of some packages and returns the folder that they are in. Only
-// the test itself builds them, not its copies. If GOCOVERDIR is set, as by make cover, they write there which
-// statements they have run.
+// the test itself builds them, not its copies. If KEYPLANE_COVER names a folder, as by make cover, they write there
+// which statements they have run.
 func Build(t testing.TB, packages ...string) (bin string) {
 	t.Helper()
+	arguments := []string{"build", Tags}
+	if dir := os.Getenv(coverVariable); dir != "" {
+		arguments = append(arguments, "-cover", "-coverpkg=github.com/keyplane/keyplane/...")
+		// t.Setenv would forbid parallel tests. The folder is the same for all of them.
+		if err := os.Setenv(goCoverVariable, dir); err != nil { //nolint:usetesting // see above
+			t.Fatal(err)
+		}
+	}
 	if bin := os.Getenv(binVariable); bin != "" {
 		return bin
 	}
 	bin = t.TempDir()
-	arguments := []string{"build", Tags, "-o", bin}
-	if os.Getenv(coverVariable) != "" {
-		arguments = append(arguments, "-cover", "-coverpkg=github.com/keyplane/keyplane/...")
-	}
+	arguments = append(arguments, "-o", bin)
 	out, err := exec.Command("go", append(arguments, packages...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -89,7 +97,12 @@ func runCopy(t *testing.T, bin, script string) {
 	if !strings.Contains(run, "/") {
 		run = "^" + t.Name() + "$"
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/proc/self/exe", "-test.v", "-test.run", run, "-test.timeout", "0")
+	arguments := []string{"-test.v", "-test.run", run, "-test.timeout", "0"}
+	if testing.CoverMode() != "" {
+		// What the copy counts there becomes a part of this test's profile.
+		arguments = append(arguments, "-test.gocoverdir", flag.Lookup("test.gocoverdir").Value.String())
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/proc/self/exe", arguments...)
 	cmd.Env = append(os.Environ(), scriptVariable+"="+script, binVariable+"="+bin)
 	cmd.SysProcAttr = scratch.Attr()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
