@@ -43,14 +43,42 @@ const (
 	relists    = "the agent starts without its stores, and lists a store anew whenever it was lost"
 	reconnects = "the agent reconnects for ever, and reads VPP's state back each time"
 	bounded    = "the history is bounded by number and bytes"
-	secure     = "beyond the loopback the agent needs users or TLS"
 	levels     = "`agentctl log set NAME debug` changes a level while the agent runs"
 	batched    = "namespaces and rules are handled together"
 )
 
-// files returns the configuration files of vpp-agent 3.5 with their settings. A file that is nil has no
-// effect as a whole.
+// files returns the configuration files of vpp-agent 3.5 with their settings, and those that the agent has added. A file
+// that is nil has no effect as a whole.
 func files() map[string]settings {
+	out := olderFiles()
+	for name, keys := range added() {
+		out[name].but(changed, "vpp-agent 3.5 has no such key; the agent uses it", keys)
+	}
+	return out
+}
+
+// added returns the keys that vpp-agent 3.5 did not have, by file.
+func added() map[string]string {
+	return map[string]string{
+		"consul.conf": "datacenter namespace partition token token-file cert-file key-file ca-file tls-server-name insecure-skip-tls-verify operation-timeout " +
+			"probe-interval wait-time allow-stale",
+		"etcd.conf":             "username password password-file expand-env-names",
+		"filedb.conf":           "grace vanish-grace rescan-interval poll-interval follow-links max-files max-entries max-depth max-file-size max-yaml-size max-total-size",
+		"grpc.conf":             "disabled max-connections",
+		"http.conf":             "allow-unauthenticated allowed-hosts max-connections max-body-bytes",
+		"initfileregistry.conf": "writer-timeout",
+		"kvscheduler.conf": "print-txn-operations print-txn-limit concurrency operation-timeout history-count history-bytes retry-period retry-max-period " +
+			"retry-count resync-period drift-period",
+		"linux-nsplugin.conf": "docker",
+		"logs.conf":           "format",
+		"orchestrator.conf": "priorities datasrc-priorities max-datasrc volatile-datasrc anti-entropy start-patience grace-time grace-percent grace-keys " +
+			"max-value-size max-page-size max-listing-size state-dir publish-status publish-status-rate publish-health publish-summary publish-summary-period",
+		"redis.conf": "username password-file sentinel-username sentinel-password max-redirects",
+	}
+}
+
+// olderFiles returns the configuration files of vpp-agent 3.5 with its own settings.
+func olderFiles() map[string]settings {
 	return map[string]settings{
 		"etcd.conf": of("endpoints dial-timeout operation-timeout insecure-transport insecure-skip-tls-verify cert-file key-file ca-file auto-compact session-ttl").
 			but(changed, "only variables that expand-env-names lists are replaced", "expand-env-variables").
@@ -67,12 +95,10 @@ func files() map[string]settings {
 			but(ignored, reconnects, "resync-after-reconnect reply-timeout retry-request-count retry-request-timeout retry-connect-count health-check-threshold connect-via-shm shm-prefix trace-enabled"),
 		"kvscheduler.conf": of("enable-txn-simulation print-txn-summary").
 			but(ignored, bounded, "record-transaction-history transaction-history-age-limit permanently-recorded-init-period"),
-		"http.conf": of("disabled readtimeout readheadertimeout writetimeout idletimeout maxheaderbytes server-cert-file server-key-file client-basic-auth "+
+		"http.conf": of("disabled readtimeout readheadertimeout writetimeout idletimeout maxheaderbytes server-cert-file server-key-file client-basic-auth endpoint "+
 			"client-cert-files enable-token-auth token-expiration users password-hash-cost rate-limiter rate-limiter.limit rate-limiter.burst").
-			but(changed, secure, "endpoint").
 			but(changed, "it has at least 32 bytes", "sign-key"),
-		"grpc.conf": of("network permission force-socket-removal max-msg-size max-concurrent-streams insecure-transport cert-file key-file ca-files extended-logging prometheus-metrics").
-			but(changed, "beyond the loopback the agent needs TLS with client certificates, or insecure-transport", "endpoint"),
+		"grpc.conf":                 of("endpoint network permission force-socket-removal max-msg-size max-concurrent-streams insecure-transport cert-file key-file ca-files extended-logging prometheus-metrics"),
 		"logs.conf":                 of("default-level loggers").but(ignored, "the service manager passes the log on", "hooks"),
 		"telemetry.conf":            of("polling-interval disabled prometheus-disabled skipped"),
 		"vpp-ifplugin.conf":         of("mtu status-publishers"),
@@ -80,6 +106,7 @@ func files() map[string]settings {
 		"linux-l3plugin.conf":       of("disabled").but(ignored, batched, "go-routines-count"),
 		"linux-iptablesplugin.conf": of("disabled go-routines-count").but(ignored, batched, "handler"),
 		"linux-nsplugin.conf":       of("disabled"),
+		"orchestrator.conf":         of(""),
 		"initfileregistry.conf":     of("disable-initial-configuration initial-configuration-file-path"),
 		"kafka.conf":                nil, "msgsync.conf": nil, "aggregator.conf": nil, "configurator.conf": nil, "restapi.conf": nil,
 		"vpp-aclplugin.conf": nil, "vpp-ipfixplugin.conf": nil, "supervisor.conf": nil, "process-manager.conf": nil,

@@ -44,17 +44,19 @@ func Command(s *session.Session) *cobra.Command {
 	var from, line, env string
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "migrate FOLDER|etcd...",
+		Use:   "migrate FOLDER|UNIT|MANIFEST|etcd...",
 		Short: "Says what becomes of an installation of vpp-agent 3.5",
 		Long: "Migrate reads the configuration files of an installation in FOLDER, with the flags in its supervisor.conf, and the values of the label in\n" +
-			"etcd. It prints what changes, what is ignored, and what stops the agent. Nothing is changed.\n\n" +
+			"etcd. A UNIT of systemd (NAME.service), and a MANIFEST of Compose or Kubernetes (NAME.yaml), have the flags and variables with which\n" +
+			"the older agent was started. It prints what changes, what is ignored, and what stops the agent. Nothing is changed.\n\n" +
 			"If an agent with the label answers, migrate also prints the changes that it would make if etcd were its store. An agent without stores\n" +
 			"changes nothing by itself, and may run beside vpp-agent for that.\n\n" +
 			"Exit codes: 0 nothing stops the agent, 1 something does, or an error.",
 		Example: "  agentctl migrate --from vpp-agent-3.5 /opt/vpp-agent/dev\n" +
+			"  agentctl migrate --from vpp-agent-3.5 docker-compose.yml /opt/vpp-agent/dev\n" +
 			"  agentctl migrate --from vpp-agent-3.5 --service-label vpp1 etcd\n" +
 			"  agentctl migrate --from vpp-agent-3.5 --flags '-config-dir=/etc/vpp-agent -kafka-config=kafka.conf' --env /etc/default/vpp-agent /etc/vpp-agent",
-		Args: session.ExpectSome("FOLDER, or etcd,"),
+		Args: session.ExpectSome("FOLDER, a file NAME.service or NAME.yaml, or etcd,"),
 		PreRunE: func(*cobra.Command, []string) error {
 			if from != older {
 				return session.Usagef("from: %q: expected %s", from, older)
@@ -68,26 +70,9 @@ func Command(s *session.Session) *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "also print what works as before")
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r := Report{Findings: commandLine("flags", strings.Fields(line))}
-		if env != "" {
-			found, err := inEnvironment(env)
-			if err != nil {
-				return err
-			}
-			r.Findings = append(r.Findings, found...)
-		}
-		for _, arg := range args {
-			var err error
-			if arg == "etcd" {
-				err = s.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error { return r.addKeys(ctx, s, store) })(cmd, nil)
-			} else {
-				var found []Finding
-				found, err = inFolder(arg)
-				r.Findings = append(r.Findings, found...)
-			}
-			if err != nil {
-				return err
-			}
+		r, err := read(cmd, s, args, line, env)
+		if err != nil {
+			return err
 		}
 		if err := f.Write(s.Out, r, func(out io.Writer) error { return r.print(out, s, all) }); err != nil {
 			return err
@@ -100,11 +85,49 @@ func Command(s *session.Session) *cobra.Command {
 	return cmd
 }
 
+// read returns what the arguments, the flags and the variables of the older agent say. How it was started comes first, because
+// its flags name configuration files.
+func read(cmd *cobra.Command, s *session.Session, args []string, line, env string) (r Report, err error) {
+	started := start{given: map[string]string{}}
+	started.commandLine("flags", strings.Fields(line))
+	if env != "" {
+		if err := started.environmentFile(env); err != nil {
+			return r, err
+		}
+	}
+	for _, arg := range args {
+		if isStart(arg) {
+			if err := started.file(arg); err != nil {
+				return r, err
+			}
+		}
+	}
+	r.Findings = started.findings
+	for _, arg := range args {
+		switch {
+		case isStart(arg):
+		case arg == "etcd":
+			err = s.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error { return r.addKeys(ctx, s, store) })(cmd, nil)
+		default:
+			var found []Finding
+			found, err = started.inFolder(arg)
+			r.Findings = append(r.Findings, found...)
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
 // addKeys checks the values of the label in a store, and has an agent plan them.
 func (r *Report) addKeys(ctx context.Context, s *session.Session, store kvdbsync.Store) error {
 	pairs, err := store.List(ctx, session.AllAgents+s.Label+"/config/")
 	if err != nil {
 		return err
+	}
+	if len(pairs) == 0 {
+		return noKeys(ctx, s, store)
 	}
 	r.Values = map[string]int{}
 	var valid []map[string]any
@@ -122,6 +145,32 @@ func (r *Report) addKeys(ctx context.Context, s *session.Session, store kvdbsync
 		valid = append(valid, map[string]any{"key": key, "value": json.RawMessage(p.Value)})
 	}
 	return r.plan(ctx, s, valid)
+}
+
+// noKeys returns the error about a label without keys, with the labels that have some. An empty plan for no values would
+// say nothing about the installation.
+func noKeys(ctx context.Context, s *session.Session, store kvdbsync.Store) error {
+	const most = 10
+	pairs, err := store.List(ctx, session.AllAgents)
+	if err != nil {
+		return err
+	}
+	labels := map[string]bool{}
+	for _, p := range pairs {
+		label, below, _ := strings.Cut(strings.TrimPrefix(p.Key, session.AllAgents), "/")
+		if strings.HasPrefix(below, "config/") {
+			labels[label] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(labels))
+	others := "no label has any"
+	if len(all) > 0 {
+		others = "--service-label gives one of the labels that have some: " + strings.Join(all[:min(len(all), most)], ", ")
+	}
+	if len(all) > most {
+		others += fmt.Sprintf(" and %d more", len(all)-most)
+	}
+	return fmt.Errorf("etcd has no keys below %s%s/config/; %s", session.AllAgents, s.Label, show.Line(others))
 }
 
 // plan asks the agent for the changes that values would cause as the content of etcd.
@@ -157,10 +206,10 @@ func (r *Report) print(out io.Writer, s *session.Session, all bool) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "Of flags, settings and values: %d work as before, %d change, %d are ignored, %d stop the agent or are refused.\n",
+	fmt.Fprintf(out, "Of flags, settings and values: %d work as before, %d change, %d are ignored, %d would stop the agent or be refused.\n",
 		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(stops)])
 	for _, model := range slices.Sorted(maps.Keys(r.Values)) {
-		fmt.Fprintf(out, "  %-30s %d values\n", show.Line(model), r.Values[model])
+		fmt.Fprintf(out, "  %-30s values: %d\n", show.Line(model), r.Values[model])
 	}
 	switch {
 	case r.Unplanned != "":

@@ -33,70 +33,245 @@ func TestSettingsThatStayAreInTheSamples(t *testing.T) {
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+// The table has each key of the samples: also those of the agent alone, which people add as they migrate.
+func TestKeysOfTheSamplesAreKnown(t *testing.T) {
+	found, err := newStart().inFolder("../../../../conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.Verdict == string(stops) || strings.Contains(f.Why, "ignored this key") {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(found) < 150 {
+		t.Errorf("only %d keys were found", len(found))
+	}
+}
+
+// verdicts returns the findings without reasons, one on each line.
+func verdicts(all []Finding) string {
+	var out strings.Builder
+	for _, f := range all {
+		out.WriteString(strings.Join(strings.Fields(f.Place+" "+f.What+" "+f.Verdict), " ") + "\n")
+	}
+	return out.String()
+}
+
+// folder returns a folder with files.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"etcd.conf":       "endpoints: [a:1]\nresync-after-reconnect: true\nendpints: [b:1]\n",
-		"http.conf":       "endpoint: 0.0.0.0:9191\nsign-key: secret\nrate-limiter: {limit: 1}\n",
-		"grpc.conf":       "endpoint: 127.0.0.1:9111\n",
-		"kafka.conf":      "addrs: [c:1]\n",
-		"supervisor.conf": "programs:\n- {name: agent, executable-path: /bin/vpp-agent, executable-args: [--config-dir=/x, -kafka-config, k.conf, -what]}\n- {executable-path: /bin/vpp, executable-args: [-c]}\n",
-		"redis.conf":      "- list\n",
-		"own.conf":        "a: 1\n",
-	} {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	found, err := inFolder(dir)
+	return dir
+}
+
+func newStart() *start { return &start{given: map[string]string{}} }
+
+func TestVerdicts(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"etcd.conf":             "endpoints: [a:1]\nresync-after-reconnect: true\nendpints: [b:1]\nfruit: 1\n",
+		"http.conf":             "endpoint: 0.0.0.0:9191\nsign-key: secret\nrate-limiter: {limit: 1}\nread-timeout: 1s\n",
+		"grpc.conf":             "endpoint: 127.0.0.1:9111\n",
+		"govpp.conf":            "",
+		"kafka.conf":            "addrs: [c:1]\n",
+		"initfileregistry.conf": "initial-configuration-file-path: first.yaml\n",
+		"supervisor.conf":       "programs:\n- {name: agent, executable-path: /bin/vpp-agent, executable-args: [--config-dir=/x, -kafka-config, k.conf, -what]}\n- {executable-path: /bin/vpp, executable-args: [-c]}\n",
+		"redis.conf":            "- list\n",
+		"own.conf":              "a: 1\n",
+		"README":                "no configuration file",
+	})
+	found, err := newStart().inFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, f := range found {
-		got = append(got, strings.Join(strings.Fields(f.Place+" "+f.What+" "+f.Verdict), " "))
-	}
-	want := []string{
-		"etcd.conf:1 endpoints same", "etcd.conf:2 resync-after-reconnect ignored", "etcd.conf:3 endpints changed",
-		"grpc.conf:1 endpoint same",
-		"http.conf:1 endpoint changed", "http.conf:2 sign-key stops", "http.conf:3 rate-limiter.limit same",
-		"kafka.conf ignored", "own.conf ignored", "redis.conf:1 stops",
-		"supervisor.conf ignored", "supervisor.conf -config-dir same", "supervisor.conf -kafka-config ignored", "supervisor.conf -what stops",
-	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	const want = `etcd.conf:1 endpoints same
+etcd.conf:2 resync-after-reconnect ignored
+etcd.conf:3 endpints stops
+etcd.conf:4 fruit ignored
+govpp.conf same
+govpp.conf proxy-enabled changed
+grpc.conf:1 endpoint same
+http.conf:1 endpoint stops
+http.conf:2 sign-key same
+http.conf:3 rate-limiter.limit same
+http.conf:4 read-timeout stops
+initfileregistry.conf:1 initial-configuration-file-path changed
+kafka.conf ignored
+own.conf ignored
+redis.conf:1 stops
+supervisor.conf ignored
+supervisor.conf -config-dir same
+supervisor.conf -kafka-config ignored
+supervisor.conf -what stops
+`
+	if got := verdicts(found); got != want {
+		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
 	if !worst(found) {
 		t.Error("nothing stops the agent")
 	}
-	if _, err := inFolder(t.TempDir()); err == nil {
+	if _, err := newStart().inFolder(t.TempDir()); err == nil {
 		t.Error("an empty folder is no error")
+	}
+}
+
+// What other keys of the file say decides about the addresses of servers and about tokens.
+func TestServers(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"http without a file":       {"etcd.conf", "", "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"},
+		"http without an address":   {"http.conf", "idletimeout: 1s", "http.conf:1 idletimeout same\nhttp.conf endpoint changed\n"},
+		"http off":                  {"http.conf", "disabled: true", "http.conf:1 disabled same\n"},
+		"http with users":           {"http.conf", "endpoint: :80\nclient-basic-auth: [a:b]", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
+		"http without users":        {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint stops\nhttp.conf:2 client-basic-auth same\n"},
+		"tokens by default":         {"http.conf", "endpoint: :80\nenable-token-auth: true", "http.conf:1 endpoint same\nhttp.conf:2 enable-token-auth same\nhttp.conf sign-key stops\nhttp.conf users stops\n"},
+		"tokens":                    {"http.conf", "enable-token-auth: true\nsign-key: secret\nusers: []\nendpoint: localhost:1", "http.conf:1 enable-token-auth same\nhttp.conf:2 sign-key stops\nhttp.conf:3 users same\nhttp.conf:4 endpoint same\nhttp.conf users stops\n"},
+		"http as before":            {"http.conf", "endpoint: :80\nallow-unauthenticated: true", "http.conf:1 endpoint same\nhttp.conf:2 allow-unauthenticated changed\n"},
+		"grpc without an address":   {"grpc.conf", "network: tcp", "grpc.conf:1 network same\ngrpc.conf endpoint changed\n"},
+		"grpc without certificates": {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k", "grpc.conf:1 endpoint stops\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\n"},
+		"grpc with certificates":    {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k\nca-files: [a]", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\ngrpc.conf:4 ca-files same\n"},
+		"grpc as before":            {"grpc.conf", "endpoint: 0.0.0.0:9111\ninsecure-transport: true", "grpc.conf:1 endpoint same\ngrpc.conf:2 insecure-transport same\n"},
+		"grpc on a socket":          {"grpc.conf", "endpoint: run/grpc.sock\nnetwork: unix", "grpc.conf:1 endpoint same\ngrpc.conf:2 network same\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{c.file: c.text, "govpp.conf": "proxy-enabled: false\n", "http.conf": "disabled: true\n"}
+			if c.file == "etcd.conf" {
+				files = map[string]string{}
+			}
+			files[c.file] = c.text
+			found, err := newStart().inFolder(folder(t, files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = slices.DeleteFunc(found, func(f Finding) bool {
+				return c.file != "etcd.conf" && !strings.HasPrefix(f.Place, c.file)
+			})
+			if got := verdicts(found); got != c.want {
+				t.Errorf("got\n%s\nexpected\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// Flags and variables name configuration files: those are read under their usual names.
+func TestFilesThatFlagsName(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"etcd.conf":       "endpints: [b:1]\n", // not read
+		"prod.yaml":       "endpoints: [a:1]\n",
+		"vpp":             "proxy-enabled: true\n",
+		"http.conf":       "disabled: true\n",
+		"supervisor.conf": "programs:\n- {executable-path: vpp-agent, executable-args: [-govpp-config, /opt/vpp]}\n",
+	})
+	started := newStart()
+	started.commandLine("flags", []string{"-etcd-config=/opt/prod.yaml"})
+	found, err := started.inFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "etcd.conf ignored\nhttp.conf:1 disabled same\nprod.yaml:1 endpoints same\nsupervisor.conf ignored\nvpp:1 proxy-enabled same\nsupervisor.conf -govpp-config same\n"
+	if got := verdicts(found); got != want {
+		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
 }
 
 // Variables of an environment file are those of flags, of the agent itself, or of other programs.
 func TestVariables(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "agent.env")
-	text := "# of the agent\nMICROSERVICE_LABEL=a\nexport KAFKA_CONFIG=k\n\nDEBUG_INFRA=1\nKVSCHED_VERIFY_MODE=1\nETCD_EXPAND_ENV_VARS=1\nPATH=/bin\nNOREDACT\nGRPC_PORT=1\nSTOP_TIMEOUT = 7s\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	dir := folder(t, map[string]string{
+		"agent.env": "# of the agent\nMICROSERVICE_LABEL=a\nexport KAFKA_CONFIG=k\n\nDEBUG_INFRA=1\nKVSCHED_VERIFY_MODE=1\nETCD_EXPAND_ENV_VARS=1\nPATH=/bin\nNOREDACT\nGRPC_PORT=1\nSTOP_TIMEOUT = 7s\n",
+	})
+	s := newStart()
+	if err := s.environmentFile(filepath.Join(dir, "agent.env")); err != nil {
 		t.Fatal(err)
 	}
-	found, err := inEnvironment(file)
-	if err != nil {
-		t.Fatal(err)
+	const want = `agent.env:2 MICROSERVICE_LABEL same
+agent.env:3 KAFKA_CONFIG ignored
+agent.env:5 DEBUG_INFRA ignored
+agent.env:6 KVSCHED_VERIFY_MODE ignored
+agent.env:7 ETCD_EXPAND_ENV_VARS changed
+agent.env:10 GRPC_PORT changed
+agent.env:11 STOP_TIMEOUT same
+`
+	if got := verdicts(s.findings); got != want {
+		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
-	var got []string
-	for _, f := range found {
-		got = append(got, f.Place+" "+f.What+" "+f.Verdict)
+	if err := s.environmentFile(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a missing file is no error")
 	}
-	want := []string{
-		"agent.env:2 MICROSERVICE_LABEL same", "agent.env:3 KAFKA_CONFIG ignored", "agent.env:5 DEBUG_INFRA ignored", "agent.env:6 KVSCHED_VERIFY_MODE ignored",
-		"agent.env:7 ETCD_EXPAND_ENV_VARS changed", "agent.env:10 GRPC_PORT changed", "agent.env:11 STOP_TIMEOUT same",
+}
+
+// How the older agent was started is in a unit of systemd, or in a file of Compose or Kubernetes.
+func TestStarts(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"unit": {"vpp-agent.service", `[Service]
+Environment="MICROSERVICE_LABEL=edge 1" ETCD_ENDPOINTS=10.0.0.1:2379
+EnvironmentFile=-/missing/file
+EnvironmentFile=DIR/agent.env
+ExecStart=-/usr/bin/vpp-agent -config-dir /etc/vpp-agent \
+  --kafka-config='kafka prod.conf' -http-port=9192
+ExecStop=/bin/kill -TERM $MAINPID
+`, `vpp-agent.service:2 MICROSERVICE_LABEL same
+vpp-agent.service:2 ETCD_ENDPOINTS same
+agent.env:1 NOREDACT ignored
+vpp-agent.service:5 -config-dir same
+vpp-agent.service:5 -kafka-config ignored
+vpp-agent.service:5 -http-port same
+`},
+		"docker run": {"agent.service", `ExecStart=/usr/bin/docker run --rm --name vpp-agent -e MICROSERVICE_LABEL=a --env=START_TIMEOUT=5s --env ETCD_ENDPOINTS=b:1 -v /run/vpp:/run/vpp ligato/vpp-agent
+`, "agent.service:1 MICROSERVICE_LABEL same\nagent.service:1 START_TIMEOUT ignored\nagent.service:1 ETCD_ENDPOINTS same\n"},
+		"Compose": {"docker-compose.yml", `services:
+  etcd: {image: etcd, environment: {ETCD_NAME: e}, command: [etcd, -a]}
+  agent:
+    image: ligato/vpp-agent:v3.5.0
+    env_file: [agent.env]
+    environment:
+    - MICROSERVICE_LABEL=vpp1
+    - KAFKA_CONFIG
+  second:
+    environment: {DEBUG_INFRA: lifecycle}
+    command: vpp-agent -start-timeout=5s
+`, `agent.env:1 NOREDACT ignored
+docker-compose.yml:7 MICROSERVICE_LABEL same
+docker-compose.yml:8 KAFKA_CONFIG ignored
+docker-compose.yml:10 DEBUG_INFRA ignored
+docker-compose.yml:11 -start-timeout ignored
+`},
+		"Kubernetes": {"agent.yaml", `kind: ConfigMap
+---
+kind: DaemonSet
+spec: {template: {spec: {containers: [
+  {name: agent, command: [/usr/bin/vpp-agent, -grpc-port=1], env: [
+    {name: ETCDV3_ENDPOINTS, value: "a:1"},
+    {name: MICROSERVICE_LABEL, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]}]}}}
+`, "agent.yaml:5 -grpc-port changed\nagent.yaml:6 ETCDV3_ENDPOINTS same\nagent.yaml:7 MICROSERVICE_LABEL same\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, map[string]string{"agent.env": "NOREDACT=1\n"})
+			path := filepath.Join(dir, c.file)
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(c.text, "DIR", dir)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := newStart()
+			if err := s.file(path); err != nil {
+				t.Fatal(err)
+			}
+			if got := verdicts(s.findings); got != c.want {
+				t.Errorf("got\n%s\nexpected\n%s", got, c.want)
+			}
+		})
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	for file, text := range map[string]string{
+		"a.service": "EnvironmentFile=/missing/file\n", "b.yaml": "env_file: missing\n", "c.yaml": "services: {a: {image: b}}\n", "d.yml": "a: [\n",
+	} {
+		path := filepath.Join(folder(t, map[string]string{file: text}), file)
+		if err := newStart().file(path); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v; expected an error that names the file", file, err)
+		}
 	}
-	if _, err := inEnvironment(file + ".missing"); err == nil {
+	if err := newStart().file("missing.yaml"); err == nil {
 		t.Error("a missing file is no error")
 	}
 }
@@ -109,11 +284,22 @@ func FuzzText(f *testing.F) {
 		"http.conf":       "sign-key: \"\\u0007\"\n--- 2\n",
 		"supervisor.conf": "programs:\n- {executable-path: vpp-agent, executable-args: [-x, --y=1, -]}\n",
 		"agent.env":       "export A\x1b=1\nDEBUG_\x07=1\n",
+		"a.service":       "Environment=\"DEBUG_\x07 =1\" NOREDACT=\nExecStart=vpp-agent -\x1b=1 \\\n -etcd-config a\n",
+		"compose.yaml":    "services: {a: {environment: [DEBUG_\u0007=1, {name: x}], env: {DEBUG_A: 1}, command: 'vpp-agent -a'}}\n---\n? [a]\n: b\n",
 	} {
 		f.Add(name, []byte(text))
 	}
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
-		for _, one := range slices.Concat(inText(name, text), variables(name, string(text))) {
+		s := newStart()
+		s.environmentText(name, string(text))
+		if !strings.Contains(string(text), "EnvironmentFile") && s.unit(name, string(text)) != nil {
+			t.Errorf("a unit without other files is an error")
+		}
+		if !strings.Contains(string(text), "env_file") {
+			_ = s.manifests(name, text) // most texts are no YAML
+		}
+		s.supervisor(name, text)
+		for _, one := range append(s.inText(name, name, text), s.findings...) {
 			if !slices.Contains([]verdict{same, changed, ignored, stops}, verdict(one.Verdict)) || one.Verdict != string(same) && one.Why == "" {
 				t.Errorf("%+v", one)
 			}

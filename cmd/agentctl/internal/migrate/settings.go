@@ -1,7 +1,9 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/nearest"
 )
 
 // A Finding is the verdict on one flag, setting or value of the older installation.
@@ -38,51 +41,122 @@ func (f Finding) text() string {
 
 // inFolder returns the findings about the configuration files in a folder, in the order of their names.
 // Other files are left out: values in files are those of filedb.
-func inFolder(dir string) (out []Finding, err error) {
-	all, err := filepath.Glob(filepath.Join(dir, "*.conf"))
-	if err != nil || len(all) == 0 {
-		return nil, fmt.Errorf("%s: no configuration files: expected a folder with files such as etcd.conf", dir)
-	}
-	for _, path := range all {
-		found, err := inFile(path)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
-// inFile returns the findings about one configuration file.
-func inFile(path string) ([]Finding, error) {
-	text, err := os.ReadFile(path)
+func (s *start) inFolder(dir string) (out []Finding, err error) {
+	all, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	return inText(filepath.Base(path), text), nil
+	// The flags in supervisor.conf name files, too, so they come first. Without the file there are none.
+	supervised := start{given: maps.Clone(s.given)}
+	text, _ := os.ReadFile(filepath.Join(dir, "supervisor.conf"))
+	supervised.supervisor("supervisor.conf", text)
+	read := map[string]bool{}
+	for _, entry := range all {
+		name := entry.Name()
+		usual := supervised.nameOf(name)
+		if filepath.Ext(name) != ".conf" && usual == name {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		read[usual] = true
+		out = append(out, supervised.inText(name, usual, text)...)
+	}
+	if len(read) == 0 {
+		return nil, fmt.Errorf("%s: no configuration files: expected a folder with files such as etcd.conf", dir)
+	}
+	out = append(out, supervised.findings...)
+	return append(out, supervised.withoutFile(read)...), nil
 }
 
-// inText returns the findings about the content of a configuration file.
-func inText(name string, text []byte) []Finding {
-	known, ofOlder := files()[name]
+// withoutFile returns the findings about defaults that differ where a file is missing.
+func (s *start) withoutFile(read map[string]bool) (out []Finding) {
+	for _, name := range []string{"govpp.conf", "http.conf"} {
+		if !read[name] {
+			out = append(out, s.defaults(name, name+" (missing)", nil)...)
+		}
+	}
+	return out
+}
+
+// inText returns the findings about the content of a configuration file. usual is the name under which files() has it.
+func (s *start) inText(name, usual string, text []byte) []Finding {
+	known, ofOlder := files()[usual]
 	switch {
+	case usual == "":
+		return []Finding{finding(name, "", fact{ignored, "a flag or a variable names another file"})}
 	case !ofOlder:
 		return []Finding{finding(name, "", fact{ignored, "vpp-agent 3.5 has no such file"})}
 	case known == nil:
-		return append([]Finding{finding(name, "", fact{ignored, "the agent has no such part"})}, supervised(name, text)...)
+		return []Finding{finding(name, "", fact{ignored, "the agent has no such part"})}
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return []Finding{finding(name, "", fact{stops, err.Error()})}
 	}
 	if len(root.Content) == 0 {
-		return []Finding{finding(name, "", fact{same, ""})}
+		return append([]Finding{finding(name, "", fact{same, ""})}, s.defaults(usual, name, nil)...)
 	}
-	return known.findings(name, "", root.Content[0])
+	top := root.Content[0]
+	out := known.findings(name, usual, "", top)
+	if top.Kind != yaml.MappingNode {
+		return out
+	}
+	return append(out, s.defaults(usual, name, top)...)
+}
+
+// defaults returns the findings about keys that a file does not have, and whose defaults differ.
+func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
+	missing := func(key, why string) {
+		if child(m, key) == nil {
+			out = append(out, finding(place, key, fact{changed, why}))
+		}
+	}
+	switch usual {
+	case "http.conf":
+		if !says(m, "disabled") {
+			port := cmp.Or(s.given["http-port"], "9191")
+			missing("endpoint", fmt.Sprintf("vpp-agent 3.5 listened on 0.0.0.0:%s without users; the agent listens on 127.0.0.1:%s", port, port))
+		}
+		if says(m, "enable-token-auth") {
+			for key, why := range map[string]string{
+				"sign-key": "it has no default; the agent needs one of at least 32 bytes for tokens, such as from: openssl rand -base64 32",
+				"users":    "the user admin with a known password does not exist; the agent needs at least one for tokens",
+			} {
+				if n := child(m, key); n == nil || key == "users" && !says(m, key) {
+					out = append(out, finding(place, key, fact{stops, why}))
+				}
+			}
+			slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.What, b.What) })
+		}
+	case "grpc.conf":
+		missing("endpoint", "vpp-agent 3.5 listened on 0.0.0.0:9111; the agent listens on 127.0.0.1:9111")
+	case "govpp.conf":
+		missing("proxy-enabled", "the default was true and is false: the proxy gives all of VPP to everybody who reaches HTTP")
+	}
+	return out
+}
+
+// child returns the value of a key, or nil.
+func child(m *yaml.Node, key string) *yaml.Node {
+	for i := 0; m != nil && i+1 < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			return m.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// says reports whether a key is true, or is a list or a text that is not empty.
+func says(m *yaml.Node, key string) bool {
+	n := child(m, key)
+	return n != nil && (len(n.Content) > 0 || n.Value != "" && n.Value != "false")
 }
 
 // findings returns the findings about the keys of a mapping.
-func (s settings) findings(file, parent string, m *yaml.Node) (out []Finding) {
+func (s settings) findings(file, usual, parent string, m *yaml.Node) (out []Finding) {
 	if m.Kind != yaml.MappingNode {
 		return []Finding{finding(fmt.Sprintf("%s:%d", file, m.Line), parent, fact{stops, "expected keys with values"})}
 	}
@@ -91,21 +165,72 @@ func (s settings) findings(file, parent string, m *yaml.Node) (out []Finding) {
 		name := parent + key.Value
 		known, ok := s[name]
 		if !ok {
-			known = fact{changed, "vpp-agent 3.5 ignored this key; the agent does, too, but ends if it is nearly a known one"}
+			known = s.unknown(name, parent)
 		}
-		if name == "endpoint" && (file == "http.conf" || file == "grpc.conf") && onLoopback(value.Value) {
-			known = fact{same, ""}
-		}
-		if name == "sign-key" && len(value.Value) < 32 {
-			known.verdict = stops
-		}
+		known = withValue(known, usual, name, m, value)
 		if value.Kind == yaml.MappingNode && ok && s.hasBelow(name) {
-			out = append(out, s.findings(file, name+".", value)...)
+			out = append(out, s.findings(file, usual, name+".", value)...)
 			continue
 		}
 		out = append(out, finding(fmt.Sprintf("%s:%d", file, key.Line), name, known))
 	}
 	return out
+}
+
+// unknown returns the fact about a key that the older agent did not know, and ignored.
+func (s settings) unknown(name, parent string) fact {
+	var siblings []string
+	for other := range s {
+		if last, ok := strings.CutPrefix(other, parent); ok && !strings.Contains(last, ".") {
+			siblings = append(siblings, last)
+		}
+	}
+	slices.Sort(siblings)
+	if meant := nearest.Word(strings.TrimPrefix(name, parent), siblings); meant != "" {
+		return fact{stops, "vpp-agent 3.5 ignored this key; the agent ends with the question whether " + parent + meant + " is meant"}
+	}
+	return fact{ignored, "vpp-agent 3.5 ignored this key, too"}
+}
+
+// withValue returns the fact about a key whose value decides. m has the key.
+func withValue(known fact, usual, name string, m, value *yaml.Node) fact {
+	switch usual + " " + name {
+	case "http.conf sign-key":
+		switch {
+		case !says(m, "enable-token-auth"):
+			return fact{same, ""}
+		case len(value.Value) < 32:
+			known.verdict = stops
+		}
+	case "http.conf endpoint":
+		switch {
+		case onLoopback(value.Value), says(m, "client-basic-auth"), says(m, "client-cert-files"), says(m, "enable-token-auth"),
+			says(m, "disabled"), says(m, "allow-unauthenticated"):
+			return fact{same, ""}
+		}
+		return fact{stops, "other hosts reach this address, and there are no users: add client-basic-auth, enable-token-auth or client-cert-files; " +
+			"allow-unauthenticated: true is as before"}
+	case "grpc.conf endpoint":
+		switch {
+		case onLoopback(value.Value), strings.HasPrefix(network(m), "unix"), says(m, "insecure-transport"), says(m, "disabled"),
+			says(m, "cert-file") && says(m, "key-file") && says(m, "ca-files"):
+			return fact{same, ""}
+		}
+		return fact{stops, "other hosts reach this address, and show no certificates: add cert-file, key-file and ca-files; insecure-transport: true is as before"}
+	case "initfileregistry.conf initial-configuration-file-path":
+		if !filepath.IsAbs(value.Value) {
+			return fact{changed, "it is below -config-dir, and no longer below the current directory"}
+		}
+	}
+	return known
+}
+
+// network returns the kind of address that grpc.conf names.
+func network(m *yaml.Node) string {
+	if n := child(m, "network"); n != nil {
+		return n.Value
+	}
+	return ""
 }
 
 // hasBelow reports whether settings within a setting are known.
@@ -128,24 +253,22 @@ func onLoopback(endpoint string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// supervised returns the findings about the flags with which vpp-agent-init started the agent, which
-// supervisor.conf has.
-func supervised(file string, text []byte) (out []Finding) {
+// supervisor reads the flags with which vpp-agent-init started the agent, which supervisor.conf has.
+func (s *start) supervisor(file string, text []byte) {
 	var conf struct {
 		Programs []struct {
 			Path      string   `yaml:"executable-path"`
 			Arguments []string `yaml:"executable-args"`
 		} `yaml:"programs"`
 	}
-	if file != "supervisor.conf" || yaml.Unmarshal(text, &conf) != nil {
-		return nil
+	if yaml.Unmarshal(text, &conf) != nil {
+		return
 	}
 	for _, program := range conf.Programs {
 		if filepath.Base(program.Path) == "vpp-agent" {
-			out = append(out, commandLine(file, program.Arguments)...)
+			s.commandLine(file, program.Arguments)
 		}
 	}
-	return out
 }
 
 // commandLine returns the findings about the flags of a command line.
@@ -162,37 +285,6 @@ func commandLine(place string, arguments []string) (out []Finding) {
 			f = fact{stops, "vpp-agent 3.5 has no such flag, and neither has the agent"}
 		}
 		out = append(out, finding(place, "-"+name, f))
-	}
-	return out
-}
-
-// inEnvironment returns the findings about a file of NAME=VALUE lines, as systemd and Docker read them. A variable that the
-// older agent did not read belongs to another program, and is left out.
-func inEnvironment(path string) ([]Finding, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return variables(filepath.Base(path), string(text)), nil
-}
-
-// variables returns the findings about lines of the form NAME=VALUE.
-func variables(place, text string) (out []Finding) {
-	byName := environment()
-	for name, f := range flags() {
-		byName[strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = f
-	}
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
-		name, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
-		f, known := byName[strings.TrimSpace(name)]
-		if !known && (strings.HasPrefix(name, "DEBUG_") || strings.HasPrefix(name, "KVSCHED_")) {
-			f, known = fact{ignored, levels}, true
-		}
-		if ok && known {
-			out = append(out, finding(fmt.Sprintf("%s:%d", place, number), strings.TrimSpace(name), f))
-		}
 	}
 	return out
 }
