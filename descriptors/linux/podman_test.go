@@ -26,7 +26,7 @@ func TestPodman(t *testing.T) {
 	_, err := exec.LookPath("podman")
 	testkit.Need(t, "podman (podman, runc)", err == nil)
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
-	engine, err := newPodman(t.TempDir())
+	engine, err := newPodman(storage(t))
 	var id string
 	if err == nil {
 		id, err = engine.Run()
@@ -48,6 +48,26 @@ func TestPodman(t *testing.T) {
 		return err
 	}
 	testscript.Run(t, p)
+}
+
+// storage returns a folder that is removed after the test. Podman tidies up after a container in
+// another process, which may still write when the container is gone.
+func storage(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "podman-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		deadline := time.Now().Add(testkit.Patience)
+		err := os.RemoveAll(dir)
+		for ; err != nil && time.Now().Before(deadline); err = os.RemoveAll(dir) {
+			<-time.After(10 * time.Millisecond)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // podman is an engine with an image and a storage of its own. Its containers have the programs of
