@@ -239,11 +239,20 @@ func (p *Plugin) Telemetry(conf telemetry.Config) *telemetry.Poller {
 	})
 }
 
-// Run keeps the connection until ctx ends.
+// Run keeps the connection until ctx ends. The connection ends last, when nothing is left in VPP
+// that was to exist for a moment only.
 func (p *Plugin) Run(ctx context.Context) error {
+	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx))
+	defer disconnect()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.manager.Run(ctx) })
+	group.Go(func() error { return p.manager.Run(connected) })
 	group.Go(func() error { return p.events.Run(ctx) })
 	group.Go(func() error { return p.peers.Run(ctx) })
+	group.Go(func() error {
+		<-ctx.Done()
+		p.events.Leftovers.Close()
+		disconnect()
+		return nil
+	})
 	return group.Wait()
 }

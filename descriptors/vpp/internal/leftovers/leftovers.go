@@ -43,8 +43,9 @@ type Registry struct {
 	ending sync.Mutex
 
 	// reclaiming is held by Reclaim, EndStale and Clear: state of one index is ended only
-	// after every free index has a filler.
+	// after every free index has a filler. It guards closed.
 	reclaiming sync.Mutex
+	closed     bool
 
 	mu      sync.Mutex // guards byIndex
 	byIndex map[uint32]Noted

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -13,8 +14,15 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 )
 
-// maxFillers is the maximum number of interfaces that Reclaim creates at once.
-const maxFillers = 4096
+const (
+	// maxFillers is the maximum number of interfaces that Reclaim creates at once.
+	maxFillers = 4096
+	// toFinish is the time in which a Reclaim ends after its context has ended.
+	toFinish = 2 * time.Second
+)
+
+// ErrClosed is the error of a Reclaim after Close.
+var ErrClosed = errors.New("the agent ends, so no fillers are created")
 
 // Reclaim ends the noted state of indexes without an interface. VPP ends nothing on such an
 // index, so each index gets a filler interface, which is deleted afterwards.
@@ -23,10 +31,20 @@ const maxFillers = 4096
 // neighbour or TEIB entry is added or deleted and an index without an interface has an entry
 // of the same address. For the same reason, all free indexes get their fillers before
 // any state is ended.
+//
+// A Reclaim that has begun goes on for a while after ctx has ended: nobody else would delete its
+// fillers.
 func (r *Registry) Reclaim(ctx context.Context, a conn.API) error {
 	r.reclaiming.Lock()
 	defer r.reclaiming.Unlock()
 	return r.reclaim(ctx, a)
+}
+
+// Close waits for the Reclaim that is under way, and prevents others. The connection to VPP ends after it.
+func (r *Registry) Close() {
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
+	r.closed = true
 }
 
 // Clear ends the state that others left on an index, which a new interface without a tag
@@ -42,6 +60,11 @@ func (r *Registry) Clear(ctx context.Context, a conn.API, index uint32) error {
 
 // reclaim is Reclaim with reclaiming held.
 func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
+	if r.closed {
+		return ErrClosed
+	}
+	ctx, end := prolonged(ctx)
+	defer end()
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
@@ -80,6 +103,16 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// prolonged returns a context that ends some time after ctx.
+func prolonged(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(toFinish, end) })
+	return longer, func() {
+		stop()
+		end()
+	}
 }
 
 // deleteFillers deletes them in reverse order. VPP reuses the index that was freed
