@@ -24,6 +24,8 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memclnt"
 	"go.fd.io/govpp/core"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -32,9 +34,11 @@ import (
 )
 
 // A race measures an agent that applies values to an empty VPP, beside two bare clients that
-// send the same requests without waiting for replies. Both clients send the requests that VPP
-// received from the agent, without those that only read. So they need no conversion of values,
-// no order and no memory.
+// send the same requests without waiting for replies. All begin with the JSON of the values.
+// The agent decodes and checks it. The clients unmarshal it with protojson, as a program with
+// the same protos does, and drop the result: they send the requests that VPP received from the
+// agent, without those that only read. So they need no conversion of values, no order and no
+// memory.
 //
 //	client | connection
 //	govpp  | GoVPP's: a stream of its core, over its socket adapter
@@ -43,7 +47,7 @@ import (
 // The simulated VPP is a process of its own, and starts anew for each of the three. Garbage is
 // collected as an agent does it while it starts; see agent/heap.go.
 type race struct {
-	values []scheduler.Change
+	values config
 	// awaitEvents waits until values are applied that VPP confirms by events; nil: none are.
 	awaitEvents func(b *testing.B, s *scheduler.Scheduler)
 }
@@ -61,26 +65,31 @@ func (r race) run(b *testing.B) {
 	tap := startTap(b, vpp.Socket)
 	r.agent(b, tap.socket)
 	requests := tap.taken()
-	var agent, govpp, writer, agentCPU, govppCPU time.Duration
+	var agent, read, govpp, writer, agentCPU, readCPU, govppCPU time.Duration
 	for b.Loop() {
 		took, used := r.agent(b, empty())
 		agent, agentCPU = agent+took, agentCPU+used
+		took, used = r.read(b)
+		read, readCPU = read+took, readCPU+used
 		took, used = pipelined(b, empty(), requests)
 		govpp, govppCPU = govpp+took, govppCPU+used
 		writer += written(b, empty(), requests)
 	}
 	seconds := func(d time.Duration) float64 { return d.Seconds() / float64(b.N) }
 	b.ReportMetric(seconds(agent), "s/agent")
+	b.ReportMetric(seconds(read), "s/read")
 	b.ReportMetric(seconds(govpp), "s/govpp")
 	b.ReportMetric(seconds(writer), "s/writer")
 	b.ReportMetric(seconds(agentCPU), "cpu-s/agent")
+	b.ReportMetric(seconds(readCPU), "cpu-s/read")
 	b.ReportMetric(seconds(govppCPU), "cpu-s/govpp")
-	b.ReportMetric(agent.Seconds()/govpp.Seconds(), "of-govpp")
-	b.ReportMetric(agent.Seconds()/writer.Seconds(), "of-writer")
+	b.ReportMetric(agent.Seconds()/(read+govpp).Seconds(), "of-govpp")
+	b.ReportMetric(agentCPU.Seconds()/(readCPU+govppCPU).Seconds(), "cpu-of-govpp")
+	b.ReportMetric(agent.Seconds()/(read+writer).Seconds(), "of-writer")
 	b.ReportMetric(float64(len(requests)), "requests")
 }
 
-// agent returns the time from the transaction until all values are in VPP, and the processor
+// agent returns the time from the JSON of the values until all are in VPP, and the processor
 // time of this process meanwhile.
 func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 	b.Helper()
@@ -100,7 +109,15 @@ func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 	}
 	runtime.GC()
 	begun, before := time.Now(), processorTime(b)
-	if _, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: r.values}); err != nil {
+	changes := make([]scheduler.Change, len(r.values))
+	for i, d := range r.values {
+		v, err := s.Decode(d.key, d.json)
+		if err != nil {
+			b.Fatalf("%s: %v", d.key, err)
+		}
+		changes[i] = v.Change()
+	}
+	if _, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: changes}); err != nil {
 		b.Fatal(err)
 	}
 	if r.awaitEvents != nil {
@@ -112,6 +129,24 @@ func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 			b.Fatalf("%s is %v: %v", st.Key, st.State, st.Err)
 		}
 	}
+	return took, used
+}
+
+// read unmarshals the JSON of the values, as a bare client does. It returns the elapsed time, and
+// the processor time of this process.
+func (r race) read(b *testing.B) (took, used time.Duration) {
+	b.Helper()
+	runtime.GC()
+	begun, before := time.Now(), processorTime(b)
+	all := make([]proto.Message, len(r.values))
+	for i, d := range r.values {
+		all[i] = d.model.New()
+		if err := protojson.Unmarshal(d.json, all[i]); err != nil {
+			b.Fatalf("%s: %v", d.key, err)
+		}
+	}
+	took, used = time.Since(begun), processorTime(b)-before
+	runtime.KeepAlive(all)
 	return took, used
 }
 

@@ -6,20 +6,26 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A config has changes of many values of the same kinds.
-type config []scheduler.Change
+// A config has many values of the same kinds.
+type config []stored
+
+// A stored value is the JSON under a key, as a store has it.
+type stored struct {
+	key   string
+	model *models.Model
+	json  []byte
+}
 
 // add declares a value in JSON.
 func (c *config) add(b *testing.B, key, value string) {
 	b.Helper()
-	message, err := models.BuiltIn().Decode(key, []byte(value))
-	if err != nil {
-		b.Fatalf("%s: %v", key, err)
+	model, _, ok := models.BuiltIn().ByKey(key)
+	if !ok {
+		b.Fatalf("%s: no model has this key", key)
 	}
-	*c = append(*c, scheduler.Want(key, message))
+	*c = append(*c, stored{key, model, []byte(value)})
 }
 
 // BenchmarkDNATCold10k declares 10,000 static mappings to an agent on a VPP without any: as
