@@ -34,14 +34,20 @@ func graphClaims(claims []Claim) *[]value.Claim {
 		return nil
 	}
 	out := make([]value.Claim, len(claims))
-	for i, c := range claims {
-		out[i] = value.Claim{Of: "claim on " + c.Resource, Label: c.Resource + "-is-free", Yields: c.Yields, Conflict: c.conflict}
+	for i := range claims {
+		c := &claims[i]
+		out[i] = value.Claim{Of: "claim on " + c.Resource, Yields: c.Yields, Texts: (*claimTexts)(c)}
 	}
 	return &out
 }
 
-// conflict returns the error of a value that loses c to the value under key. The graph
-// calls it only when somebody reads the error, because most claims are never lost.
-func (c Claim) conflict(key string) error {
+// claimTexts is a Claim as value.ClaimTexts.
+type claimTexts Claim
+
+// Label implements value.ClaimTexts.
+func (c *claimTexts) Label() string { return c.Resource + "-is-free" }
+
+// Conflict implements value.ClaimTexts.
+func (c *claimTexts) Conflict(key string) error {
 	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: fmt.Sprintf("%s (see %s)", c.Want, key)}}
 }

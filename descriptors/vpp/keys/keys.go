@@ -184,7 +184,7 @@ func (v VRF) Key() string {
 	case v.IPv6:
 		version = "v6"
 	}
-	return fmt.Sprintf("%s%d/ip-version/%s", Interface(v.Interface).VRFs(), v.ID, version)
+	return part + Interface(v.Interface).named() + "/vrf/" + strconv.FormatUint(uint64(v.ID), 10) + "/ip-version/" + version
 }
 
 // VRFs begins the keys of the memberships of the interface in VRFs.

@@ -151,7 +151,7 @@ func inPool(external []string) scheduler.Dependency {
 // NAT44 that serves them.
 func dnatDependencies(_ string, v *nat.DNat44) []scheduler.Dependency {
 	by := namedBy(v)
-	out := []scheduler.Dependency{enabledFor(by.dependent)}
+	out := append(make([]scheduler.Dependency, 0, 2), enabledFor(by.dependent)) // most have two
 	if !by.dependent && len(by.external) > 0 {
 		out = append(out, inPool(by.external))
 	}
@@ -186,9 +186,10 @@ func unique[T comparable](all []T, compare func(a, b T) int) []T {
 // several VRFs has one tag, so all of them belong to one value. Without the claim, the second
 // value would fail with VALUE_EXIST, which does not name the first.
 func dnatClaims(_ string, v *nat.DNat44) []scheduler.Claim {
-	all := mappingsOf(v)
+	all := appendMappings(make([]mapping, 0, few), v)
 	out := make([]scheduler.Claim, 0, len(all))
 	seen := map[place]bool{} // of identity mappings, which may have several VRFs
+	const of = "vpp-nat44-external/"
 	for i, m := range all {
 		if m.identity {
 			if seen[m.place] {
@@ -196,9 +197,9 @@ func dnatClaims(_ string, v *nat.DNat44) []scheduler.Claim {
 			}
 			seen[m.place] = true
 		}
-		text := m.place.String()
+		resource := string(m.place.appendTo([]byte(of)))
 		out = append(out, scheduler.Claim{
-			Resource: "vpp-nat44-external/" + text, Field: pathIn(v, i).String(), Value: text,
+			Resource: resource, Field: pathIn(v, i).String(), Value: resource[len(of):],
 			Want: "an external address, port and protocol that no other value maps",
 		})
 	}
@@ -206,16 +207,22 @@ func dnatClaims(_ string, v *nat.DNat44) []scheduler.Claim {
 }
 
 // String is the form of errors: "10.0.0.1:80 TCP".
-func (p place) String() string {
-	at := p.link
-	if at == "" {
-		at = textOf(p.addr)
+func (p place) String() string { return string(p.appendTo(nil)) }
+
+// appendTo appends the form of errors.
+func (p place) appendTo(out []byte) []byte {
+	switch {
+	case p.link != "":
+		out = append(out, p.link...)
+	case p.addr.IsValid():
+		out = p.addr.AppendTo(out)
 	}
 	if p.port == 0 {
-		return at
+		return out
 	}
 	protocol, _ := protocolOf(p.protocol)
-	return at + ":" + strconv.Itoa(int(p.port)) + " " + nat.DNat44_Protocol_name[int32(protocol)]
+	out = strconv.AppendUint(append(out, ':'), uint64(p.port), 10)
+	return append(append(out, ' '), nat.DNat44_Protocol_name[int32(protocol)]...)
 }
 
 // createDNATs makes the mappings of several values with one batch. VPP refuses a mapping whose
@@ -231,7 +238,7 @@ func (h *handler) createDNATs(ctx context.Context, values []scheduler.Desired[*n
 		if out[i].Err = errPlugin; errPlugin != nil {
 			continue
 		}
-		steps[i], out[i].Err = h.steps(p, w.Value.GetLabel(), mappingsOf(w.Value), true)
+		steps[i], out[i].Err = h.steps(p, w.Value.GetLabel(), appendMappings(make([]mapping, 0, few), w.Value), true)
 		all = append(all, steps[i]...)
 	}
 	_ = h.API.Batch(ctx, all...) // each step has its error

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
@@ -20,7 +21,7 @@ const (
 // validateDNAT checks a value: it is valid if all its mappings can be made.
 func validateDNAT(_ string, v *nat.DNat44) error {
 	var f faults
-	all := f.mappings(v)
+	all := f.mappings(make([]mapping, 0, few), v)
 	f.unique(v, all)
 	label := v.GetLabel()
 	longest := len(label)
@@ -73,9 +74,10 @@ func pathIn(v *nat.DNat44, i int) path {
 }
 
 // mappings converts the mappings of a value, static ones first. The result has one mapping for
-// each in the value; it is complete only if there are no faults.
-func (f *faults) mappings(v *nat.DNat44) []mapping {
-	out := make([]mapping, 0, len(v.GetStMappings())+len(v.GetIdMappings()))
+// each in the value; it is complete only if there are no faults. It uses the memory of out, which
+// is empty.
+func (f *faults) mappings(out []mapping, v *nat.DNat44) []mapping {
+	out = slices.Grow(out, len(v.GetStMappings())+len(v.GetIdMappings()))
 	for i, s := range v.GetStMappings() {
 		out = append(out, f.static(path{mapping: i, local: -1}, s))
 	}

@@ -98,9 +98,16 @@ func (m mapping) locals() (out []local) {
 }
 
 // mappingsOf returns the mappings of a value, and nil if one of their fields is invalid.
-func mappingsOf(v *nat.DNat44) []mapping {
+func mappingsOf(v *nat.DNat44) []mapping { return appendMappings(nil, v) }
+
+// few is a number of mappings that most values do not exceed. A list of so many needs no memory
+// of the heap in functions that do not keep it.
+const few = 2
+
+// appendMappings is mappingsOf in the memory of a list, which is empty.
+func appendMappings(out []mapping, v *nat.DNat44) []mapping {
 	var f faults
-	out := f.mappings(v)
+	out = f.mappings(out, v)
 	if f.Err() != nil {
 		return nil
 	}

@@ -11,8 +11,14 @@ func (g *Graph) reopenClaims(v *version) {
 	if v == nil || v.Claims == nil {
 		return
 	}
-	for _, c := range *v.Claims {
-		g.reopenClaim(g.Node(c.Of))
+	if v.edges == nil { // not in use any more
+		for _, c := range *v.Claims {
+			g.reopenClaim(g.Node(c.Of))
+		}
+		return
+	}
+	for i := range *v.Claims {
+		g.reopenClaim(v.edges[len(v.Deps)+i].to)
 	}
 }
 
@@ -165,7 +171,7 @@ func (n *Node) claimError() error {
 	var reasons []error
 	for _, e := range n.desired.edges {
 		if e.isLost() {
-			reasons = append(reasons, e.claim.Conflict(e.claim.holder.key))
+			reasons = append(reasons, e.claim.Texts.Conflict(e.claim.holder.key))
 		}
 	}
 	if reasons == nil {

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"unsafe"
@@ -121,7 +120,7 @@ func TestManyClaims(t *testing.T) {
 		v := made(key, data)
 		v.Claims = &[]value.Claim{}
 		for i := range 50_000 {
-			*v.Claims = append(*v.Claims, value.Claim{Of: fmt.Sprint("claim on ", i), Label: "free", Conflict: func(string) error { return errors.New("taken") }})
+			*v.Claims = append(*v.Claims, value.Claim{Of: fmt.Sprint("claim on ", i), Texts: claimTexts("it")})
 		}
 		return v
 	}

@@ -1,9 +1,5 @@
 package graph
 
-import (
-	"slices"
-)
-
 // A Node is the state of one key. A test limits it to 256 bytes, the size class in which
 // Go allocates it.
 type Node struct {
@@ -263,10 +259,7 @@ func (n *Node) Dependents() []string {
 
 // LosesClaim reports that another node holds a resource that n claims.
 func (n *Node) LosesClaim() bool {
-	if n.desired == nil || n.desired.Claims == nil || n.desired.Err != nil {
-		return false
-	}
-	return slices.ContainsFunc(n.desired.edges, edge.isLost)
+	return n.desired != nil && n.desired.Claims != nil && n.desired.Err == nil && *n.desired.lostClaims() > 0
 }
 
 // hung reports that an operation of n is running and nobody knows its effect.

@@ -60,7 +60,7 @@ func (n *Node) Unmet() (out []value.Dep) {
 		case e.claim == nil:
 			out = append(out, *e.dep)
 		case !e.claim.lost:
-			out = append(out, value.Dep{Label: e.dep.Label, Key: e.claim.holder.key})
+			out = append(out, value.Dep{Label: e.claim.Texts.Label(), Key: e.claim.holder.key})
 		}
 	}
 	return out

@@ -67,7 +67,7 @@ func (v *version) addClaimEdges(edges []edge) {
 	claims := v.claims()
 	all := make([]claimEdge, len(claims))
 	for i := range all {
-		all[i] = claimEdge{Claim: &claims[i], dep: value.Dep{Label: claims[i].Label, Key: claims[i].Of}}
+		all[i] = claimEdge{Claim: &claims[i], dep: value.Dep{Key: claims[i].Of}}
 		edges[i] = edge{v: v, dep: &all[i].dep, claim: &all[i]}
 	}
 }

@@ -53,9 +53,9 @@ type Descriptor struct {
 	Equal         func(key string, old, new proto.Message) bool
 	NeedsRecreate func(key string, old, new proto.Message, meta any) bool // nil: each change recreates if there is no Update
 	Dependencies  func(key string, v proto.Message) []value.Dep
-	Derived       func(key string, v proto.Message, add func(key string, part proto.Message))
-	Claims        func(key string, v proto.Message) *[]value.Claim // nil: no claims
-	Resolve       func(key string, v proto.Message) proto.Message  // nil: no references
+	Derived       func(key string, v proto.Message, add func(key string, part proto.Message)) // nil: no derived values
+	Claims        func(key string, v proto.Message) *[]value.Claim                            // nil: no claims
+	Resolve       func(key string, v proto.Message) proto.Message                             // nil: no references
 	// Beside reports whether no other key names the same item, so that the item can exist beside
 	// its successor; nil: all items leave before others come.
 	Beside func(key string, v proto.Message) bool
@@ -73,7 +73,6 @@ func New(name string) *Descriptor {
 		Validate:     func(string, proto.Message) error { return nil },
 		Equal:        func(_ string, old, new proto.Message) bool { return proto.Equal(old, new) },
 		Dependencies: func(string, proto.Message) []value.Dep { return nil },
-		Derived:      func(string, proto.Message, func(string, proto.Message)) {},
 	}
 }
 

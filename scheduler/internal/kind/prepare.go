@@ -118,6 +118,9 @@ const maxInvalidParts = 1000
 
 // derive adds the values that d derives from v.
 func (r *Registry) derive(d *Descriptor, v *graph.Value, from origin) {
+	if d.Derived == nil {
+		return
+	}
 	refusePanic(v, func() { r.addDerived(d, v, from) })
 }
 

@@ -82,12 +82,20 @@ func Labels(deps []Dep) (out []string) {
 // keeps it while it is desired. A free resource goes to the newcomer with the lowest key.
 // A value that loses one of its claims cannot be applied and takes no other resource.
 type Claim struct {
-	Of    string // the resource; competing claims have the same one. No key is equal to it
-	Label string // shown to people while another value still uses the resource
+	Of string // the resource; competing claims have the same one. No key is equal to it
 	// Yields: any number of yielding claims share the resource, unless a claim exists that
 	// does not yield.
-	Yields   bool
-	Conflict func(by string) error // the error of a value that loses to the key by
+	Yields bool
+	Texts  ClaimTexts
+}
+
+// ClaimTexts make the texts of a claim for people. Most claims are never lost, so the texts are
+// made only when somebody reads them.
+type ClaimTexts interface {
+	// Label is shown while another value still uses the resource.
+	Label() string
+	// Conflict is the error of a value that loses to the key by.
+	Conflict(by string) error
 }
 
 // coveredBy reports that a node which holds had also holds c.
