@@ -2,6 +2,8 @@ package vpp_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"go.fd.io/govpp/binapi/interface_types"
@@ -277,4 +279,61 @@ func TestOneOfTwoTranslates(t *testing.T) {
 		a.awaitApplied()
 		a.resyncsInSync(vpp)
 	})
+}
+
+// TestAddressMovesBetweenLists has an address of the endpoint-independent NAT44 declared in the value
+// of NAT44 and in pools of their own, with a mapping that needs it. A resync follows each of them
+// by each other one: in the same agent, in one that remembers what it has applied, and in one that
+// does not.
+func TestAddressMovesBetweenLists(t *testing.T) { onEachVPP(t, addressMoves) }
+
+func addressMoves(t *testing.T, vpp *simulated.VPP) {
+	const independent = `{"endpoint_independent":true}`
+	listed := func(addresses ...string) string {
+		return `{"endpoint_independent":true,"address_pool":[{"address":"` + strings.Join(addresses, `"},{"address":"`) + `"}]}`
+	}
+	configs := []configuration{
+		{keys.NAT44Global, listed("10.6.0.2"), pooledKey, pooledDNAT},
+		{keys.NAT44Global, listed("10.6.0.1", "10.6.0.2", "10.6.0.3"), pooledKey, pooledDNAT},
+		{keys.NAT44Global, independent, natPoolKey, natPool, pooledKey, pooledDNAT},
+		{keys.NAT44Global, independent, natPoolKey, `{"name":"a","first_ip":"10.6.0.2"}`, pooledKey, pooledDNAT},
+		{keys.NAT44Global, listed("10.6.0.9"), natPoolKey, natPool, pooledKey, pooledDNAT},
+	}
+	known := memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}}
+	a := startAgentKnowing(t, vpp.Socket, known)
+	awaitReady(t, a)
+	follow := func(what string, next *agent, from, to configuration) {
+		t.Helper()
+		if next == nil {
+			next = a
+		}
+		if record, err := next.declare(true, to...); err != nil {
+			t.Errorf("%s: %q follow %q: %v: %q", what, to, from, err, operations(record.Executed))
+		}
+		next.allConfigured(to)
+		resync, err := next.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
+		if err != nil || len(resync.Executed) > 0 {
+			t.Errorf("%s: %q follow %q: then a resync does %q, %v", what, to, from, operations(resync.Executed), err)
+		}
+		if n := eiMappings(t, vpp.Dial()); n != 1 {
+			t.Errorf("%s: %q follow %q: VPP has %d mappings", what, to, from, n)
+		}
+	}
+	for _, from := range configs {
+		for _, to := range configs {
+			follow("the same agent", nil, to, from)
+			follow("the same agent", nil, from, to)
+			follow("the same agent", nil, to, from)
+			for _, known := range []memories{known, {}} {
+				a.stop()
+				a = startAgentKnowing(t, vpp.Socket, known)
+				awaitReady(t, a)
+				follow(fmt.Sprintf("an agent that remembers %v", known.applied != nil), nil, from, to)
+				a.stop()
+				a = startAgentKnowing(t, vpp.Socket, memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}})
+				awaitReady(t, a)
+				follow("back", nil, to, from)
+			}
+		}
+	}
 }

@@ -126,11 +126,13 @@ func (h *handler) listedAddressDescriptor() scheduler.Descriptor[*nat.Nat44Globa
 		},
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44Global_Address) (struct{}, error) {
-			r, _ := listedAddress(v)
+			r, ok := listedAddress(v)
+			h.listed.note(r, ok, true)
 			return struct{}{}, h.addAddresses(ctx, r)
 		},
 		Delete: func(ctx context.Context, _ string, v *nat.Nat44Global_Address, _ struct{}) error {
-			r, _ := listedAddress(v)
+			r, ok := listedAddress(v)
+			h.listed.note(r, ok, false)
 			if h.single.addresses.has(poolKey{r.First, r.Twice}) {
 				return nil // see readLists
 			}
@@ -174,6 +176,13 @@ func (h *handler) readLists(ctx context.Context, v, declared *nat.Nat44Global) e
 		pool[k] = true
 	}
 	return err
+}
+
+// note notes that a verb adds a range of addresses in one of the two ways, or removes it.
+func (d *declared) note(r addresses, valid, add bool) {
+	for a := range r.all(valid) {
+		d.addresses.note(poolKey{a, r.Twice}, add)
+	}
 }
 
 // listedAs returns the features of an interface as a list has them. VPP has no sides of the

@@ -87,8 +87,9 @@ type handler struct {
 	// independent tells which plugin the last value of NAT44 asked for. It decides only if
 	// both are enabled.
 	independent atomic.Bool
-	// Retrieve of one descriptor writes these sets, and Retrieve or verbs of others read
-	// them.
+	// Retrieve and the verbs of one descriptor write these sets, and those of others read
+	// them. Without the verbs, the next Retrieve would look for an item in the way in which
+	// it was declared before.
 	listed declared // by the value of NAT44
 	single declared // by values of their own
 	routes noted[vrfRoute]
@@ -107,11 +108,27 @@ type noted[T comparable] struct {
 	all map[T]bool
 }
 
-// replace replaces the content of the set. The caller must not change the map afterwards.
-func (n *noted[T]) replace(all map[T]bool) {
+// replace replaces the content of the set, and returns the former one. The caller must not change
+// the map afterwards.
+func (n *noted[T]) replace(all map[T]bool) (before map[T]bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.all = all
+	before, n.all = n.all, all
+	return before
+}
+
+// note adds one to the set, or removes it.
+func (n *noted[T]) note(one T, is bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if is && n.all == nil {
+		n.all = map[T]bool{}
+	}
+	if is {
+		n.all[one] = true
+	} else {
+		delete(n.all, one)
+	}
 }
 
 // has reports whether one is in the set.

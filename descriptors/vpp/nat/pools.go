@@ -73,11 +73,13 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 		},
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44AddressPool) (struct{}, error) {
-			r, _ := addressesOf(v)
+			r, ok := addressesOf(v)
+			h.single.note(r, ok, true)
 			return struct{}{}, h.addAddresses(ctx, r)
 		},
 		Delete: func(ctx context.Context, _ string, v *nat.Nat44AddressPool, _ struct{}) error {
-			r, _ := addressesOf(v)
+			r, ok := addressesOf(v)
+			h.single.note(r, ok, false)
 			return h.removeAddresses(ctx, r)
 		},
 		Retrieve:      h.retrievePools,
@@ -286,13 +288,15 @@ func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[
 		}
 		ours := map[poolKey]bool{}
 		for _, w := range wanted {
-			if v := declaredPool(w.Value, has, ours); v != nil && !yield(foundPool{Key: w.Key, Value: v}, nil) {
+			if v := h.declaredPool(w.Value, has, ours); v != nil && !yield(foundPool{Key: w.Key, Value: v}, nil) {
 				return
 			}
 		}
-		h.single.addresses.replace(ours)
+		before := h.single.addresses.replace(ours)
 		for _, r := range h.others(all, ours) {
-			if !yield(foundPool{Value: poolOf(r), OwnerUnknown: true}, nil) {
+			// An address that was in a pool of ours moved out of the declared one.
+			known := before[poolKey{r.First, r.Twice}]
+			if !yield(foundPool{Value: poolOf(r), OwnerUnknown: !known}, nil) {
 				return
 			}
 		}
@@ -301,8 +305,9 @@ func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[
 
 // declaredPool returns a declared pool as VPP has it, or nil if it has none of it. It marks all
 // addresses as ours. A part is enough for the scheduler to see a difference and to create the
-// pool again.
-func declaredPool(v *nat.Nat44AddressPool, has map[poolKey]uint32, ours map[poolKey]bool) *nat.Nat44AddressPool {
+// pool again. Addresses that were just reported in the list of the value of NAT44 are no such part:
+// a mapping may depend on them there, and VPP would refuse to remove them with the part.
+func (h *handler) declaredPool(v *nat.Nat44AddressPool, has map[poolKey]uint32, ours map[poolKey]bool) *nat.Nat44AddressPool {
 	r, ok := addressesOf(v)
 	var part addresses // the first addresses with one VRF that follow each other
 	whole := ok
@@ -311,6 +316,7 @@ func declaredPool(v *nat.Nat44AddressPool, has map[poolKey]uint32, ours map[pool
 		vrf, exists := has[poolKey{a, r.Twice}]
 		whole = whole && exists && vrf == r.VRF
 		switch {
+		case h.listed.addresses.has(poolKey{a, r.Twice}):
 		case exists && !part.First.IsValid():
 			part = addresses{a, a, vrf, r.Twice}
 		case exists && part.Last.Next() == a && part.VRF == vrf:
