@@ -2,15 +2,21 @@ package sample_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/sample"
+	"github.com/keyplane/keyplane/proto/ligato"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -103,5 +109,45 @@ func TestModelOfAnotherProgram(t *testing.T) {
 		"host_ip_address":"192.0.2.0/24","router_ip_address":"192.0.2.0/24"}`), want)
 	if err != nil || !proto.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+}
+
+// of returns the sample of a model of another program whose values are of type T.
+func of[T proto.Message](t *testing.T) string {
+	t.Helper()
+	m := models.Define[T](models.Definition{Module: "acme", Version: "v1", Type: "thing", NameTemplate: "one"})
+	got, err := sample.Of(m.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := protojson.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), " ", "")
+}
+
+// TestEveryTypeOfField makes values with fields of all types. Messages that contain themselves have an end.
+func TestEveryTypeOfField(t *testing.T) {
+	for name, c := range map[string]struct{ got, want string }{
+		"bool":                                {of[*wrapperspb.BoolValue](t), `true`},
+		"int32":                               {of[*wrapperspb.Int32Value](t), `1`},
+		"uint32":                              {of[*wrapperspb.UInt32Value](t), `1`},
+		"int64":                               {of[*wrapperspb.Int64Value](t), `"1"`},
+		"uint64":                              {of[*wrapperspb.UInt64Value](t), `"1"`},
+		"float":                               {of[*wrapperspb.FloatValue](t), `1`},
+		"double":                              {of[*wrapperspb.DoubleValue](t), `1`},
+		"string":                              {of[*wrapperspb.StringValue](t), `"value"`},
+		"bytes":                               {of[*wrapperspb.BytesValue](t), `"dmFsdWU="`},
+		"list of texts":                       {of[*fieldmaskpb.FieldMask](t), `"paths"`},
+		"map, and messages within themselves": {of[*structpb.Struct](t), `{"key":null}`},
+		"enum, and messages":                  {of[*ligato.LigatoOptions](t), `{"type":"IP","intRange":{"minimum":"1","maximum":"1"}}`},
+		"list of messages": {of[*descriptorpb.UninterpretedOption](t), `{"name":[{"namePart":"name_part","isExtension":true}],"identifierValue":"identifier_value",` +
+			`"positiveIntValue":"1","negativeIntValue":"1","doubleValue":1,"stringValue":"c3RyaW5nX3ZhbHVl","aggregateValue":"aggregate_value"}`},
+		"map of texts": {of[*generic.GetConfigRequest](t), `{"ids":[{"model":"model","name":"name"}],"labels":{"key":"value"}}`},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s; expected %s", name, c.got, c.want)
+		}
 	}
 }
