@@ -30,7 +30,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure soak soak-agent faults fleet siege plots plots-check fuzz fuzz-share bench lint cover man dist dist-check generate clean
+.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure soak soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,17 +113,10 @@ plots: ## the plots of docs/plots from the tables of the documents, and from the
 plots-check: ## fail if a plot in docs/plots is not that of its table
 	go -C tools/plots test ./...
 
-fuzz: ## every fuzz test for FUZZTIME (10s)
-	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
-		while read -r pkg name; do go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; done
-
-# The fuzz tests in the order of their names, every SHARES-th from the number of the day on.
-SHARES ?= 4
-DAY    ?= $(shell echo $$(($$(date +%s) / 86400)))
-fuzz-share: ## every SHARES-th (4th) fuzz test, another share each day, for FUZZTIME
-	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
-		awk 'NR % $(SHARES) == $(DAY) % $(SHARES)' | \
-		while read -r pkg name; do go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; done
+# With SHARES=2 every second one, the others on the next day, as in .ci/run.
+SHARES ?= 1
+fuzz: ## every fuzz test for FUZZTIME (10s), two at a time
+	@.ci/fuzz $(FUZZTIME) $(SHARES)
 
 bench: packages servers ## every benchmark for BENCHTIME (1s)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
