@@ -12,6 +12,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // TakeOver replaces the content of the Store by that of a bbolt file of an earlier
@@ -92,7 +93,7 @@ func readBolt(path string) (all map[string][]byte, err error) {
 // readBucket reads the file of an earlier release. It waits 2 s for an agent that has it
 // open.
 func readBucket(path string) (all map[string][]byte, err error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second, OpenFile: plainfile.OpenFile})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, ErrInUse
 	}

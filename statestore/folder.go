@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 const (
@@ -63,7 +65,7 @@ func (f *finding) dropReplaced() error {
 	if f.snapshot == nil {
 		return nil
 	}
-	in, err := os.Open(f.snapshot.path)
+	in, err := plainfile.Open(f.snapshot.path)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // reserve is the disk space in bytes that is reserved ahead for a journal.
@@ -35,7 +37,7 @@ func journalPath(dir string, generation uint64) string {
 func newJournal(dir string, generation uint64) (*journal, error) {
 	path := journalPath(dir, generation)
 	beside := filepath.Join(dir, "."+filepath.Base(path))
-	f, err := os.OpenFile(beside, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	f, err := plainfile.OpenFile(beside, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +53,7 @@ func newJournal(dir string, generation uint64) (*journal, error) {
 
 // openJournal continues a file, and removes a record that a kill has cut short.
 func openJournal(path string, r reading) (*journal, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	f, err := plainfile.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

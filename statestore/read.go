@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // A reading is the result of reading a file.
@@ -20,7 +21,7 @@ type reading struct {
 // keep is false, the bytes are valid only until each returns. The error is one of the file
 // system. Damage is part of the reading.
 func readFile(path string, keep bool, each func(content []byte)) (reading, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return reading{}, err
 	}

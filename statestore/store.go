@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/internal/wake"
 )
 
@@ -298,7 +299,7 @@ func (s *Store) complete() string { return filepath.Join(s.dir, completeName) }
 
 // mark notes on disk that the saved state is complete.
 func (s *Store) mark() error {
-	f, err := os.OpenFile(s.complete(), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := plainfile.OpenFile(s.complete(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

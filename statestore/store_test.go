@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/statestore"
@@ -409,6 +410,48 @@ func TestDamage(t *testing.T) {
 			t.Errorf("stale %v, the log says\n%s", fresh.Stale(), &log)
 		}
 	})
+}
+
+// soon returns the error of do, which must not block for ever.
+func soon(t *testing.T, do func() error) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(testkit.Patience):
+		t.Fatal("it blocks")
+		return nil
+	}
+}
+
+// A pipe in the place of a file is an error that names it. To open it must not block: nobody may ever write into it.
+func TestPipes(t *testing.T) {
+	healthy := filepath.Join(t.TempDir(), "state")
+	s := open(t, healthy, statestore.Options{CompactAt: 1})
+	save(t, s, "a=1 b=2")
+	must(t, statestore.Compact(s))
+	save(t, s, "c=3")
+	must(t, s.Close())
+	for _, name := range []string{"snapshot", "journal.2", "complete"} {
+		dir := killed(t, healthy)
+		must(t, errors.Join(os.Remove(filepath.Join(dir, name)), unix.Mkfifo(filepath.Join(dir, name), 0o600)))
+		err := soon(t, func() error {
+			_, err := statestore.Open(dir, statestore.Options{Log: slog.New(slog.DiscardHandler)})
+			return err
+		})
+		if !errors.Is(err, plainfile.ErrNoFile) || !strings.Contains(err.Error(), filepath.Join(dir, name)+" is a pipe") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	dir := killed(t, healthy)
+	after := open(t, dir, statestore.Options{})
+	old := filepath.Join(filepath.Dir(dir), "old.db")
+	must(t, unix.Mkfifo(old, 0o600))
+	if err := soon(t, func() error { return after.TakeOver(old) }); err != nil || !exists(old+".broken") {
+		t.Errorf("a file of an earlier version: %v; it is not set aside", err)
+	}
 }
 
 // disk is a folder on a disk of its own, in memory.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -48,7 +49,8 @@ func (d statusDir) remove(path string) error {
 	return nil
 }
 
-// under returns the pairs below prefix. It ignores files that do not belong to a key.
+// under returns the pairs below prefix. It ignores files that do not belong to a key, and pipes
+// and devices, which the next change of their key replaces.
 func (d statusDir) under(prefix string) (pairs []kvdbsync.Pair, err error) {
 	from := filepath.Join(d.path, dirOf(prefix[:strings.LastIndexByte(prefix, '/')+1]))
 	err = filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
@@ -61,10 +63,10 @@ func (d statusDir) under(prefix string) (pairs []kvdbsync.Pair, err error) {
 		case e.IsDir() || !ok || !strings.HasPrefix(key, prefix):
 			return nil
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // a folder of the agent that other programs only read
+		text, err := plainfile.Read(path)
 		if err == nil {
 			pairs = append(pairs, kvdbsync.Pair{Key: key, Value: []byte(strings.TrimSuffix(string(text), "\n"))})
-		} else if errors.Is(err, fs.ErrNotExist) {
+		} else if errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNoFile) {
 			err = nil
 		}
 		return err

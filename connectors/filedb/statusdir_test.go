@@ -7,9 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/plainfile"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -72,5 +76,37 @@ func TestStatusFolder(t *testing.T) {
 		if got := strings.Join(keys, " "); got != want || err != nil {
 			t.Errorf("under %q: %q, %v; want %q", prefix, got, err, want)
 		}
+	}
+}
+
+// A pipe in the folder has no value, and does not block the listing, which nobody could end. The next change of its key
+// replaces it. A pipe in the place of the file is an error.
+func TestStatusPipes(t *testing.T) {
+	dir := t.TempDir()
+	d, file := statusDir{dir}, statusFile{path: filepath.Join(dir, "status")}
+	if err := errors.Join(unix.Mkfifo(dir+"/a.json", 0o600), unix.Mkfifo(file.path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if pairs, err := d.under("/"); len(pairs) > 0 || err != nil {
+			t.Errorf("the folder has %v, %v", pairs, err)
+		}
+		put := kvdbsync.Pair{Key: "/a", Value: []byte("{}")}
+		if err := d.change([]kvdbsync.Pair{put}); err != nil {
+			t.Error(err)
+		}
+		if pairs, err := d.under("/"); len(pairs) != 1 || err != nil {
+			t.Errorf("after a change, the folder has %v, %v", pairs, err)
+		}
+		if err := file.begin(); !errors.Is(err, plainfile.ErrNoFile) {
+			t.Errorf("the file: %v", err)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(testkit.Patience):
+		t.Fatal("it blocks")
 	}
 }

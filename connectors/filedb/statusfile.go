@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"github.com/keyplane/keyplane/internal/settingfile"
+	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -76,7 +76,7 @@ func statusText(pairs map[string]kvdbsync.Pair) []byte {
 // read returns the content of the file, which may be missing or empty. A file that the
 // agent did not write is an error: it must not be overwritten.
 func (f *statusFile) read() (map[string]kvdbsync.Pair, error) {
-	text, err := settingfile.ReadLarge(f.path)
+	text, err := plainfile.Read(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

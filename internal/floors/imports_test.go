@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
 }
 
 func floors() []floor {
@@ -61,6 +61,7 @@ func floors() []floor {
 		{"internal/olderctl", []string{"agent", "internal/scratch", "internal/testkit", "internal/vppsim", "proto"}},
 		{"internal/packets", []string{"descriptors", "internal/scratch", "internal/testkit", "models", "scheduler"}},
 		{"internal/owner", []string{"kvdbsync"}},
+		{"internal/plainfile", nil},
 		{"internal/printable", nil},
 		{"internal/pulse", nil},
 		{"internal/reach", nil},

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // The files of a Folder.
@@ -58,7 +60,7 @@ func OpenFolder(dir, label string, log *slog.Logger) (*Folder, error) {
 
 // lockFileOf locks a file until the process ends or closes it.
 func lockFileOf(path, label string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := plainfile.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func lockFileOf(path, label string) (*os.File, error) {
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, fmt.Errorf("%s: locking: %w", path, err)
 	}
-	text, _ := os.ReadFile(path)
+	text, _ := plainfile.Read(path)
 	holder, _ := parse(text) // a process that has just started has not written its name yet
 	holder.Label = label
 	return nil, &TakenError{Holder: holder, Where: "the lock of " + path}
@@ -79,7 +81,7 @@ func lockFileOf(path, label string) (*os.File, error) {
 // installation reads the ID of the installation, or makes a new one. The ID is valid in
 // any case. An error means that it could not be saved for the next start.
 func installation(path string) (id string, err error) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path)
 	id = strings.TrimSpace(string(text))
 	if err == nil && isID(id) {
 		return id, nil

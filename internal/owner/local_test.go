@@ -7,8 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/internal/owner"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -57,6 +61,37 @@ func TestFolderThatIsDamagedOrMissing(t *testing.T) {
 	}
 	if len(ids) != 4 { // the damaged id was replaced, and kept from then on
 		t.Errorf("%d ids, want 4", len(ids))
+	}
+}
+
+// Pipes in the places of the files are replaced or reported. To read them must not block: nobody may ever write into them.
+func TestFolderWithPipes(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"installation", "agent.lock"} {
+		if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := make(chan *owner.Folder, 1)
+	go func() {
+		f, err := owner.OpenFolder(dir, "vpp1", quiet)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- f
+	}()
+	select {
+	case f := <-opened:
+		text, err := os.ReadFile(filepath.Join(dir, "installation"))
+		if err != nil || strings.TrimSpace(string(text)) != f.Installation {
+			t.Errorf("the ID %s is saved as %q, %v", f.Installation, text, err)
+		}
+		f.Name(owner.Self("vpp1", f.Installation))
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	case <-time.After(testkit.Patience):
+		t.Fatal("it blocks")
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"syscall"
 	"time"
@@ -41,19 +40,13 @@ func Open(path string) (*os.File, error) {
 
 // Read returns the content of a file. Errors are those of os.ReadFile; others begin with the
 // path.
-func Read(path string) ([]byte, error) { return read(path, Most) }
-
-// ReadLarge is Read for a file that a program has written, which may be of any size.
-func ReadLarge(path string) ([]byte, error) { return read(path, math.MaxInt64-1) }
-
-// read reads a file of at most so many bytes.
-func read(path string, most int64) ([]byte, error) {
+func Read(path string) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := ReadAll(f, most)
+	text, err := ReadAll(f, Most)
 	if err != nil {
 		if _, named := errors.AsType[*fs.PathError](err); !named {
 			err = fmt.Errorf("%s: %w", path, err)

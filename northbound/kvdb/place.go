@@ -100,7 +100,7 @@ func (l *placeLock) Close() {
 func lockSocket(socket, label string) (*placeLock, error) {
 	path := socket + ".lock"
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("lock file: %w", err)
 		}
