@@ -27,6 +27,10 @@ const (
 	// complete. A start that takes in a large configuration has little garbage and soon
 	// passes this range.
 	pressedMemory = 144 << 20
+	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
+	// use. Below that, more garbage would help less than the memory it takes: the process then has
+	// 200 MB. Above that, collections would cost ever more.
+	strainedMemory = 160 << 20
 	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
 	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
 	// their own, so a client that is slow to read its answer delays no source.
@@ -99,10 +103,11 @@ type collected struct{ _ *collected }
 // memoryLimit is the soft limit of the memory where so many bytes are in use.
 func memoryLimit(inUse int64) int64 {
 	limit := max(usualMemory, 2*inUse-leastGarbage)
-	// Beyond pressedMemory more is allowed with each byte in use. It stays below what is usual, so
-	// that needs of a moment do not double the memory.
-	const knee = pressedMemory - fewestGarbage
-	return min(limit, max(pressedMemory, pressedMemory+2*(inUse-knee)))
+	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for more with
+	// each byte in use. It stays below what is usual, so that needs of a moment do not double the
+	// memory.
+	const knee = strainedMemory - fewestGarbage
+	return min(limit, max(pressedMemory, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
 }
 
 // awaitQuiet returns when the count of operations has not changed for quietTime, or ctx ends.

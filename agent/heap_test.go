@@ -64,9 +64,10 @@ func TestMemoryLimit(t *testing.T) {
 		{"as much as fits", 90 * mib, 140 * mib},
 		{"a burst", 120 * mib, 144 * mib},
 		{"a large burst", 128 * mib, 144 * mib},
-		{"more than fits", 170 * mib, 228 * mib},
-		{"much more than fits", 200 * mib, 288 * mib},
-		{"a million keys", 1500 * mib, 2888 * mib},
+		{"more than fits", 140 * mib, 156 * mib},
+		{"far more than fits", 170 * mib, 212 * mib},
+		{"much more than fits", 200 * mib, 272 * mib},
+		{"a million keys", 1500 * mib, 2872 * mib},
 	} {
 		if got := memoryLimit(test.inUse); got != test.want {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)

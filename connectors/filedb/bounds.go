@@ -8,18 +8,24 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // bound checks the bounds, and sets the missing ones to their defaults.
 func (c *Config) bound() error {
 	for name, n := range map[string]int64{
 		"max-files": int64(c.MaxFiles), "max-entries": int64(c.MaxEntries), "max-depth": int64(c.MaxDepth),
-		"max-file-size": int64(c.MaxFileSize), "max-yaml-size": int64(c.MaxYAMLSize), "max-total-size": int64(c.MaxTotalSize),
+		"max-file-size": int64(c.MaxFileSize), "max-yaml-size": int64(c.MaxYAMLSize), "max-yaml-nodes": int64(c.MaxYAMLNodes), "max-total-size": int64(c.MaxTotalSize),
 	} {
 		if n < 0 {
 			return fmt.Errorf("%s: %d: expected a number above zero", name, n)
 		}
 	}
+	if c.MaxYAMLNodes > document.MostNodes {
+		return fmt.Errorf("max-yaml-nodes: %d: the maximum is %d", c.MaxYAMLNodes, document.MostNodes)
+	}
+	c.MaxYAMLNodes = cmp.Or(c.MaxYAMLNodes, 150_000)
 	c.MaxFiles, c.MaxEntries, c.MaxDepth = cmp.Or(c.MaxFiles, 10_000), cmp.Or(c.MaxEntries, 100_000), cmp.Or(c.MaxDepth, 16)
 	c.MaxFileSize, c.MaxYAMLSize = cmp.Or(c.MaxFileSize, 64<<20), cmp.Or(c.MaxYAMLSize, 8<<20)
 	c.MaxTotalSize = cmp.Or(c.MaxTotalSize, 256<<20)

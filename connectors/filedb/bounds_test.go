@@ -49,6 +49,9 @@ func TestBounds(t *testing.T) {
 		{"max-yaml-size", filedb.Config{MaxYAMLSize: 300}, func(t *testing.T, dir string) {
 			write(t, dir+"/x.yaml", one("x")+strings.Repeat("# more\n", 100))
 		}, "/x.yaml: has 734 bytes; YAML, and JSON in another than the key/value form, may have 300 bytes: split it, or raise max-yaml-size"},
+		{"max-yaml-nodes", filedb.Config{MaxYAMLNodes: 300}, func(t *testing.T, dir string) {
+			write(t, dir+"/x.yaml", one("x")+"more: ["+strings.Repeat("a,", 200)+"]\n")
+		}, "/x.yaml: has about 414 nodes (names, values, lists), more than max-yaml-nodes allows (300): split it, write it as JSON"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.bound, func(t *testing.T) {

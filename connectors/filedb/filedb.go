@@ -88,6 +88,10 @@ type Config struct {
 	// key/value form. Reading one takes about 60 times its size in memory for a moment.
 	// Large ones are therefore read one after the other. Defaults to 8 MiB.
 	MaxYAMLSize Size `yaml:"max-yaml-size"`
+	// MaxYAMLNodes is the number of nodes that such a file may have: names, values, lists. It
+	// is estimated from the text, a little too high. A node takes up to 200 bytes of memory, and
+	// two bytes of text. Defaults to 150,000; at most document.MostNodes.
+	MaxYAMLNodes int `yaml:"max-yaml-nodes"`
 	// MaxTotalSize is the size of all files together. Defaults to 256 MiB.
 	MaxTotalSize Size `yaml:"max-total-size"`
 	// Memory is shared with others that take much memory for a moment. Defaults to one for the

@@ -240,6 +240,9 @@ func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, er
 	if size > int64(db.cfg.MaxYAMLSize) {
 		return nil, fmt.Errorf("%s: has %d bytes; YAML, and JSON in another than the key/value form, may have %v: split it, or raise max-yaml-size in filedb.conf", path, size, db.cfg.MaxYAMLSize)
 	}
+	if n := document.Nodes(data); n > db.cfg.MaxYAMLNodes {
+		return nil, fmt.Errorf("%s: has about %d nodes (names, values, lists), more than max-yaml-nodes allows (%d): split it, write it as JSON in the key/value form, or raise max-yaml-nodes in filedb.conf", path, n, db.cfg.MaxYAMLNodes)
+	}
 	// A tree is dropped as soon as its entries are made. Texts with many nodes are read one at a
 	// time, even short ones.
 	leave, err := db.cfg.Memory.Enter(ctx, document.Cost(data))

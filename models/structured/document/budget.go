@@ -16,9 +16,9 @@ const (
 	// document. It is ample for real use and stops documents that grow
 	// exponentially.
 	mostAliased = models.MaxSize
-	// mostNodes is the maximum number of nodes of a text. A node takes about 200
+	// MostNodes is the maximum number of nodes of a text: names, values, lists. A node takes about 200
 	// bytes of memory, and as little as two bytes of text.
-	mostNodes = 600_000
+	MostNodes = 600_000
 	// checkEvery is the number of nodes between two checks of the context.
 	checkEvery = 1024
 )
@@ -79,21 +79,21 @@ func Nodes(data []byte) int {
 const bytesOfNode = 200
 
 // Cost returns an upper estimate of the memory, in bytes, that the nodes of a text take.
-// It is a hundred times the size of the text at most, and more than mostNodes never.
-func Cost(data []byte) int64 { return int64(min(Nodes(data), mostNodes)) * bytesOfNode }
+// It is a hundred times the size of the text at most, and more than MostNodes never.
+func Cost(data []byte) int64 { return int64(min(Nodes(data), MostNodes)) * bytesOfNode }
 
 // isBorder reports whether a byte separates tokens.
 func isBorder(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '"' || c == '\''
 }
 
-// tooMany returns an error if a text has more nodes than mostNodes.
+// tooMany returns an error if a text has more nodes than MostNodes.
 func tooMany(data []byte) error {
-	if len(data) < mostNodes/2 {
+	if len(data) < MostNodes/2 {
 		return nil
 	}
-	if n := Nodes(data); n > mostNodes {
-		return &Error{Line: 1, Msg: fmt.Sprintf("too many values in one text: about %d; the maximum is %d: split it", n, mostNodes)}
+	if n := Nodes(data); n > MostNodes {
+		return &Error{Line: 1, Msg: fmt.Sprintf("too many values in one text: about %d; the maximum is %d: split it", n, MostNodes)}
 	}
 	return nil
 }

@@ -10,7 +10,7 @@
 //
 //	limit            | value             | prevents
 //	nesting          | mostDepth         | stack overflow
-//	nodes of a text  | mostNodes         | 200 bytes of memory for each byte of text
+//	nodes of a text  | MostNodes         | 200 bytes of memory for each byte of text
 //	bytes by aliases | mostAliased       | exponential growth ("billion laughs")
 //	time             | context of Budget | work for a client that has disconnected
 //
