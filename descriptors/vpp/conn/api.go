@@ -2,6 +2,8 @@ package conn
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 
 	"go.fd.io/govpp/api"
 
@@ -74,10 +76,20 @@ type Translator interface {
 	Translate(detail api.Message)
 }
 
-// collect decodes details into a list.
+// mostHeld is about the memory, in bytes, that the collected details of one answer may take: some
+// hundred thousand interfaces, or a million neighbours.
+const mostHeld = 64 << 20
+
+// collect decodes details into a list. More than mostHeld are an error of the call, and the
+// connection stays: the others of its users must not suffer from one large table.
 func collect[T any, P message[T]](into *[]T) Take {
+	size, held := int(reflect.TypeFor[T]().Size()), 0
 	return func(d *vppwire.Decoder, m []byte) error {
 		var one T
+		if held += size + len(m); held > mostHeld {
+			*into = nil
+			return fmt.Errorf("%w: the maximum of %s is %d MiB", ErrLarge, P(&one).GetMessageName(), mostHeld>>20)
+		}
 		if err := d.Decode(m, P(&one)); err != nil {
 			return err
 		}

@@ -21,6 +21,9 @@ var (
 	ErrHung = errors.New("VPP does not answer")
 	// ErrProtocol means that the other side does not follow VPP's API.
 	ErrProtocol = errors.New("not what VPP's API says")
+	// ErrLarge means that VPP has more values than this program collects. The connection
+	// stays.
+	ErrLarge = errors.New("VPP has too many values")
 )
 
 // A Refusal is a reply whose return value is not zero. It unwraps to the

@@ -180,6 +180,31 @@ func TestEndlessDetails(t *testing.T) {
 	}
 }
 
+// A dump that would take too much memory fails with the name of the message, and the connection stays.
+func TestLargeDumps(t *testing.T) {
+	socket, _ := hostile{"sw_interface_dump": func(c uint32) []byte { return bytes.Repeat(details(t, c), 160_000) }}.serve(t)
+	c := dial(t, socket)
+	for _, dump := range []func() (int, error){
+		func() (int, error) {
+			all, err := conn.Dump[vppif.SwInterfaceDetails](t.Context(), c, allInterfaces)
+			return len(all), err
+		},
+		func() (int, error) {
+			var all []vppif.SwInterfaceDetails
+			err := c.Batch(t.Context(), conn.List(allInterfaces, &all), conn.Ask(&memclnt.ControlPing{}, &memclnt.ControlPingReply{}))
+			return len(all), err
+		},
+	} {
+		n, err := dump()
+		if n > 0 || !errors.Is(err, conn.ErrLarge) || !strings.Contains(err.Error(), "the maximum of sw_interface_details is 64 MiB") {
+			t.Errorf("%d details, %v", n, err)
+		}
+	}
+	if err := c.Call(t.Context(), &vpe.ShowVersion{}, &vpe.ShowVersionReply{}); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
 // A panic where messages are taken is one of the connection, and the next connections are made with
 // back-off.
 func TestPanicsOfTakers(t *testing.T) {
