@@ -240,7 +240,7 @@ func (a *assembly) offer(context.Context) error {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
 	services := withEvents(grpc.Options{
-		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Metrics: a.Metrics, Log: a.loggers.Logger("grpc"),
+		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Metrics: a.Metrics, Memory: web.Options.Memory, Log: a.loggers.Logger("grpc"),
 	}, a.Parts)
 	if figures.poller != nil { // telemetry.conf allows it
 		services.Counters = figures.poller.InterfaceStats

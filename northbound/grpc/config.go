@@ -26,7 +26,7 @@ type Config struct {
 	Permission         int  `yaml:"permission"`
 	ForceSocketRemoval bool `yaml:"force-socket-removal"` // replace a socket even if a process listens on it
 
-	MaxMsgSize           int    `yaml:"max-msg-size"`           // of a request, in bytes. Defaults to 4 MiB
+	MaxMsgSize           int    `yaml:"max-msg-size"`           // of a request, in bytes; an answer may have four times as much. Defaults to 4 MiB
 	MaxConcurrentStreams uint32 `yaml:"max-concurrent-streams"` // calls of one connection. Defaults to 100
 	MaxConnections       int    `yaml:"max-connections"`        // Defaults to 64
 

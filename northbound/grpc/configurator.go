@@ -46,12 +46,20 @@ func (c *config) Delete(ctx context.Context, req *configurator.DeleteRequest) (*
 
 // Get returns the values that take effect, of all sources.
 func (c *config) Get(ctx context.Context, _ *configurator.GetRequest) (*configurator.GetResponse, error) {
+	a, leave, err := c.beginAnswer(ctx)
+	if err != nil {
+		return nil, c.failure(err)
+	}
+	defer leave()
 	all, err := c.Layers.Effective(ctx)
 	if err != nil {
 		return nil, c.failure(err)
 	}
 	b := newBuilder()
 	for _, v := range all {
+		if err := a.add(v.Message); err != nil {
+			return nil, c.failure(err)
+		}
 		b.add(c.shown(v.Message))
 	}
 	return &configurator.GetResponse{Config: b.config}, nil
@@ -66,8 +74,8 @@ func (s *service) shown(v proto.Message) proto.Message {
 }
 
 // Dump reads the actual values of all models from the system. A part of the system that is
-// not connected has no values; if another one cannot be read, the call fails. One dump runs at a
-// time.
+// not connected has no values; if another one cannot be read, or the answer would be too large, the
+// call fails. One dump runs at a time.
 func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*configurator.DumpResponse, error) {
 	select {
 	case c.dumping <- struct{}{}:
@@ -75,6 +83,11 @@ func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*config
 		return nil, c.failure(ctx.Err())
 	}
 	defer func() { <-c.dumping }()
+	a, leave, err := c.beginAnswer(ctx)
+	if err != nil {
+		return nil, c.failure(err)
+	}
+	defer leave()
 	b := newBuilder()
 	connected := stats.Of(c.Scheduler).Connections
 	for _, d := range inspect.Descriptors(c.Scheduler) {
@@ -87,6 +100,9 @@ func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*config
 			return nil, c.failure(err)
 		}
 		for _, f := range found {
+			if err := a.add(f.Value); err != nil {
+				return nil, c.failure(err)
+			}
 			b.add(c.shown(f.Value))
 		}
 	}

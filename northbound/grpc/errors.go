@@ -43,7 +43,7 @@ func (s *service) failure(err error) error {
 		return failureOf(codes.Canceled, err.Error(), nil)
 	case errors.Is(err, orchestrator.ErrLayerName):
 		return failureOf(codes.InvalidArgument, err.Error(), nil)
-	case errors.Is(err, orchestrator.ErrTooManyLayers):
+	case errors.Is(err, orchestrator.ErrTooManyLayers), errors.Is(err, errLargeAnswer):
 		return failureOf(codes.ResourceExhausted, err.Error(), nil)
 	case errors.Is(err, orchestrator.ErrNotRecorded), errors.Is(err, orchestrator.ErrStopped), errors.Is(err, scheduler.ErrStopped):
 		return failureOf(codes.Unavailable, err.Error(), nil)

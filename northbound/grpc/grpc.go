@@ -41,6 +41,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
@@ -64,7 +65,9 @@ type Options struct {
 	Counters func(ctx context.Context) ([]*interfaces.InterfaceStats, error)
 	// Metrics takes the figures of Config.PrometheusMetrics. Defaults to none.
 	Metrics prometheus.Registerer
-	Log     *slog.Logger
+	// Memory is shared with others that make large answers. Defaults to no bound.
+	Memory *budget.Budget
+	Log    *slog.Logger
 }
 
 // Layers are the values that programs declare; *orchestrator.Orchestrator has them.
@@ -80,6 +83,8 @@ type service struct {
 	ended   chan struct{} // closed when the server stops: streams end
 	states  *hub
 	events  *notifications
+	// The largest answer, in bytes.
+	mostAnswer int
 }
 
 // models are those that clients may declare.

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
@@ -89,6 +90,11 @@ func (m *manager) GetConfig(ctx context.Context, req *generic.GetConfigRequest) 
 	if err != nil {
 		return nil, err
 	}
+	a, leave, err := m.beginAnswer(ctx)
+	if err != nil {
+		return nil, m.failure(err)
+	}
+	defer leave()
 	all, err := m.Layers.Effective(ctx, keys...)
 	if err != nil {
 		return nil, m.failure(err)
@@ -98,7 +104,7 @@ func (m *manager) GetConfig(ctx context.Context, req *generic.GetConfigRequest) 
 		if !hasLabels(v.Labels, req.GetLabels()) {
 			continue
 		}
-		item, err := m.itemOf(v.Key, v.Message)
+		item, err := m.counted(a, v.Key, v.Message)
 		if err != nil {
 			return nil, m.failure(err)
 		}
@@ -134,17 +140,22 @@ func hasLabels(labels, wanted map[string]string) bool {
 }
 
 // DumpState returns the values that are applied, as the scheduler knows them.
-func (m *manager) DumpState(_ context.Context, req *generic.DumpStateRequest) (*generic.DumpStateResponse, error) {
+func (m *manager) DumpState(ctx context.Context, req *generic.DumpStateRequest) (*generic.DumpStateResponse, error) {
 	keys, err := m.keysOf(req.GetIds())
 	if err != nil {
 		return nil, err
 	}
+	a, leave, err := m.beginAnswer(ctx)
+	if err != nil {
+		return nil, m.failure(err)
+	}
+	defer leave()
 	out := &generic.DumpStateResponse{}
 	for _, st := range m.statuses(keys) {
 		if st.Actual == nil || st.Base != "" {
 			continue
 		}
-		item, err := m.itemOf(st.Key, st.Actual)
+		item, err := m.counted(a, st.Key, st.Actual)
 		if err != nil {
 			return nil, m.failure(err)
 		}
@@ -153,6 +164,14 @@ func (m *manager) DumpState(_ context.Context, req *generic.DumpStateRequest) (*
 		}
 	}
 	return out, nil
+}
+
+// counted is itemOf for an item of an answer with many.
+func (m *manager) counted(a *answer, key string, value proto.Message) (*generic.Item, error) {
+	if err := a.add(value); err != nil {
+		return nil, err
+	}
+	return m.itemOf(key, value)
 }
 
 // statuses returns the statuses of the keys, or of all values of models if keys is nil,

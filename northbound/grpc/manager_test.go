@@ -3,6 +3,7 @@ package grpc_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +12,16 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/grpc"
+	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -339,5 +344,64 @@ func TestMeta(t *testing.T) {
 	_, err = client.ProtoFileDescriptor(t.Context(), &generic.ProtoFileDescriptorRequest{FullProtoFileName: "google/protobuf/any.proto"})
 	if explain(err) != `NotFound: full_proto_file_name: no model is declared in "google/protobuf/any.proto"; KnownModels lists the files` {
 		t.Error(explain(err))
+	}
+}
+
+// An answer with more bytes than four times the largest request is refused before it is made, by each call with many
+// values. Single values can still be read.
+func TestLargeAnswers(t *testing.T) {
+	w := newWorld(t, nil)
+	addr := w.serve(t, grpc.Config{Endpoint: "127.0.0.1:0", MaxMsgSize: 1000})
+	line := connect(t, addr.String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	manager, config := generic.NewManagerServiceClient(line), configurator.NewConfiguratorServiceClient(line)
+	for i := range 100 {
+		if _, err := manager.SetConfig(t.Context(), &generic.SetConfigRequest{Updates: put(iface(fmt.Sprintf("interface%040d", i)))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"Get":       func() error { _, err := config.Get(ctx, &configurator.GetRequest{}); return err },
+		"Dump":      func() error { _, err := config.Dump(ctx, &configurator.DumpRequest{}); return err },
+		"GetConfig": func() error { _, err := manager.GetConfig(ctx, &generic.GetConfigRequest{}); return err },
+		"DumpState": func() error { _, err := manager.DumpState(ctx, &generic.DumpStateRequest{}); return err },
+	} {
+		err := call()
+		if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "the maximum is 4000 bytes, 4 times max-msg-size in grpc.conf") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	one := []*generic.Item_ID{{Model: ifModel, Name: fmt.Sprintf("interface%040d", 7)}}
+	if got, err := manager.GetConfig(ctx, &generic.GetConfigRequest{Ids: one}); err != nil || len(got.GetItems()) != 1 {
+		t.Errorf("one value: %v, %v", got, err)
+	}
+}
+
+// Answers with many values wait for the memory that they share with others.
+func TestAnswersWaitForMemory(t *testing.T) {
+	w := newWorld(t, nil)
+	memory := budget.New(1 << 20)
+	w.more.Memory = memory
+	leave, err := memory.Enter(t.Context(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager := generic.NewManagerServiceClient(w.dial(t))
+	answered := make(chan error, 1)
+	go func() {
+		_, err := manager.DumpState(t.Context(), &generic.DumpStateRequest{})
+		answered <- err
+	}()
+	for _, waiting := memory.Inside(); waiting == 0; _, waiting = memory.Inside() {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-answered:
+		t.Errorf("it did not wait: %v", err)
+	default:
+	}
+	leave()
+	if err := <-answered; err != nil {
+		t.Error(err)
 	}
 }

@@ -45,7 +45,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gRPC server: %w", err)
 	}
-	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{})}
+	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{}), mostAnswer: answerPerRequest * s.Config.MaxMsgSize}
 	services.states = newHub(s.Options.Scheduler, services.ended)
 	defer services.states.wait()
 	services.events = newNotifications()
