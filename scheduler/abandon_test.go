@@ -93,6 +93,41 @@ func TestLateResultOfWhatIsStillWanted(t *testing.T) {
 	}
 }
 
+// A verb is abandoned while its transaction is parked and another one is driven, and returns before
+// that one ends. The loop then has both to do in any order: resume the parked transaction, which
+// learns that the verb was abandoned, and process the late result. In each order, later operations
+// of the connection do not wait for the verb.
+func TestLateResultBeforeItsOwnerGoesOn(t *testing.T) {
+	for range 20 { // the order is random
+		synctest.Test(t, func(t *testing.T) {
+			b := newTar()
+			s, stop := b.begin(t, scheduler.Options{VerbTimeout: 2 * time.Second})
+			defer stop()
+			must(t, declare(t, s, "thing/b", "1"))
+			b.hang("create thing/a")
+			b.hang("create other/x")
+			ended := make(chan error, 2)
+			go func() { ended <- declare(t, s, "thing/a", "1") }()
+			<-time.After(2150 * time.Millisecond) // abandoned after 2200
+			go func() { ended <- declare(t, s, "other/x", "1") }()
+			<-time.After(60 * time.Millisecond)
+			b.release("create thing/a", nil)
+			b.release("create other/x", nil)
+			for range 2 {
+				if err := <-ended; err != nil && !errors.Is(err, scheduler.ErrNoAnswer) {
+					t.Error(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{{Key: "thing/b"}}}); err != nil {
+				t.Errorf("a deletion: %v; %s", err, explain.Key(s, "thing/b"))
+			}
+			expect(t, "the state", states(s), "other/x CONFIGURED 1; thing/a CONFIGURED 1")
+		})
+	}
+}
+
 // A Create that nobody wants any more keeps what it depends on and what it claims until it returns.
 func TestCreateHangsUnwanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

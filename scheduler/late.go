@@ -16,6 +16,14 @@ var ErrNoAnswer = executor.ErrNoAnswer
 // handleLateResults processes the results of abandoned verbs that have returned. It reads
 // back their keys and reconciles them.
 func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Task) {
+	// A run that is parked learns only when it goes on that its verb was abandoned. If the graph
+	// learned the late result first, it would wait for the verb for ever.
+	for _, t := range tasks {
+		owner := t.Owner.(*run)
+		for _, f := range owner.tasks.TakeFinished() {
+			s.done(owner, f)
+		}
+	}
 	r := s.begin(Notification)
 	r.rec.Description = "abandoned operations have returned"
 	var nodes []*graph.Node
