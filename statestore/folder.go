@@ -101,7 +101,7 @@ func (f *finding) files() []*part {
 func (f *finding) examine() error {
 	for _, p := range f.files() {
 		var err error
-		if p.reading, err = readFile(p.path, false, func([]byte) {}); err != nil {
+		if p.reading, err = readFile(p.path, nil); err != nil {
 			return err
 		}
 		if p == f.snapshot && p.reading.damage == nil && p.reading.good < p.reading.size {

@@ -17,10 +17,10 @@ type reading struct {
 	damage error // of the bytes behind good; nil: there are none, or a kill has cut them short
 }
 
-// readFile calls each with the content of all records in complete groups, in order. If
-// keep is false, the bytes are valid only until each returns. The error is one of the file
-// system. Damage is part of the reading.
-func readFile(path string, keep bool, each func(content []byte)) (reading, error) {
+// readFile calls each with the content of all records in complete groups, in order. The
+// caller may keep the bytes. If each is nil, it only finds out what is complete, and keeps
+// no record. The error is one of the file system. Damage is part of the reading.
+func readFile(path string, each func(content []byte)) (reading, error) {
 	f, err := plainfile.Open(path)
 	if err != nil {
 		return reading{}, err
@@ -37,7 +37,7 @@ func readFile(path string, keep bool, each func(content []byte)) (reading, error
 		return out, nil
 	}
 	out.good = headerSize
-	err = out.records(in, keep, each)
+	err = out.records(in, each)
 	switch {
 	case errors.Is(err, errDamaged), errors.Is(err, errCut) && out.good < out.header.length:
 		out.damage = fmt.Errorf("%w at byte %d of %d", err, out.good, out.size)
@@ -51,28 +51,26 @@ func readFile(path string, keep bool, each func(content []byte)) (reading, error
 }
 
 // records reads until the first error, which may be io.EOF.
-func (r *reading) records(in io.Reader, keep bool, each func(content []byte)) error {
+func (r *reading) records(in io.Reader, each func(content []byte)) error {
 	var group [][]byte
 	var buf []byte
+	open := false // a group has begun and not ended
 	at := r.good
 	for {
 		one, err := readRecord(in, r.size-at, buf)
-		if errors.Is(err, io.EOF) && len(group) > 0 {
+		if errors.Is(err, io.EOF) && open {
 			return errCut
 		}
 		if err != nil {
 			return err
 		}
 		at += recordHead + int64(len(one.content))
-		if one.more || len(group) > 0 {
-			group, buf = append(group, one.content), nil
+		if each == nil {
+			buf = one.content
 		} else {
-			each(one.content)
-			if buf = one.content; keep {
-				buf = nil
-			}
+			group = append(group, one.content)
 		}
-		if one.more {
+		if open = one.more; open {
 			continue
 		}
 		for _, content := range group {
@@ -80,4 +78,34 @@ func (r *reading) records(in io.Reader, keep bool, each func(content []byte)) er
 		}
 		group, r.good = nil, at
 	}
+}
+
+// streamFile calls each with the same contents as readFile. The bytes are valid only until each
+// returns. It reads the file twice instead of keeping a group, which can be a whole listing of a
+// store, until it is complete.
+func streamFile(path string, each func(content []byte)) error {
+	r, err := readFile(path, nil)
+	if err != nil || r.good == 0 {
+		return err
+	}
+	f, err := plainfile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := bufio.NewReaderSize(f, 1<<16)
+	if _, err := readHeader(in); err != nil {
+		return err
+	}
+	var buf []byte
+	for at := headerSize; at < r.good; {
+		one, err := readRecord(in, r.good-at, buf)
+		if err != nil {
+			return fmt.Errorf("%s has changed while it was read: %w", path, err)
+		}
+		at += recordHead + int64(len(one.content))
+		each(one.content)
+		buf = one.content
+	}
+	return nil
 }

@@ -90,7 +90,7 @@ func lastChanges(parts []*part) (*lookup, error) {
 func eachChange(parts []*part, do func(n uint64, key, value []byte)) error {
 	n := uint64(0)
 	for _, p := range parts {
-		_, err := readFile(p.path, false, func(content []byte) {
+		err := streamFile(p.path, func(content []byte) {
 			for key, value := range changes(content) {
 				n++
 				do(n, key, value)

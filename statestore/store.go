@@ -181,7 +181,7 @@ func (s *Store) load() (map[string][]byte, error) {
 		return nil, err
 	}
 	for _, one := range found.files() {
-		_, err := readFile(one.path, true, func(content []byte) {
+		_, err := readFile(one.path, func(content []byte) {
 			for key, value := range changes(content) {
 				change(all, string(key), value)
 			}
