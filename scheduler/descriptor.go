@@ -66,6 +66,11 @@ type Descriptor[V proto.Message, M any] struct {
 	// elsewhere. Optional.
 	Resolve func(key string, v V) V
 
+	// Absent says why no value has the key, and how one comes about: "no namespace has that name:
+	// ip netns add red". It is for values that are only observed, since nobody can declare them.
+	// Explanations show it. Optional.
+	Absent func(key string) string
+
 	// The verbs access the system. A value of a descriptor without Create and Delete is
 	// only observed, by Retrieve and Observe.
 	Create func(ctx context.Context, key string, v V) (M, error)

@@ -3,7 +3,8 @@
 //	fmt.Print(explain.Key(s, "mount/home"))
 //
 // An explanation is a tree: the status of the value, below it the values that it waits for or
-// that hold its resources, and so on down to causes that somebody can remove. It is computed
+// that hold its resources, and so on down to causes that somebody can remove. A value that is
+// applied may have derived values that are not: those are below it too. It is computed
 // from one snapshot of all statuses; no transaction waits for it.
 package explain
 
@@ -86,6 +87,7 @@ func (e Explanation) visit(yield func(Explanation) bool) bool {
 func newExplainer(s *scheduler.Scheduler) *explainer {
 	x := &explainer{
 		running: func(key string) (inspect.Verb, bool) { return inspect.Running(s, key) },
+		of:      s.Inside().Registry.Of,
 		byKey:   map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
 		path: map[string]bool{}, explained: map[string]bool{},
 	}
@@ -102,6 +104,7 @@ func newExplainer(s *scheduler.Scheduler) *explainer {
 // no lock.
 type explainer struct {
 	running func(key string) (inspect.Verb, bool)
+	of      func(key string) *kind.Descriptor
 	byKey   map[string]*scheduler.Status
 	derives map[string]*scheduler.Status // by derived key: the base
 	terse   bool                         // without the nearest key, which costs a pass over all keys
@@ -138,6 +141,7 @@ func (x *explainer) explain(key string) Explanation {
 		e.Text += ", see above"
 		return e
 	}
+	asked := len(x.path) == 0
 	x.path[key], x.explained[key] = true, true
 	defer delete(x.path, key)
 	if st.State == scheduler.Pending || st.State == scheduler.Missing {
@@ -145,10 +149,22 @@ func (x *explainer) explain(key string) Explanation {
 			e.Because = append(e.Because, x.unmet(d))
 		}
 	}
+	if asked && applied(st.State) {
+		for _, part := range st.Derived() {
+			if d := x.byKey[part]; d != nil && !applied(d.State) {
+				e.Because = append(e.Because, x.explain(part))
+			}
+		}
+	}
 	for _, key := range holders(st.Err) {
 		e.Because = append(e.Because, x.explain(key))
 	}
 	return e
+}
+
+// applied reports whether a value in this state is in the system. Its derived values may not be.
+func applied(s scheduler.State) bool {
+	return s == scheduler.Configured || s == scheduler.Obtained || s == scheduler.Discovered
 }
 
 // maxInForce is the length in bytes after which a value in an explanation is cut.
@@ -218,12 +234,15 @@ func (x *explainer) absent(key string) Explanation {
 		e := x.explain(base.Key)
 		return Explanation{Key: key, Text: fmt.Sprintf("%s will come with %s", key, base.Key), Because: []Explanation{e}}
 	}
-	text := key + ", which nobody declares"
+	text, others := key+", which nobody declares", "is declared"
+	if d := x.of(key); d != nil && d.Absent != nil {
+		text, others = key+" does not exist: "+d.Absent(key), "exists"
+	}
 	if x.terse {
 		return Explanation{Key: key, Text: text}
 	}
 	if near := x.nearest(key); near != "" {
-		text += "; the nearest that is declared: " + near
+		text += "; the nearest that " + others + ": " + near
 	}
 	return Explanation{Key: key, Text: text}
 }

@@ -59,6 +59,8 @@ type Descriptor struct {
 	// Beside reports whether no other key names the same item, so that the item can exist beside
 	// its successor; nil: all items leave before others come.
 	Beside func(key string, v proto.Message) bool
+	// Absent says why no value has the key; nil: it is declared by nobody.
+	Absent func(key string) string
 
 	Retrieve func(ctx context.Context, desired []Desired) iter.Seq2[Found, error] // optional
 	// RetrieveSome reads back these keys only; nil: Retrieve reads all.

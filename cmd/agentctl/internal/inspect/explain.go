@@ -20,7 +20,7 @@ func explain(s *session.Session) *cobra.Command {
 		Use:   "explain VALUE",
 		Short: "Explains why a value is not applied",
 		Long: "Explain prints the state of VALUE: a key, a name, or a unique part of either. If the value is not applied, the lines below it name the cause,\n" +
-			"then the cause of that cause, down to one that a user can fix.",
+			"then the cause of that cause, down to one that a user can fix. If the value is applied, they name its parts that are not.",
 		Example:           "  agentctl explain veth1\n  agentctl explain 10.1.0.0/16\n  agentctl explain config/linux/interfaces/v2/interface/veth1",
 		ValidArgsFunction: names.CompleteValue(s),
 		Args:              session.ExpectArgs("VALUE"),
