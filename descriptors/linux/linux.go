@@ -29,11 +29,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/iptables"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/l3"
 	"github.com/keyplane/keyplane/descriptors/linux/microservice"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
@@ -92,7 +94,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		o.Log = slog.Default()
 	}
 	p := &Plugin{again: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
-	after, err := p.registerContainers(s, o)
+	after, err := p.registerNamespaces(s, o)
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
@@ -122,12 +124,12 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	return p, nil
 }
 
-// registerContainers adds the microservices, and makes the set of namespaces. after names the
-// descriptors that must be read before those that open namespaces.
-func (p *Plugin) registerContainers(s *scheduler.Scheduler, o Options) (after []string, err error) {
+// registerNamespaces makes the set of namespaces, and adds their names and the microservices. after
+// names the descriptors that must be read before those that open namespaces.
+func (p *Plugin) registerNamespaces(s *scheduler.Scheduler, o Options) (after []string, err error) {
 	spaces := netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log}
-	defer func() { p.spaces = netns.New(spaces) }()
 	if o.Namespaces.Disabled {
+		p.spaces = netns.New(spaces)
 		return nil, nil
 	}
 	p.containers, err = microservice.New(microservice.Options{Engine: o.Namespaces.Docker.Host, Log: o.Log, Host: o.Host})
@@ -135,7 +137,8 @@ func (p *Plugin) registerContainers(s *scheduler.Scheduler, o Options) (after []
 		return nil, err
 	}
 	spaces.Container = p.containers.Path
-	return []string{microservice.Name}, p.containers.Register(s, ConnectionName)
+	p.spaces = netns.New(spaces)
+	return []string{microservice.Name, netns.Name}, errors.Join(p.containers.Register(s, ConnectionName), p.spaces.Register(s, ConnectionName))
 }
 
 // registerInterfaces adds the descriptors of interfaces, and those of the items on them.
@@ -229,7 +232,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 		g.Go(func() error { return p.containers.Run(ctx) })
 	}
 	if p.named {
-		g.Go(func() error { p.watchNames(ctx); return nil })
+		g.Go(func() error { p.spaces.Watch(ctx, p.namespaces); return nil })
 	}
 	g.Go(func() error { p.retryFailed(ctx); return nil })
 	if err := g.Wait(); err != nil {
@@ -238,16 +241,18 @@ func (p *Plugin) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchNames follows the names of namespaces. If they cannot be watched, for lack of
-// inotify instances, only retries find new namespaces.
-func (p *Plugin) watchNames(ctx context.Context) {
-	if err := p.spaces.Watch(ctx, p.namespaces); err != nil {
-		p.log.Error("cannot watch network namespaces; values in new ones wait for a retry", "err", err)
-	}
-}
-
-// namespaces reacts to changes of the names of namespaces.
+// namespaces reacts to changes of the names of namespaces. Values in a namespace that has lost its
+// name must wait for the name before their items count as lost: else they would be made again, and
+// fail.
 func (p *Plugin) namespaces(c netns.Change) {
+	seen := make([]scheduler.Observed, 0, len(c.Appeared)+len(c.Lost))
+	for _, name := range c.Lost {
+		seen = append(seen, scheduler.Observed{Key: keys.Namespace(name)})
+	}
+	for _, name := range c.Appeared {
+		seen = append(seen, scheduler.Observed{Key: keys.Namespace(name), Value: &emptypb.Empty{}})
+	}
+	p.sched.Observe(seen...)
 	if len(c.Gone) > 0 {
 		if p.chains != nil {
 			p.chains.NamespacesGone(c.Gone)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
@@ -32,7 +33,8 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 // TestScripts runs the stories in testdata through a scheduler that runs, on the
 // real kernel. They say, besides what testscript knows:
 //
-//	netns NAME...            makes network namespaces, which go with the script
+//	netns NAME...            makes network namespaces, which go with the script, and waits until
+//	                         the agent has noticed them
 //	put KEY JSON             wants a value, in one transaction with the puts around it
 //	del KEY                  wants it no more, likewise
 //	commit                   ends the transaction
@@ -231,6 +233,9 @@ func (a *agent) netns(names []string) error {
 	for _, name := range names {
 		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
+		}
+		if err := a.state([]string{keys.Namespace(name), "OBTAINED"}); err != nil {
+			return err
 		}
 	}
 	return nil

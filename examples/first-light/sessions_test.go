@@ -160,8 +160,12 @@ func (u user) run(command string) string {
 	// The read ends with EIO when the command has ended: there is no other end of a terminal.
 	_, _ = out.ReadFrom(terminal)
 	_ = cmd.Wait() // commands of a session may fail; their output says so
-	return strings.TrimSuffix(strings.ReplaceAll(out.String(), "\r\n", "\n"), "\n")
+	text := strings.ReplaceAll(out.String(), "\r\n", "\n")
+	return strings.TrimSuffix(progress.ReplaceAllString(text, ""), "\n")
 }
+
+// progress matches the lines of work that takes long: on a busy machine, there are more of them.
+var progress = regexp.MustCompile(`(?m)^waiting: \d+ of \d+\n`)
 
 // A variable is a part of the output that differs from run to run.
 type variable struct {

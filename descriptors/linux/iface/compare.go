@@ -13,7 +13,6 @@ import (
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
-	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	vpp "github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -101,9 +100,8 @@ func recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 func keyOf(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
 
 // dependencies: a VETH needs the value of its peer, so that no end is created alone; a TAP
-// needs the interface in VPP; EXISTING needs the host link; a namespace of a container
-// needs the container.
-func dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependency) {
+// needs the interface in VPP; EXISTING needs the host link; each needs its namespace.
+func (h *handler) dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependency) {
 	switch v.GetType() {
 	case interfaces.Interface_VETH:
 		deps = append(deps, scheduler.Dependency{Label: "veth-peer-exists", Key: keyOf(v.GetVeth().GetPeerIfName())})
@@ -114,10 +112,7 @@ func dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependenc
 		deps = append(deps, scheduler.Dependency{Label: "host-interface-exists", Key: keys.HostName(hostName(v))})
 	default: // the agent creates it from nothing
 	}
-	if ns := v.GetNamespace(); ns.GetType() == namespace.NetNamespace_MICROSERVICE {
-		deps = append(deps, scheduler.Dependency{Label: "microservice-available", Key: keys.Microservice(ns.GetReference())})
-	}
-	return deps
+	return append(deps, h.Spaces.Dependencies(v.GetNamespace())...)
 }
 
 // derived returns the property with the enabled state, the VRF membership and the

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -136,6 +137,10 @@ func TestDependenciesAndDerived(t *testing.T) {
 			"derives linux/interface/a/address/alloc_ref/alloc:net",
 			"alloc_ref needs alloc:net config/netalloc/v1/ip/network/net/interface/a",
 		}},
+		{`name: "d" type: DUMMY namespace { type: NSID reference: "red" }`, []string{
+			"needs namespace-exists linux/netns/red",
+			"derives linux/interface/state/d/DOWN",
+		}},
 		{`name: "t" type: TAP_TO_VPP tap { vpp_tap_if_name: "x" } link_only: true ip_addresses: "10.0.0.1/24"`, []string{
 			"needs vpp-tap-interface-exists config/vpp/v2/interfaces/x",
 			"derives linux/interface/state/t/DOWN",
@@ -151,10 +156,11 @@ func TestDependenciesAndDerived(t *testing.T) {
 			"existing needs address-assigned-to-interface linux/interface/host-name/eth0/address/10.0.0.1/24",
 		}},
 	}
+	h := handler{Options: Options{Spaces: netns.New(netns.Options{})}}
 	for _, tt := range tests {
 		v := testkit.Parse[*value](t, tt.value)
 		var got []string
-		for _, d := range dependencies("", v) {
+		for _, d := range h.dependencies("", v) {
 			got = append(got, fmt.Sprint("needs ", d.Label, " ", d.Key))
 		}
 		for _, kv := range derived("", v) {

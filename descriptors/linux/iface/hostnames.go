@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -50,9 +51,20 @@ func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler
 // Register adds linux-interface-watcher to s.
 func (n *HostNames) Register(s *scheduler.Scheduler, connection string) error {
 	_, err := scheduler.Register(s.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name: WatcherName, Prefix: keys.HostNames, Retrieve: n.retrieve,
+		Name: WatcherName, Prefix: keys.HostNames, Retrieve: n.retrieve, Absent: absentHostName,
 	})
 	return err
+}
+
+// absentHostName says why a link has no key.
+func absentHostName(key string) string {
+	if host, addr, ok := keys.ParseHostAddress(key); ok {
+		return fmt.Sprintf("no link %s that is up has the address %s", host, addr)
+	}
+	if host, vrf, ok := keys.ParseHostVRF(key); ok {
+		return fmt.Sprintf("no link %s that is up is in VRF %s", host, vrf)
+	}
+	return fmt.Sprintf("no link %s is up in the agent's namespace", strings.TrimPrefix(key, keys.HostNames))
 }
 
 // retrieve reads the kernel, not the state that events have built: a lost event must not

@@ -170,7 +170,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Validate:     h.validate,
 		Equivalent:   equivalent,
 		Recreate:     recreate,
-		Dependencies: dependencies,
+		Dependencies: h.dependencies,
 		Derived:      derived,
 		Claims:       claims,
 

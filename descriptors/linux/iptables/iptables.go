@@ -142,7 +142,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*iptables.RuleChain, Meta] {
 		Validate:     h.validate,
 		Equivalent:   equivalent,
 		Recreate:     recreate,
-		Dependencies: dependencies,
+		Dependencies: h.dependencies,
 		Claims:       claims,
 
 		Create:    h.create,

@@ -8,12 +8,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
-	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -150,8 +148,8 @@ func samePlace(a, b *iptables.RuleChain) bool {
 		a.GetChainType() == b.GetChainType() && a.GetChainName() == b.GetChainName()
 }
 
-// dependencies are the interfaces that the rules name, and the container of the namespace.
-func dependencies(_ string, v *iptables.RuleChain) (deps []scheduler.Dependency) {
+// dependencies are the interfaces that the rules name, and the namespace.
+func (h *handler) dependencies(_ string, v *iptables.RuleChain) (deps []scheduler.Dependency) {
 	interfaces := models.For[*interfaces.Interface]()
 	for i, name := range v.GetInterfaces() {
 		if slices.Contains(v.GetInterfaces()[:i], name) {
@@ -159,8 +157,9 @@ func dependencies(_ string, v *iptables.RuleChain) (deps []scheduler.Dependency)
 		}
 		deps = append(deps, scheduler.Dependency{Label: "interface-exists-" + name, Key: interfaces.KeyOf(name)})
 	}
-	if ns := v.GetNamespace(); ns.GetType() == namespace.NetNamespace_MICROSERVICE {
-		deps = append(deps, scheduler.Dependency{Label: "microservice-available-" + ns.GetReference(), Key: keys.Microservice(ns.GetReference())})
+	for _, d := range h.Spaces.Dependencies(v.GetNamespace()) {
+		d.Label += "-" + v.GetNamespace().GetReference() // as for interfaces, the label has the name
+		deps = append(deps, d)
 	}
 	return deps
 }

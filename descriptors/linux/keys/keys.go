@@ -18,6 +18,7 @@ const (
 	States        = "linux/interface/state/"
 	LinkLocal     = "linux/link-local-route/"
 	Microservices = "linux/microservice/"
+	Namespaces    = "linux/netns/"
 )
 
 // Invalid stands for a component that is missing.
@@ -48,6 +49,9 @@ func VRF(iface, vrf string) string { return Interface + or(iface) + "/vrf/" + or
 
 // Microservice is the key of a container that runs, by its label.
 func Microservice(label string) string { return Microservices + label }
+
+// Namespace is the key of a network namespace that has a name.
+func Namespace(name string) string { return Namespaces + name }
 
 // LinkLocalRoute is the key of a destination on the link itself, in the notation of its
 // route.

@@ -26,6 +26,7 @@ func TestSpelling(t *testing.T) {
 		{keys.VRF("veth1", "blue"), "linux/interface/veth1/vrf/blue"},
 		{keys.VRF("", ""), "linux/interface/<invalid>/vrf/<invalid>"},
 		{keys.Microservice("m1"), "linux/microservice/m1"},
+		{keys.Namespace("red"), "linux/netns/red"},
 		{keys.LinkLocalRoute("veth1", "10.0.0.0/8"), "linux/link-local-route/veth1/dest-address/10.0.0.0/8"},
 	}
 	for _, tt := range tests {

@@ -115,9 +115,14 @@ func New(o Options) (*Tracker, error) {
 func (t *Tracker) Register(s *scheduler.Scheduler, connection string) error {
 	t.sched = s
 	_, err := scheduler.Register(s.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name: Name, Prefix: keys.Microservices, Retrieve: t.retrieve,
+		Name: Name, Prefix: keys.Microservices, Retrieve: t.retrieve, Absent: absentLabel,
 	})
 	return err
+}
+
+// absentLabel says why there is no microservice with a label.
+func absentLabel(key string) string {
+	return "no running container has " + variable + "=" + strings.TrimPrefix(key, keys.Microservices)
 }
 
 // Path returns the file of the namespace of the container with that label, or "".

@@ -79,10 +79,12 @@ func New(o Options) *Set {
 	return &Set{opts: o, open: map[kernel.ID]*Space{}}
 }
 
-// namesDir returns the folder in which iproute2 keeps names. Symbolic links are resolved,
-// because inotify does not follow them.
+// usualDir is the folder in which iproute2 keeps names.
+const usualDir = "/var/run/netns"
+
+// namesDir returns usualDir with symbolic links resolved, because inotify does not follow them.
 func namesDir() string {
-	run, err := filepath.EvalSymlinks("/var/run")
+	run, err := filepath.EvalSymlinks(filepath.Dir(usualDir))
 	if err != nil {
 		run = "/run"
 	}
@@ -115,7 +117,7 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	if err != nil {
 		return nil, s.explain(ns, err)
 	}
-	named := ns.GetType() == namespace.NetNamespace_NSID
+	_, named := s.nameOf(ns)
 	kept := named || path == s.opts.Own
 	if space, ok := s.find(id, named, kept); ok {
 		return space, nil

@@ -247,9 +247,10 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	changes := make(chan netns.Change)
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
-		ended <- set.Watch(ctx, func(c netns.Change) {
+		defer close(ended)
+		set.Watch(ctx, func(c netns.Change) {
 			select {
 			case changes <- c:
 			case <-ctx.Done():
@@ -277,14 +278,12 @@ func TestWatch(t *testing.T) {
 	if err := scratch.DelNetns("new"); err != nil {
 		t.Fatal(err)
 	}
-	if c := next(); !slices.Equal(c.Gone, []kernel.ID{id}) || len(c.Appeared) > 0 {
-		t.Fatalf("after ip netns del %+v, want %v gone", c, id)
+	if c := next(); !slices.Equal(c.Gone, []kernel.ID{id}) || !slices.Equal(c.Lost, []string{"new"}) || len(c.Appeared) > 0 {
+		t.Fatalf("after ip netns del %+v, want new lost and %v gone", c, id)
 	}
 	set.Drop(id)
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	<-ended
 }
 
 // The folder of names comes with the first name.
@@ -298,7 +297,7 @@ func TestWatchBeforeTheFolderIsThere(t *testing.T) {
 	defer cancel()
 	appeared := make(chan []string, 8)
 	go func() {
-		_ = netns.New(netns.Options{}).Watch(ctx, func(c netns.Change) { appeared <- c.Appeared })
+		netns.New(netns.Options{}).Watch(ctx, func(c netns.Change) { appeared <- c.Appeared })
 	}()
 	testkit.Netns(t, "first")
 	select {
@@ -314,7 +313,7 @@ func TestWatchBeforeTheFolderIsThere(t *testing.T) {
 // A namespace of a process is not kept open: it ends with the process.
 func TestNotKept(t *testing.T) {
 	dir := testkit.Netns(t, "red")
-	set := netns.New(netns.Options{Container: func(label string) string { return filepath.Join(dir, label) }})
+	set := netns.New(netns.Options{Dir: "/no/where", Container: func(label string) string { return filepath.Join(dir, label) }})
 	for _, ns := range []*namespace.NetNamespace{
 		ref(namespace.NetNamespace_MICROSERVICE, "red"), ref(namespace.NetNamespace_FD, filepath.Join(dir, "red")),
 	} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 // A Change describes names of namespaces that appeared or vanished.
 type Change struct {
 	Appeared []string    // names that lead to another namespace than before
+	Lost     []string    // names that lead nowhere any more
 	Gone     []kernel.ID // namespaces that were opened by a name and have none any more
 }
 
@@ -30,47 +30,84 @@ const (
 )
 
 // Watch calls changed for each change of the names of namespaces until ctx ends. The first
-// call reports the names that exist already.
-func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watching %s: %w", s.opts.Dir, err)
+// call reports the names that exist already. If inotify is not available, for lack of instances,
+// the names are read every two seconds.
+func (s *Set) Watch(ctx context.Context, changed func(Change)) {
+	r := reader{set: s, changed: changed, wait: firstRetry}
+	var events chan fsnotify.Event
+	var failures chan error
+	if w, err := s.newWatcher(); err != nil {
+		s.opts.Log.Warn("cannot watch the names of network namespaces; reading them from time to time", "every", lastRetry, "err", err)
+	} else {
+		defer w.Close()
+		r.watcher, events, failures = w, w.Events, w.Errors
 	}
-	defer w.Close()
-	if err := s.follow(w); err != nil {
-		return err
-	}
-	known := map[string]kernel.ID{}
-	again, wait := time.NewTimer(0), firstRetry
+	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case e := <-w.Events:
+			return
+		case e := <-events:
 			if strings.HasPrefix(e.Name, s.opts.Dir) {
-				wait = firstRetry
+				r.wait = firstRetry
 				again.Reset(0)
 			}
-		case err := <-w.Errors:
+		case err := <-failures:
 			s.opts.Log.Warn("watching named network namespaces", "dir", s.opts.Dir, "err", err)
 			again.Reset(0)
 		case <-again.C:
-			if err := s.follow(w); err != nil {
-				return err
-			}
-			now, unbound := s.names()
-			c := Change{Appeared: appeared(known, now), Gone: s.nameless(now)}
-			if len(c.Appeared)+len(c.Gone) > 0 {
-				changed(c)
-			}
-			known = now
-			if unbound && wait < lastRetry {
-				again.Reset(wait)
-				wait *= 2
+			if delay := r.read(); delay > 0 {
+				again.Reset(delay)
 			}
 		}
 	}
+}
+
+// newWatcher returns a watcher of the folder.
+func (s *Set) newWatcher() (*fsnotify.Watcher, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", s.opts.Dir, err)
+	}
+	if err := s.follow(w); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// reader reports the differences between two readings of the names. The goroutine of Watch owns
+// it.
+type reader struct {
+	set     *Set
+	watcher *fsnotify.Watcher // nil: inotify is not available
+	changed func(Change)
+	known   map[string]kernel.ID
+	wait    time.Duration // until the next reading if a file is not bound yet
+}
+
+// read reads the names, and returns the delay of the next reading: 0 if events tell of changes.
+func (r *reader) read() time.Duration {
+	watched := r.watcher != nil && r.set.follow(r.watcher) == nil
+	now, unbound, err := r.set.names()
+	if err != nil {
+		r.set.opts.Log.Warn("the names of network namespaces may be out of date", "err", err)
+		return lastRetry
+	}
+	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(now)}
+	r.known = now
+	if len(c.Appeared)+len(c.Lost)+len(c.Gone) > 0 {
+		r.changed(c)
+	}
+	switch delay := r.wait; {
+	case !watched:
+		return lastRetry
+	case unbound:
+		r.wait = min(2*delay, lastRetry)
+		return delay
+	}
+	return 0
 }
 
 // follow watches the folder and its parent, since the folder may be missing or be removed.
@@ -85,34 +122,20 @@ func (s *Set) follow(w *fsnotify.Watcher) error {
 	return nil
 }
 
-// names returns the namespace of each name, and whether some files are not bound yet.
-func (s *Set) names() (now map[string]kernel.ID, unbound bool) {
-	now = map[string]kernel.ID{}
-	dir, err := s.opts.Host.Stat(s.opts.Dir)
-	if err != nil {
-		return now, false
-	}
-	entries, err := os.ReadDir(s.opts.Dir)
-	if err != nil {
-		return now, false
-	}
-	for _, entry := range entries {
-		id, err := s.opts.Host.Stat(filepath.Join(s.opts.Dir, entry.Name()))
-		switch {
-		case err != nil:
-		case id.Dev == dir.Dev: // not bound yet: still a plain file
-			unbound = true
-		default:
-			now[entry.Name()] = id
-		}
-	}
-	return now, unbound
-}
-
 // appeared returns the names that lead to another namespace than before.
-func appeared(before, now map[string]kernel.ID) (names []string) {
+func appeared(now, before map[string]kernel.ID) (names []string) {
 	for name, id := range now {
 		if was, ok := before[name]; !ok || was != id {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// lost returns the names that are no more.
+func lost(now, before map[string]kernel.ID) (names []string) {
+	for name := range before {
+		if _, ok := now[name]; !ok {
 			names = append(names, name)
 		}
 	}

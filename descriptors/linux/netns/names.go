@@ -1,0 +1,115 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Name is the name of the descriptor of names.
+const Name = "linux-netns"
+
+// Register adds the descriptor of names to sched: linux/netns/<name> is OBTAINED while a
+// namespace has that name. Descriptors that open namespaces name it in RetrieveAfter. Watch tells
+// when names appear and vanish.
+func (s *Set) Register(sched *scheduler.Scheduler, connection string) error {
+	_, err := scheduler.Register(sched.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name: Name, Prefix: keys.Namespaces, Retrieve: s.retrieve,
+		Absent: func(key string) string {
+			return "create it with: ip netns add " + strings.TrimPrefix(key, keys.Namespaces)
+		},
+	})
+	return err
+}
+
+// Dependencies returns what must exist before a value can be in ns: the name of the namespace, or
+// its container. A process, or a file that is not a name, is looked up when it is used: nobody
+// tells when it comes or goes. Without namespaces there are none either, so that Open reports that
+// they are disabled.
+func (s *Set) Dependencies(ns *namespace.NetNamespace) []scheduler.Dependency {
+	if s.opts.Disabled {
+		return nil
+	}
+	if ns.GetType() == namespace.NetNamespace_MICROSERVICE {
+		return []scheduler.Dependency{{Label: "microservice-available", Key: keys.Microservice(ns.GetReference())}}
+	}
+	if name, ok := s.nameOf(ns); ok {
+		return []scheduler.Dependency{{Label: "namespace-exists", Key: keys.Namespace(name)}}
+	}
+	return nil
+}
+
+// nameOf returns the name by which a value refers to its namespace. The file of a name is the
+// name.
+func (s *Set) nameOf(ns *namespace.NetNamespace) (name string, ok bool) {
+	switch ns.GetType() {
+	case namespace.NetNamespace_NSID:
+		return ns.GetReference(), true
+	case namespace.NetNamespace_FD:
+		dir, name := filepath.Split(filepath.Clean(ns.GetReference()))
+		dir = filepath.Clean(dir)
+		return name, dir == s.opts.Dir || dir == usualDir && s.opts.Dir == namesDir()
+	default:
+		return "", false
+	}
+}
+
+type found = scheduler.Found[*emptypb.Empty, struct{}]
+
+// retrieve lists the names.
+func (s *Set) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) iter.Seq2[found, error] {
+	return func(yield func(found, error) bool) {
+		names, _, err := s.names()
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		for name := range names {
+			if !yield(found{Key: keys.Namespace(name), Value: &emptypb.Empty{}, Foreign: true}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// names returns the namespace of each name, and whether some files are not bound yet. After an
+// error it returns none: a name that cannot be read has not vanished.
+func (s *Set) names() (now map[string]kernel.ID, unbound bool, err error) {
+	now = map[string]kernel.ID{}
+	dir, err := s.opts.Host.Stat(s.opts.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return now, false, nil
+	}
+	var entries []os.DirEntry
+	if err == nil {
+		entries, err = os.ReadDir(s.opts.Dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("listing named network namespaces: %w", err)
+	}
+	for _, entry := range entries {
+		id, err := s.opts.Host.Stat(filepath.Join(s.opts.Dir, entry.Name()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, false, fmt.Errorf("named network namespace %s: %w", entry.Name(), err)
+		case id.Dev == dir.Dev: // not bound yet: still a plain file
+			unbound = true
+		default:
+			now[entry.Name()] = id
+		}
+	}
+	return now, unbound, nil
+}
