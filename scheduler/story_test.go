@@ -107,7 +107,11 @@ func (s *story) line(f []string) {
 		d, err := drift.Check(s.t.Context(), s.sched)
 		must(s.t, err)
 		for _, v := range d.Values {
-			s.print(fmt.Sprintf("%s %s", short(v.Key), v.Kind))
+			line := fmt.Sprintf("%s %s", short(v.Key), v.Kind)
+			if v.State == scheduler.Failed || v.State == scheduler.Retrying {
+				line += fmt.Sprintf(", %s", v.State)
+			}
+			s.print(line)
 		}
 		for _, err := range d.Errors {
 			s.print("not read: " + err.Error())

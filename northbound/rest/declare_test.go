@@ -213,6 +213,8 @@ func TestPlanAs(t *testing.T) {
 		w.says("POST", "/scheduler/plan?as=lab&add=1&format=text", "linuxConfig: {interfaces: [{name: if3, type: DUMMY}]}", 200, "1. CREATE:\n          - key: "+ifPrefix+"if3")
 		w.says("POST", "/scheduler/plan?as=lab&add=1&format=text", `[{"key": "`+ifPrefix+`if1", "value": null}]`, 200, " DELETE:\n          - key: "+ifPrefix+"if1")
 		w.says("POST", "/scheduler/plan?as=new&add=1", two, 200, `"Operations": []`)
+		w.says("POST", "/scheduler/plan?as=new&new=1", two, 200, `"Operations": []`)
+		w.says("POST", "/scheduler/plan?as=new", two, 400, "as: no such source: ")
 		w.says("POST", "/scheduler/plan?add=1", two, 400, "add: expected as=SOURCE")
 		w.says("POST", "/scheduler/plan?as=lab:a.yaml&add=1", two, 400, "add: expected as=SOURCE")
 		w.says("POST", "/scheduler/plan?as=etcd", two, 400, `no such source: \"etcd\"; expected one of lab`)

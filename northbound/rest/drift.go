@@ -7,10 +7,11 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
-// drift answers the values that differ from the configured ones, without secrets. It reads
+// drift answers the values that differ from the declared ones, without secrets. It reads
 // the whole system, so it is one of the costly requests.
 func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	d, err := drift.Check(r.Context(), h.sched)
@@ -19,10 +20,14 @@ func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ endpoint.Query
 	}
 	out := wire.Drift{Start: d.Start, Stop: d.Stop, Read: d.Read, Count: len(d.Values), Values: []wire.Drifted{}}
 	for _, v := range d.Values {
-		out.Values = append(out.Values, wire.Drifted{
+		one := wire.Drifted{
 			Key: v.Key, Descriptor: v.Descriptor, Kind: v.Kind.String(),
 			Desired: wire.MessageOf(models.Redacted(v.Desired)), Actual: wire.MessageOf(models.Redacted(v.Actual)),
-		})
+		}
+		if v.State == scheduler.Retrying || v.State == scheduler.Failed {
+			one.State = v.State.String()
+		}
+		out.Values = append(out.Values, one)
 	}
 	for _, err := range d.Errors {
 		out.NotReadBack = append(out.NotReadBack, err.Error())

@@ -42,11 +42,15 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if keep && (as == "" || strings.Contains(as, ":")) {
 		return reply.BadRequest(errors.New("add: expected as=SOURCE, whose other values stay; a file is replaced as a whole"))
 	}
+	fresh, err := q.Boolean("new")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
 	text, err := h.textOf(w, r)
 	if err != nil {
 		return err
 	}
-	intended, leave, err := h.intended(r.Context(), as, keep, text)
+	intended, leave, err := h.intended(r.Context(), as, keep, fresh, text)
 	if err != nil {
 		return err
 	}
@@ -79,9 +83,9 @@ type intention struct {
 
 // intended returns the meaning of a text: of values that are declared, or of the content of a source;
 // see previewed. The memory for it counts until leave is called.
-func (h *handler) intended(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
+func (h *handler) intended(ctx context.Context, as string, keep, fresh bool, text []byte) (out intention, leave func(), err error) {
 	if as != "" {
-		return h.previewed(ctx, as, keep, text)
+		return h.previewed(ctx, as, keep, fresh || keep, text)
 	}
 	items, leave, err := h.itemsToTry(ctx, text)
 	if err == nil {

@@ -38,9 +38,9 @@ const configFolder = "config/"
 var errNoPreviewer = errors.New("this agent has no sources")
 
 // previewed returns the meaning of a text as the content of a source, "NAME", or of one of its files,
-// "NAME:PATH". With keep, the values join those of the source, which may be a layer that does not
-// exist yet. Values without effect are invalid.
-func (h *handler) previewed(ctx context.Context, as string, keep bool, text []byte) (out intention, leave func(), err error) {
+// "NAME:PATH". With keep, the values join those of the source. With fresh, it may be a layer that does
+// not exist yet. Values without effect are invalid.
+func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, text []byte) (out intention, leave func(), err error) {
 	if h.Previewer == nil {
 		return out, nil, reply.NotFound(errNoPreviewer)
 	}
@@ -58,7 +58,7 @@ func (h *handler) previewed(ctx context.Context, as string, keep bool, text []by
 	if err != nil {
 		return out, nil, err
 	}
-	changes, err := h.Previewer.Preview(ctx, orchestrator.PreviewQuery{Source: name, Content: content, Keep: keep, New: keep || name == DefaultLayer})
+	changes, err := h.Previewer.Preview(ctx, orchestrator.PreviewQuery{Source: name, Content: content, Keep: keep, New: fresh || name == DefaultLayer})
 	if errors.Is(err, orchestrator.ErrNoSource) || errors.Is(err, orchestrator.ErrLayerName) {
 		err = reply.BadRequest(fmt.Errorf("as: %w", err))
 	}

@@ -239,7 +239,7 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 // schedulerPaths returns the paths of values, their states and their history.
 func (h *handler) schedulerPaths() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the configured ones; nothing is changed", h.drift).Answers(wire.Drift{}).FromSystem(),
+		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the declared ones; nothing is changed", h.drift).Answers(wire.Drift{}).FromSystem(),
 		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).FromSystem(),
 		endpoint.Get("/scheduler/status", endpoint.Dump, "key= or descriptor= or key-prefix=", "state of values", h.status).Answers([]wire.BaseValueStatus{}),
 		endpoint.Get("/scheduler/txn-history", endpoint.Dump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).Answers([]wire.Record{}).Costly(),
@@ -249,7 +249,7 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/graph", endpoint.Dump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).Writes("image/svg+xml").Costly(),
 		endpoint.Get("/scheduler/stats", endpoint.Stats, "", "number and duration of operations", h.stats).Answers(counts.Stats{}),
 		endpoint.Get("/scheduler/explain", endpoint.Dump, "key=, format=json|text", "why a value is not applied", h.explain).Answers(wire.Explanation{}),
-		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=, add=1", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; add: if they joined that content; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
+		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=, add=1, new=1", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; add: if they joined that content; new: if that source may be a client that has declared nothing yet; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
 		endpoint.Get("/scheduler/wait", endpoint.Dump, "", "answers when values have a state, at the latest after a minute", h.wait).By(http.MethodPost).Takes(reply.JSONMedia).Answers(wire.Waited{}),
 		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),

@@ -38,6 +38,7 @@ type Report struct {
 type Value struct {
 	Key, Descriptor string
 	Kind            Kind
+	State           scheduler.State // RETRYING or FAILED: the scheduler knows of the difference, and could not repair it
 	// Normalized; nil: none. They are shared: nobody may change them. If the value differs, Actual
 	// has only the fields that the descriptor would repair; the others are those of Desired.
 	Desired, Actual proto.Message
@@ -47,9 +48,9 @@ type Value struct {
 type Kind uint8
 
 const (
-	Missing    Kind = iota // it is configured, and the system does not have it
+	Missing    Kind = iota // it is declared and waits for nothing, and the system does not have it
 	Differs                // the system has it in another form
-	Unexpected             // the system has it, and it is ours, and it is not configured
+	Unexpected             // the system has it, and it is ours, and it should not be there
 )
 
 // Kinds returns all kinds, in ascending order. Metrics use it to report a kind without
@@ -58,9 +59,10 @@ func Kinds() []Kind { return []Kind{Missing, Differs, Unexpected} }
 
 func (k Kind) String() string { return [...]string{"missing", "differs", "unexpected"}[k] }
 
-// Check reads back all values of s and compares them with the configured ones. It changes
+// Check reads back all values of s and compares them with the declared ones. It changes
 // nothing, neither in the system nor in the scheduler, and no transaction waits for it. A value
-// that changes meanwhile, or that a verb is running for, is left out. So are values of others.
+// that changes meanwhile, or that a verb is running for, is left out. So are values of others,
+// those that wait for another value, and invalid ones.
 //
 // The values of a connection that is lost are not compared. A descriptor that cannot be read
 // back has an error in the report. Check itself fails only if ctx ends.
@@ -133,10 +135,12 @@ func (c *comparison) add(d *kind.Descriptor, it kind.Found) {
 	case it.Foreign:
 	case st == nil || st.State == scheduler.Pending:
 		c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Unexpected, Actual: kind.Message(v)})
-	case st.State == scheduler.Configured && st.Desired != nil:
+	case st.Desired == nil && failed(st):
+		c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Unexpected, State: st.State, Actual: kind.Message(v)})
+	case applicable(st):
 		want, got := st.Normalized(), kind.Message(v)
 		if got != want && !d.Equal(it.Key, got, want) {
-			c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Differs, Desired: want, Actual: essential(got, want, func(got proto.Message) bool {
+			c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Differs, State: st.State, Desired: want, Actual: essential(got, want, func(got proto.Message) bool {
 				return d.Equal(it.Key, got, want)
 			})})
 		}
@@ -153,12 +157,24 @@ func (c *comparison) addDerived(v *graph.Value) {
 	}
 }
 
-// result returns the differences, sorted by key. It adds the configured values that were not
+// applicable reports whether a value should be in the system as it is declared: nothing that it
+// needs is missing.
+func applicable(st *scheduler.Status) bool {
+	return st.Desired != nil && (st.State == scheduler.Configured || failed(st))
+}
+
+// failed reports whether a verb of the value has failed. Its effect is unknown: even a Create that
+// failed may have made the value.
+func failed(st *scheduler.Status) bool {
+	return st.State == scheduler.Failed || st.State == scheduler.Retrying
+}
+
+// result returns the differences, sorted by key. It adds the declared values that were not
 // found, and drops those that have changed meanwhile.
 func (c *comparison) result() []Value {
 	for _, st := range c.before {
-		if st.State == scheduler.Configured && st.Desired != nil && !c.found[st.Key] && !c.unread[st.Descriptor] && c.shows(st) {
-			c.values = append(c.values, Value{Key: st.Key, Descriptor: st.Descriptor, Kind: Missing, Desired: st.Normalized()})
+		if applicable(st) && !c.found[st.Key] && !c.unread[st.Descriptor] && c.shows(st) {
+			c.values = append(c.values, Value{Key: st.Key, Descriptor: st.Descriptor, Kind: Missing, State: st.State, Desired: st.Normalized()})
 		}
 	}
 	differing := slices.DeleteFunc(c.values, func(v Value) bool {

@@ -17,6 +17,8 @@ type Drift struct {
 type Drifted struct {
 	Key, Descriptor string
 	Kind            string // missing, differs or unexpected
+	// State is RETRYING or FAILED if the agent knows of the difference: it could not repair it.
+	State string `json:",omitempty"`
 	// Desired is null for an unexpected value, and Actual for a missing one. Secrets are
 	// redacted.
 	Desired *Message `json:",omitempty"`

@@ -128,7 +128,7 @@ func (c *change) read(args []string) (err error) {
 
 // plan asks the agent for the changes.
 func (c *change) plan(ctx context.Context) (p wire.Plan, err error) {
-	query := url.Values{"as": {c.source}}
+	query := url.Values{"as": {c.source}, "new": {"1"}}
 	if !c.replace {
 		query.Set("add", "1")
 	}

@@ -20,7 +20,8 @@ func drift(s *session.Session) *cobra.Command {
 		Aliases: []string{"diff"},
 		Short:   "Shows how the system differs from the declared values",
 		Long: "Drift reads back the system and prints each value that differs from the declared one: what config resync would repair.\n" +
-			"Nothing is changed. Values that wait or have failed are not part of it; see values.\n\n" + exitHelp,
+			"A value that could not be applied is one of them, with its state. Nothing is changed.\n" +
+			"Values that wait for others or are invalid are not part of it; see values.\n\n" + exitHelp,
 		Example:     "  agentctl drift",
 		Args:        session.ExpectArgs(),
 		Annotations: map[string]string{session.TellsChanges: ""},
@@ -59,6 +60,12 @@ func repairOf(v wire.Drifted) show.Change {
 		c.Symbol = show.Updates
 	default:
 		c.Symbol, c.Note = show.Deletes, "unexpected"
+	}
+	switch {
+	case v.State != "" && c.Note != "":
+		c.Note += ", " + v.State
+	case v.State != "":
+		c.Note = v.State
 	}
 	return c
 }
