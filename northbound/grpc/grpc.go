@@ -74,6 +74,7 @@ type Options struct {
 type Layers interface {
 	Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error)
 	Effective(ctx context.Context, keys ...string) ([]orchestrator.Effective, error)
+	Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error)
 }
 
 // service has what all services need.

@@ -33,7 +33,7 @@ func (m *manager) SetConfig(ctx context.Context, req *generic.SetConfigRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return m.results(values, record), nil
+	return m.results(ctx, values, record), nil
 }
 
 // updates returns the values of a request. A malformed item refuses the whole request:
@@ -54,8 +54,9 @@ func (s *service) updates(items []*generic.UpdateItem) ([]orchestrator.Declared,
 }
 
 // results returns a result for each value of the request, then for each other value that a
-// replacement removed, and one with the number of the transaction.
-func (m *manager) results(values []orchestrator.Declared, record *scheduler.Record) *generic.SetConfigResponse {
+// replacement removed, and one with the number of the transaction. The result of a value that another
+// source still declares says so, although this one has withdrawn it.
+func (m *manager) results(ctx context.Context, values []orchestrator.Declared, record *scheduler.Record) *generic.SetConfigResponse {
 	out := &generic.SetConfigResponse{}
 	reported := make(map[string]bool, len(values))
 	add := func(key string) {
@@ -66,6 +67,9 @@ func (m *manager) results(values []orchestrator.Declared, record *scheduler.Reco
 	}
 	for _, v := range values {
 		add(v.Key)
+		if st := out.Results[len(out.Results)-1].Status; v.Message == nil && st.Status != kvscheduler.ValueState_REMOVED.String() {
+			m.nameSources(ctx, v.Key, st)
+		}
 	}
 	if record == nil {
 		return out
@@ -79,6 +83,24 @@ func (m *manager) results(values []orchestrator.Declared, record *scheduler.Reco
 		Status: kvscheduler.ValueState_NONEXISTENT.String(), Message: strconv.FormatUint(record.Seq, 10),
 	}})
 	return out
+}
+
+// nameSources adds the sources that declare a key to its status. It is only a hint: without an
+// answer, the state alone says that the value stays.
+func (m *manager) nameSources(ctx context.Context, key string, st *generic.ItemStatus) {
+	all, err := m.Layers.Declarations(ctx, key)
+	if err != nil || len(all) == 0 {
+		return
+	}
+	names := make([]string, len(all))
+	for i, d := range all {
+		names[i] = d.Source
+	}
+	text := "still declared by " + strings.Join(names, ", ")
+	if st.Message != "" {
+		text += "; " + st.Message
+	}
+	st.Message = text
 }
 
 // GetConfig returns the values that take effect, of all sources.

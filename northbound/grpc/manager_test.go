@@ -97,8 +97,8 @@ func TestSetConfig(t *testing.T) {
 			results: "if2 CONFIGURED", stands: "10.1.0.0/16/if2 if1 if2",
 		},
 		{
-			what: "a removal by its id", req: &generic.SetConfigRequest{Updates: drop(ifModel, "if1", "if9")},
-			results: "if1 REMOVED, if9 REMOVED", stands: "10.1.0.0/16/if2 if2",
+			what: "a removal by its id", req: &generic.SetConfigRequest{Updates: drop(ifModel, "if1", "if9", "if2")},
+			results: "if1 REMOVED, if9 REMOVED, if2 CONFIGURED still declared by ci", stands: "10.1.0.0/16/if2 if2",
 		},
 		{
 			what: "one source is replaced", req: &generic.SetConfigRequest{OverwriteAll: true, Updates: put(iface("if3"))},

@@ -27,6 +27,7 @@ const changeTimeout = 5 * time.Minute
 type changeFlags struct {
 	labels                 map[string]string
 	replace, wait, verbose bool
+	withdraw               bool // the command is delete
 	format                 *show.Format
 }
 
@@ -66,13 +67,14 @@ func remove(s *session.Session) *cobra.Command {
 		Use:   "delete FILE...",
 		Short: "Withdraws values as one transaction",
 		Long: "Delete withdraws the values of the FILEs that gRPC and HTTP clients have declared, as one transaction. Only the fields that make\n" +
-			"its key matter in a value. If a store declares the value too, that one takes effect.\n" + fileHelp,
+			"its key matter in a value. A value that another source declares too stays, as that one has it; delete names it and its sources.\n" + fileHelp,
 		Example:           "  agentctl config delete network.yaml",
 		ValidArgsFunction: names.CompleteFile,
 		Args:              fileArgs,
 	}
 	o.add(s, cmd)
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, args []string) error {
+		o.withdraw = true
 		return o.change(ctx, s, conn, args, documents.Documents.Keys)
 	})
 	return cmd
@@ -156,7 +158,8 @@ func resultsOf(answer *generic.SetConfigResponse) (out results) {
 }
 
 // print prints OK, after the states of the values if they were asked for. Without them, values
-// that wait are named on standard error: they are declared, but not applied.
+// that are not as expected are named on standard error: those that wait are declared, but not
+// applied, and those that stay after a withdrawal are declared by another source.
 func (o *changeFlags) print(s *session.Session, r results) error {
 	return o.format.Write(s.Out, r, func(out io.Writer) error {
 		if o.verbose {
@@ -169,7 +172,11 @@ func (o *changeFlags) print(s *session.Session, r results) error {
 			}
 		}
 		for _, v := range r.Values {
-			if !o.verbose && v.State == "PENDING" {
+			switch {
+			case o.verbose:
+			case o.withdraw && v.State != "REMOVED":
+				fmt.Fprintf(s.Err, "%s stays, and is %s: %s\n", show.Line(v.Key), v.State, show.Remote(v.Message))
+			case v.State == "PENDING":
 				fmt.Fprintf(s.Err, "%s is PENDING: %s\n", show.Line(v.Key), show.Remote(v.Message))
 			}
 		}
