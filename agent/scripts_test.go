@@ -2,6 +2,7 @@ package agent
 
 import (
 	"archive/zip"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/testkit/session"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/sample"
 )
 
 func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
@@ -37,7 +40,7 @@ func TestScripts(t *testing.T) {
 		env.Values[consulKey{}] = &consulServer{t: env.T().(testing.TB)}
 		return nil
 	}
-	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand, "unzip": unzip})
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand, "unzip": unzip, "samples": samples})
 }
 
 // showTransactions has the agents of a script write whole transactions, unless the script has
@@ -74,6 +77,44 @@ func unzip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer archive.Close()
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), archive))
+}
+
+// samples is the command samples FILE OTHERS: it writes the samples of all models, and those that have
+// the key of another one into the second file.
+func samples(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: samples FILE OTHERS")
+	}
+	type pair struct {
+		Key   string          `json:"key"`
+		Value json.RawMessage `json:"value"`
+	}
+	var files [2][]pair
+	written := map[string]bool{}
+	for _, m := range models.BuiltIn().All() {
+		if m.Class != "config" {
+			continue
+		}
+		all, err := sample.All(m)
+		ts.Check(err)
+		for _, v := range all {
+			key, err := m.Key(v)
+			ts.Check(err)
+			text, err := m.Marshal(v)
+			ts.Check(err)
+			file := 0
+			if written[key] {
+				file = 1
+			}
+			written[key] = true
+			files[file] = append(files[file], pair{key, text})
+		}
+	}
+	for i, pairs := range files {
+		text, err := json.Marshal(pairs)
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[i]), text, 0o600))
+	}
 }
 
 type serverKey struct{}
