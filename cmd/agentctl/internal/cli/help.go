@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,7 +126,7 @@ func escapeMarkdown(cmd *cobra.Command) {
 // completion returns the command that prints the script of a shell.
 func completion() *cobra.Command {
 	write := map[string]func(cmd *cobra.Command) error{
-		"bash":       func(cmd *cobra.Command) error { return cmd.Root().GenBashCompletionV2(cmd.OutOrStdout(), true) },
+		"bash":       bashCompletion,
 		"fish":       func(cmd *cobra.Command) error { return cmd.Root().GenFishCompletion(cmd.OutOrStdout(), true) },
 		"powershell": func(cmd *cobra.Command) error { return cmd.Root().GenPowerShellCompletionWithDesc(cmd.OutOrStdout()) },
 		"zsh":        func(cmd *cobra.Command) error { return cmd.Root().GenZshCompletion(cmd.OutOrStdout()) },
@@ -135,7 +136,8 @@ func completion() *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "Prints a script that completes command lines in a shell",
 		Long: "Completion prints a script for the SHELL bash, zsh, fish or powershell. With it, the key Tab completes commands and flags, and\n" +
-			"names of the agent: values, models, loggers, stores and keys. A shell waits at most 1 s for the agent.",
+			"names of the agent: values, models, loggers, stores and keys. A shell waits at most 1 s for the agent.\n" +
+			"In bash, the first Tab completes as far as the words agree, and the next two list those that are left.",
 		Example: "  source <(agentctl completion bash)\n" +
 			"  agentctl completion bash > /etc/bash_completion.d/agentctl\n" +
 			"  agentctl completion zsh > \"${fpath[1]}/_agentctl\"\n" +
@@ -151,4 +153,30 @@ func completion() *cobra.Command {
 			return f(cmd)
 		},
 	}
+}
+
+// withoutPackage replaces a function of the script for bash where the package bash-completion is not
+// loaded, as in a small container. It gives the words of the line up to the cursor, split at spaces: a
+// colon or an equals sign does not end a word, since keys have them.
+const withoutPackage = `
+if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+    __agentctl_init_completion()
+    {
+        COMPREPLY=()
+        local line=${COMP_LINE:0:COMP_POINT}
+        read -ra words <<<"$line"
+        [[ $line == *[[:space:]] ]] && words+=("")
+        cword=$((${#words[@]} - 1))
+        cur=${words[cword]} prev=${words[cword > 0 ? cword - 1 : 0]}
+    }
+fi
+`
+
+// bashCompletion prints the script for bash.
+func bashCompletion(cmd *cobra.Command) error {
+	if err := cmd.Root().GenBashCompletionV2(cmd.OutOrStdout(), true); err != nil {
+		return err
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), withoutPackage)
+	return err
 }

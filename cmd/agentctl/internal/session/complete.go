@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
@@ -18,18 +19,26 @@ import (
 const completeWithin = time.Second
 
 // Complete returns the words that ask finds at the agent, for the completion of a command line
-// by a shell. The settings are those of the flags that the line already has. It returns nothing
-// after one second or with an error: a shell has no place for messages.
+// by a shell. The settings are those of the flags that the line already has. After one second or
+// with an error it returns the reason as a hint, which bash and zsh show in place of words.
 func (s *Session) Complete(cmd *cobra.Command, ask func(ctx context.Context, s *Session) ([]string, error)) (out []string) {
 	fresh, err := s.forCompletion(cmd)
 	if err != nil {
-		return nil
+		return hint(nil, err)
 	}
-	_ = fresh.WithAgent(func(ctx context.Context, _ []string) (err error) {
+	err = fresh.WithAgent(func(ctx context.Context, _ []string) (err error) {
 		out, err = ask(ctx, fresh)
 		return err
 	})(cmd, nil)
-	return out
+	return hint(out, err)
+}
+
+// hint adds an error to the words for a shell.
+func hint(out []string, err error) []string {
+	if err == nil {
+		return out
+	}
+	return cobra.AppendActiveHelp(out, "agentctl: "+printable.Line(err.Error()))
 }
 
 // CompleteKey returns keys of the store that begin with given, in the same form: complete, or
@@ -37,9 +46,9 @@ func (s *Session) Complete(cmd *cobra.Command, ask func(ctx context.Context, s *
 func (s *Session) CompleteKey(cmd *cobra.Command, given string) (out []string) {
 	fresh, err := s.forCompletion(cmd)
 	if err != nil {
-		return nil
+		return hint(nil, err)
 	}
-	_ = fresh.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error {
+	err = fresh.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error {
 		full := given
 		if given == "" || !strings.Contains(given, "/") { // a folder or label that is not complete
 			full = "config/"
@@ -60,7 +69,7 @@ func (s *Session) CompleteKey(cmd *cobra.Command, given string) (out []string) {
 		}
 		return err
 	})(cmd, nil)
-	return out
+	return hint(out, err)
 }
 
 // keysOf lists keys, without their values if the store can do that.
