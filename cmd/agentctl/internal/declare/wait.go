@@ -74,7 +74,7 @@ func wait(ctx context.Context, s *session.Session, q wire.Wait, deadline time.Ti
 	if show.IsTerminal(s.Err) {
 		longest = shownWait
 	}
-	progress := show.NewProgress(s.Err, "waiting", 0)
+	progress := show.NewProgress(s.Err, s.Env, "waiting", 0)
 	defer progress.End()
 	for {
 		left := time.Until(deadline)

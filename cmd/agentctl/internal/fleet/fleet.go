@@ -120,6 +120,7 @@ func (a Agent) problems() (n int) {
 // table prints the agents, and the numbers of agents in each state.
 func table(s *session.Session, out io.Writer, all []Agent, now time.Time) error {
 	t := show.NewTable(out, "LABEL", "STATE", "OK", "NOT OK", "OLDEST PENDING", "VERSION", "LAST SEEN")
+	t.Whole("LABEL", "STATE")
 	count := map[string]int{}
 	for _, a := range all {
 		count[a.State]++

@@ -89,9 +89,9 @@ func dumpAll(ctx context.Context, s *session.Session, patterns []string, view st
 		}
 	}
 	// A pipe gets no lines about it: a dump usually takes less than a second.
-	progress := show.NewProgress(io.Discard, "", 0)
+	progress := show.NewProgress(io.Discard, s.Env, "", 0)
 	if show.IsTerminal(s.Err) {
-		progress = show.NewProgress(s.Err, "reading models", len(models))
+		progress = show.NewProgress(s.Err, s.Env, "reading models", len(models))
 	}
 	defer progress.End()
 	// Never nil, so that json prints [] and not null.

@@ -101,7 +101,7 @@ func modelInspect(s *session.Session) *cobra.Command {
 // modelTable prints one model per line.
 func modelTable(out io.Writer, models []wire.Model) error {
 	t := show.NewTable(out, "MODEL", "CLASS", "PROTO MESSAGE", "KEY PREFIX")
-	t.KeepFirst()
+	t.Whole("MODEL")
 	for _, m := range models {
 		t.Row(m.Name, m.Class, m.ProtoName, m.KeyPrefix)
 	}

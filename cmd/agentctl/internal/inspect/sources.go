@@ -70,6 +70,7 @@ func declarations(ctx context.Context, s *session.Session, key string, f *show.F
 // the others stand out.
 func sourcesTable(out io.Writer, sources []wire.Source) error {
 	t := show.NewTable(out, "SOURCE", "PRIO", "STATE", "SINCE", "KEYS", "REFUSED", "SAVED", "DOUBTED", "PROBLEMS", "ERROR")
+	t.Whole("STATE", "PRIO", "KEYS")
 	for _, s := range sources {
 		since := ""
 		if !s.Since.IsZero() {

@@ -79,6 +79,9 @@ func valueColumns() []string {
 	return []string{"MODEL", "NAME", "STATE", "DETAILS", "LAST OP", "ERROR"}
 }
 
+// shortColumns are those of short words, which say nothing if they are cut.
+func shortColumns() []string { return []string{"STATE", "LAST OP", "SINCE"} }
+
 // valuesTable prints values and derived values with wanted states. If from is not nil, the last column has the
 // sources of each value.
 func valuesTable(out io.Writer, known session.Catalogue, statuses []wire.BaseValueStatus, wanted stateFilter, from map[string]string) error {
@@ -87,6 +90,7 @@ func valuesTable(out io.Writer, known session.Catalogue, statuses []wire.BaseVal
 		columns = append(columns, "SOURCES")
 	}
 	t := show.NewTable(out, columns...)
+	t.Whole(shortColumns()...)
 	for _, st := range statuses {
 		if wanted.fits(st.Value.State) {
 			valueRow(t, known, st.Value, from)

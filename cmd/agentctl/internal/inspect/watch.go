@@ -140,6 +140,7 @@ func (w *valueWatch) changed(values []wire.ValueStatus) error {
 	return w.format.Write(w.s.Out, shown, func(out io.Writer) error {
 		if w.table == nil {
 			w.table = show.NewTable(out, valueColumns()...)
+			w.table.Whole(shortColumns()...)
 		}
 		for _, st := range shown {
 			valueRow(w.table, w.known, st.Value, nil)

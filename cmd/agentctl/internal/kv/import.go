@@ -146,9 +146,9 @@ const mostChecked = 256
 
 // checkLines returns an error with all lines that the agent would refuse.
 func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []kvdbsync.Pair) error {
-	progress := show.NewProgress(s.Err, "checking", (len(pairs)+mostChecked-1)/mostChecked)
+	progress := show.NewProgress(s.Err, s.Env, "checking", (len(pairs)+mostChecked-1)/mostChecked)
 	if !show.IsTerminal(s.Err) {
-		progress = show.NewProgress(io.Discard, "", 0)
+		progress = show.NewProgress(io.Discard, s.Env, "", 0)
 	}
 	defer progress.End()
 	var wrong []string

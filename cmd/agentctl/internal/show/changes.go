@@ -38,10 +38,10 @@ type printer struct {
 }
 
 // newPrinter returns a printer for out. env looks up environment variables: NO_COLOR turns colour
-// off (no-color.org).
+// off (no-color.org), and so does TERM=dumb.
 func newPrinter(out io.Writer, env func(string) (string, bool)) *printer {
 	none, _ := env("NO_COLOR")
-	return &printer{colour: IsTerminal(out) && none == ""}
+	return &printer{colour: Draws(out, env) && none == ""}
 }
 
 // line prints a line in the colour of its symbol.

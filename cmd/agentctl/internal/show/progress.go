@@ -10,9 +10,9 @@ import (
 const barWidth = 30
 
 // A Progress tells how far a long command has come. On a terminal it is a bar that is drawn in
-// place. Elsewhere it is one line for each tenth of the work, so that a log stays short.
+// place. Elsewhere, and where TERM is dumb, it is one line for each tenth of the work, so that a log stays short.
 //
-//	p := show.NewProgress(session.Err, "reading models", len(all))
+//	p := show.NewProgress(session.Err, session.Env, "reading models", len(all))
 //	defer p.End()
 //	for ... {
 //		p.Step()
@@ -28,9 +28,9 @@ type Progress struct {
 }
 
 // NewProgress returns the progress of work with this many steps. Nothing is printed before the
-// first one.
-func NewProgress(out io.Writer, label string, total int) *Progress {
-	return &Progress{out: out, label: Line(label), live: IsTerminal(out), total: total}
+// first one. env looks up environment variables.
+func NewProgress(out io.Writer, env func(string) (string, bool), label string, total int) *Progress {
+	return &Progress{out: out, label: Line(label), live: Draws(out, env), total: total}
 }
 
 // Step counts one more step. An error of the output is ignored: it must not end the work.

@@ -18,7 +18,8 @@ type Table struct {
 	out  io.Writer
 	rows [][]string // those that are not printed yet; at first, the first one is the header
 	most int        // width of a line in columns of a terminal; 0: no limit
-	keep bool       // the first column is not shortened, where the others keep some width
+	// Columns that are not shortened where the others keep half of the line.
+	pinned []bool
 	// The widths of the columns that were printed. Later rows are aligned with them.
 	widths []int
 }
@@ -40,9 +41,14 @@ func NewTableOf(most int, out io.Writer, columns ...string) *Table {
 	return t
 }
 
-// KeepFirst makes the first column whole if it leaves half of the line to the others: people type
-// what it has. It is called before End.
-func (t *Table) KeepFirst() { t.keep = true }
+// Whole keeps the columns with these headers whole if that leaves half of the line to the others:
+// names that people type, or short words, such as states. It is called before the first End.
+func (t *Table) Whole(columns ...string) {
+	t.pinned = make([]bool, len(t.rows[0]))
+	for i, header := range t.rows[0] {
+		t.pinned[i] = slices.Contains(columns, header)
+	}
+}
 
 // Row adds one line. Rows may have fewer cells than the header.
 func (t *Table) Row(cells ...string) {
@@ -57,10 +63,7 @@ func (t *Table) Row(cells ...string) {
 // End, below the same header.
 func (t *Table) End() error {
 	t.widths = widened(t.widths, t.rows)
-	widths := fitted(t.widths, t.most)
-	if first := t.widths[0]; t.keep && widths[0] < first && first <= t.most/2 {
-		widths = append([]int{first}, fitted(t.widths[1:], t.most-first-gap)...)
-	}
+	widths := t.fit()
 	var b strings.Builder
 	for _, row := range t.rows {
 		b.WriteString(lineOf(row, widths))
@@ -69,6 +72,34 @@ func (t *Table) End() error {
 	_, err := io.WriteString(t.out, b.String())
 	return err
 }
+
+// fit returns the widths of the columns on the line. If whole columns would take more than half
+// of it, all columns share it.
+func (t *Table) fit() []int {
+	var others []int
+	taken := 0
+	for i, w := range t.widths {
+		if t.isWhole(i) {
+			taken += w + gap
+		} else {
+			others = append(others, w)
+		}
+	}
+	if taken == 0 || taken-gap > t.most/2 {
+		return fitted(t.widths, t.most)
+	}
+	others = fitted(others, t.most-taken)
+	out := slices.Clone(t.widths)
+	for i := range out {
+		if !t.isWhole(i) {
+			out[i], others = others[0], others[1:]
+		}
+	}
+	return out
+}
+
+// isWhole reports whether Whole has named the column.
+func (t *Table) isWhole(column int) bool { return column < len(t.pinned) && t.pinned[column] }
 
 // widened returns the width of each column: that of its widest cell, but at least the one before.
 func widened(before []int, rows [][]string) []int {

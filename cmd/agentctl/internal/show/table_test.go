@@ -89,11 +89,11 @@ func TestTableIsCompleteInFiles(t *testing.T) {
 	}
 }
 
-// A first column that people type stays whole, unless that takes more than half of the line.
-func TestKeepFirst(t *testing.T) {
+// A column that people type stays whole, unless that takes more than half of the line.
+func TestWholeColumn(t *testing.T) {
 	got := onTerminal(t, 80, 24, func(out io.Writer) error {
 		t := show.NewTable(out, "MODEL", "MESSAGE", "KEY")
-		t.KeepFirst()
+		t.Whole("MODEL")
 		t.Row("vpp.ipfix.flowprobe-feature", "ligato.vpp.ipfix.FlowProbeFeature", "config/vpp/ipfix/v2/flowprobe-feature/")
 		return t.End()
 	})
@@ -101,8 +101,18 @@ func TestKeepFirst(t *testing.T) {
 		t.Errorf("printed\n%s; expected the last line\n%s", got, want)
 	}
 	got = onTerminal(t, 80, 24, func(out io.Writer) error {
+		t := show.NewTable(out, "MODEL", "NAME", "STATE", "REASON", "SINCE", "DECLARED", "ACTUAL", "KEY")
+		t.Whole("STATE", "SINCE")
+		long := strings.Repeat("l", 50)
+		t.Row(long, long, "CONFIGURED", long, "15m3s", long, long, long)
+		return t.End()
+	})
+	if want := "llll…llll  llll…llll  CONFIGURED  llll…llll  15m3s  lll…llll  lll…llll  lll…llll\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("printed\n%s; expected the last line\n%s", got, want)
+	}
+	got = onTerminal(t, 80, 24, func(out io.Writer) error {
 		t := show.NewTable(out, "MODEL", "KEY")
-		t.KeepFirst()
+		t.Whole("MODEL")
 		t.Row(strings.Repeat("m", 50), strings.Repeat("k", 50))
 		return t.End()
 	})

@@ -16,6 +16,14 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Draws reports whether w is a terminal that obeys control sequences: one that moves its cursor and
+// has colours. One with TERM=dumb, such as the shell of an editor, prints them. env looks up
+// environment variables.
+func Draws(w any, env func(string) (string, bool)) bool {
+	kind, _ := env("TERM")
+	return IsTerminal(w) && kind != "dumb"
+}
+
 // Size returns the size of a terminal in columns and lines. It returns 80 and 24 for everything
 // else, and for a terminal that does not tell it, such as a serial line.
 func Size(w io.Writer) (columns, lines int) {

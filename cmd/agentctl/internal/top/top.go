@@ -26,13 +26,13 @@ const shortest = 100 * time.Millisecond
 // Command returns the command top.
 func Command(s *session.Session) *cobra.Command {
 	var interval time.Duration
-	live := show.IsTerminal(s.Out)
+	live := show.Draws(s.Out, s.Env)
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Shows states, sources, rates and the slowest verbs, live",
 		Long: "Top shows the number of values by state, the sources, the rates of transactions and operations, and the verbs of descriptors that\n" +
 			"take longest on average. On a terminal it draws them again and again, until q or Ctrl-C is pressed, or --timeout ends it.\n" +
-			"Otherwise it prints them once, without rates.",
+			"Otherwise, or if TERM is dumb, it prints them once, without rates.",
 		Example: "  agentctl top\n  agentctl top --interval 500ms\n  agentctl top > snapshot.txt",
 		Args:    session.ExpectArgs(),
 	}
