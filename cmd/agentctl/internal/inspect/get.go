@@ -153,7 +153,7 @@ func (g *getter) rows(items []item) error {
 			columns = append(columns, "SINCE", "LAST OP", "DECLARED", "ACTUAL", "KEY")
 		}
 		g.table = show.NewTable(g.s.Out, columns...)
-		g.table.Whole(shortColumns()...)
+		g.table.Whole(append(shortColumns(), "NAME")...)
 	}
 	for _, i := range items {
 		cells := []string{i.Model, i.Name, i.State, marked(i.Sources), strings.Join(i.Reason, "; ")}

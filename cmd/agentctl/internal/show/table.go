@@ -18,8 +18,7 @@ type Table struct {
 	out  io.Writer
 	rows [][]string // those that are not printed yet; at first, the first one is the header
 	most int        // width of a line in columns of a terminal; 0: no limit
-	// Columns that are not shortened where the others keep half of the line.
-	pinned []bool
+	whole []int // columns that are not shortened where the others keep half of the line; the first counts most
 	// The widths of the columns that were printed. Later rows are aligned with them.
 	widths []int
 }
@@ -41,12 +40,14 @@ func NewTableOf(most int, out io.Writer, columns ...string) *Table {
 	return t
 }
 
-// Whole keeps the columns with these headers whole if that leaves half of the line to the others:
-// names that people type, or short words, such as states. It is called before the first End.
+// Whole keeps the columns with these headers whole as long as half of the line is left to the others:
+// names that people type, or short words, such as states. The first header counts most. It is called
+// before the first End.
 func (t *Table) Whole(columns ...string) {
-	t.pinned = make([]bool, len(t.rows[0]))
-	for i, header := range t.rows[0] {
-		t.pinned[i] = slices.Contains(columns, header)
+	for _, header := range columns {
+		if i := slices.Index(t.rows[0], header); i >= 0 {
+			t.whole = append(t.whole, i)
+		}
 	}
 }
 
@@ -73,33 +74,33 @@ func (t *Table) End() error {
 	return err
 }
 
-// fit returns the widths of the columns on the line. If whole columns would take more than half
-// of it, all columns share it.
+// fit returns the widths of the columns on the line.
 func (t *Table) fit() []int {
-	var others []int
+	if t.most == 0 {
+		return t.widths
+	}
+	whole := make([]bool, len(t.widths))
 	taken := 0
-	for i, w := range t.widths {
-		if t.isWhole(i) {
-			taken += w + gap
-		} else {
-			others = append(others, w)
+	for _, i := range t.whole {
+		if with := taken + t.widths[i] + gap; with <= t.most/2 {
+			whole[i], taken = true, with
 		}
 	}
-	if taken == 0 || taken-gap > t.most/2 {
-		return fitted(t.widths, t.most)
+	var others []int
+	for i, w := range t.widths {
+		if !whole[i] {
+			others = append(others, w)
+		}
 	}
 	others = fitted(others, t.most-taken)
 	out := slices.Clone(t.widths)
 	for i := range out {
-		if !t.isWhole(i) {
+		if !whole[i] {
 			out[i], others = others[0], others[1:]
 		}
 	}
 	return out
 }
-
-// isWhole reports whether Whole has named the column.
-func (t *Table) isWhole(column int) bool { return column < len(t.pinned) && t.pinned[column] }
 
 // widened returns the width of each column: that of its widest cell, but at least the one before.
 func widened(before []int, rows [][]string) []int {

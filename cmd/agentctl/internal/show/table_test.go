@@ -102,7 +102,7 @@ func TestWholeColumn(t *testing.T) {
 	}
 	got = onTerminal(t, 80, 24, func(out io.Writer) error {
 		t := show.NewTable(out, "MODEL", "NAME", "STATE", "REASON", "SINCE", "DECLARED", "ACTUAL", "KEY")
-		t.Whole("STATE", "SINCE")
+		t.Whole("STATE", "SINCE", "NAME") // the name is too long for half of the line
 		long := strings.Repeat("l", 50)
 		t.Row(long, long, "CONFIGURED", long, "15m3s", long, long, long)
 		return t.End()
