@@ -52,8 +52,10 @@ func describeModels(types messageTypes, all []wire.Model) ([]describedModel, err
 	return out, nil
 }
 
-// Widths of the columns of fields, without the spaces between them. The table has 80 columns.
+// Widths of the columns of fields, without the spaces between them. The table has 80 columns; the last
+// three columns share what a terminal has beyond that.
 const (
+	tableWidth   = 80
 	nameWidth    = 26
 	typeWidth    = 9
 	allowedWidth = 19
@@ -66,6 +68,8 @@ const (
 // implements.
 func fieldTables(out io.Writer, all []describedModel, offline bool) error {
 	var b strings.Builder
+	columns, _ := show.Size(out)
+	spare := max(0, columns-tableWidth)
 	for i, m := range all {
 		if i > 0 {
 			b.WriteString("\n")
@@ -79,21 +83,21 @@ func fieldTables(out io.Writer, all []describedModel, offline bool) error {
 			{"implemented", implemented}, {"", m.Comment},
 		} {
 			if row[1] != "" {
-				writeRow(&b, []int{12, 67}, []string{row[0], show.Line(row[1])})
+				writeRow(&b, []int{12, 67 + spare}, []string{row[0], show.Line(row[1])})
 			}
 		}
 		if len(m.Fields) > 0 {
 			b.WriteString("\n")
-			writeFields(&b, m.Fields)
+			writeFields(&b, m.Fields, spare)
 		}
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// writeFields prints the table of fields. A star marks required fields.
-func writeFields(b *strings.Builder, fields []facts.Field) {
-	widths := []int{nameWidth, typeWidth, allowedWidth, defaultWidth, exampleWidth}
+// writeFields prints the table of fields, that much wider than usual. A star marks required fields.
+func writeFields(b *strings.Builder, fields []facts.Field, spare int) {
+	widths := []int{nameWidth, typeWidth, allowedWidth + spare/2, defaultWidth + spare/6, exampleWidth + spare - spare/2 - spare/6}
 	writeRow(b, widths, []string{"FIELD (*: required)", "TYPE", "ALLOWED", "DEFAULT", "EXAMPLE"})
 	for _, f := range fields {
 		name := strings.Repeat("  ", strings.Count(f.Name, ".")) + f.Name[strings.LastIndexByte(f.Name, '.')+1:]

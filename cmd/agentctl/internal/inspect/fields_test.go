@@ -39,7 +39,7 @@ func TestFieldsOfVRRP(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	writeFields(&out, described[0].Fields[:4])
+	writeFields(&out, described[0].Fields[:4], 0)
 	want := `FIELD (*: required)        TYPE      ALLOWED             DEFAULT EXAMPLE
 interface*                 string                            tap1
 vr_id*                     uint32    1..255                      7

@@ -15,10 +15,10 @@ const gap = 2
 // On a terminal the lines fit its width: the widest cells are shortened in their middle,
 // because names and keys differ at their ends. Other output, which programs read, is complete.
 type Table struct {
-	out  io.Writer
-	rows [][]string // those that are not printed yet; at first, the first one is the header
-	most int        // width of a line in columns of a terminal; 0: no limit
-	whole []int // columns that are not shortened where the others keep half of the line; the first counts most
+	out   io.Writer
+	rows  [][]string // those that are not printed yet; at first, the first one is the header
+	most  int        // width of a line in columns of a terminal; 0: no limit
+	whole []int      // columns that are not shortened where the others keep half of the line; the first counts most
 	// The widths of the columns that were printed. Later rows are aligned with them.
 	widths []int
 }
