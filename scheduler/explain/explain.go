@@ -120,19 +120,7 @@ func (x *explainer) explain(key string) Explanation {
 	if st == nil {
 		return x.absent(key)
 	}
-	e := Explanation{Key: key, State: st.State, Text: fmt.Sprintf("%s is %s", key, st.State)}
-	if st.Err != nil {
-		e.Text += ": " + firstLine(st.Err)
-	}
-	if st.State == scheduler.Invalid && len(x.path) == 0 { // causes are about other keys
-		e.Text += "; in force: " + inForce(st)
-	}
-	for _, w := range st.Warnings() {
-		e.Text += "; " + w
-	}
-	if r, ok := x.running(key); ok {
-		e.Text += "; " + r.String()
-	}
+	e := Explanation{Key: key, State: st.State, Text: x.statusText(st)}
 	switch {
 	case x.path[key]:
 		e.Text = key + " waits for itself: a cycle"
@@ -144,22 +132,46 @@ func (x *explainer) explain(key string) Explanation {
 	asked := len(x.path) == 0
 	x.path[key], x.explained[key] = true, true
 	defer delete(x.path, key)
-	if st.State == scheduler.Pending || st.State == scheduler.Missing {
+	switch {
+	case st.State == scheduler.Pending || st.State == scheduler.Missing:
 		for _, d := range st.Waits {
 			e.Because = append(e.Because, x.unmet(d))
 		}
-	}
-	if asked && applied(st.State) {
-		for _, part := range st.Derived() {
-			if d := x.byKey[part]; d != nil && !applied(d.State) {
-				e.Because = append(e.Because, x.explain(part))
-			}
-		}
+	case asked && applied(st.State):
+		e.Because = x.unappliedParts(st)
 	}
 	for _, key := range holders(st.Err) {
 		e.Because = append(e.Because, x.explain(key))
 	}
 	return e
+}
+
+// statusText describes a status in one sentence.
+func (x *explainer) statusText(st *scheduler.Status) string {
+	text := fmt.Sprintf("%s is %s", st.Key, st.State)
+	if st.Err != nil {
+		text += ": " + firstLine(st.Err)
+	}
+	if st.State == scheduler.Invalid && len(x.path) == 0 { // causes are about other keys
+		text += "; in force: " + inForce(st)
+	}
+	for _, w := range st.Warnings() {
+		text += "; " + w
+	}
+	if r, ok := x.running(st.Key); ok {
+		text += "; " + r.String()
+	}
+	return text
+}
+
+// unappliedParts explains the derived values that are not in the system although their base is.
+func (x *explainer) unappliedParts(st *scheduler.Status) (out []Explanation) {
+	for _, part := range st.Derived() {
+		if d := x.byKey[part]; d != nil && !applied(d.State) {
+			out = append(out, x.explain(part))
+		}
+	}
+	return out
 }
 
 // applied reports whether a value in this state is in the system. Its derived values may not be.
