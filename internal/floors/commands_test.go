@@ -55,6 +55,8 @@ func commandsElsewhere() []struct{ command, file, text string } {
 		// What the test does not do: it has this folder instead of a module of its own, whose parts need a proxy of modules.
 		{`^(mkdir notes|go mod |go get |go install google.golang.org/|etcdctl put /vnf-agent/vpp1/config/acme/)`, "examples/custom-agent/custom_agent_test.go", "func TestREADMEShowsTheCode"},
 		// The reader edits the copy before. The folder itself is tested and generated.
+		{`^(PATH=.* protoc |\./custom-agent |cat /tmp/notes/)`, "examples/custom-agent/custom_agent_test.go", "func Test"},
+		{`^protoc -I proto --python_out`, "northbound/grpc/python_test.go", "grpc_tools.protoc"}, // the same compiler
 		{`^(cp -r examples/skeleton|go generate ./examples/mine)`, "examples/skeleton/policer_test.go", "func Test"},
 	}
 }
@@ -68,7 +70,7 @@ type command struct {
 // commandsOf returns the commands of a document: those behind the prompt of a session, and lines of indented blocks
 // that begin like a command.
 func commandsOf(doc, text string) (out []command) {
-	programs := regexp.MustCompile(`^(\.bin/\w+|make|go|agent|agentctl|etcdctl|redis-cli|consul|curl|grpcurl|docker|kubectl|dpkg|rpm|systemctl|mkdir|cp|cd|echo|printf|sed|ip|git|python3|export|alias|vppsim)( |$)`)
+	programs := regexp.MustCompile(`^(\.bin/[\w-]+|\./[\w-]+|PATH=\S+|cat|protoc|podman|tar|sha256sum|openssl|journalctl|make|go|agent|agentctl|etcdctl|redis-cli|consul|curl|grpcurl|docker|kubectl|dpkg|rpm|systemctl|mkdir|cp|cd|echo|printf|sed|ip|git|python3|export|alias|vppsim)( |$)`)
 	fence := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -231,4 +233,28 @@ func functions(t *testing.T, folder string) (out []string) {
 		t.Errorf("./%s has no tests", folder)
 	}
 	return out
+}
+
+// The targets of make that documents name in their sentences exist, too.
+func TestTargetsInSentences(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, doc := range filesOf(t, func(path string) bool { return strings.HasSuffix(path, ".md") }) {
+		text, err := os.ReadFile(filepath.Join("../..", doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range regexp.MustCompile("`make ([a-z-]+)[ `]").FindAllStringSubmatch(string(text), -1) {
+			checked++
+			if !strings.Contains(string(makefile), "\n"+target[1]+":") {
+				t.Errorf("%s: make has no target %s", doc, target[1])
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d targets were found: did their form change?", checked)
+	}
 }
