@@ -45,12 +45,6 @@ type machine struct {
 
 // The images are built for both architectures, and those of this machine run as docker-compose.yaml says.
 func TestImages(t *testing.T) {
-	if !*releases {
-		t.Skip("SKIPPED: this test builds images; make test-packages runs it")
-	}
-	testkit.Need(t, "scratch namespaces, and root", scratch.Inside() && os.Geteuid() == 0)
-	_, err := exec.LookPath("buildah")
-	testkit.Need(t, "buildah", err == nil)
 	m := newMachine(t)
 	m.buildPrograms()
 	for name, s := range m.services {
@@ -63,28 +57,49 @@ func TestImages(t *testing.T) {
 	m.start("etcd", exec.Command(testkit.Tool(t, etcd[0]), append(etcd[1:], "--data-dir", t.TempDir())...))
 	m.start("vppsim", m.inContainer("vppsim"))
 	m.start("agent", m.inContainer("agent"))
-	var image struct {
-		Docker struct {
-			Config struct{ Healthcheck struct{ Test []string } }
-		}
-	}
-	if err := json.Unmarshal(m.buildah("inspect", "--type", "image", "agent"), &image); err != nil {
-		t.Fatal(err)
-	}
-	check := image.Docker.Config.Healthcheck.Test
+	m.becomesHealthy("agent")
+	m.story()
+}
+
+// becomesHealthy waits until the health check of an image says so.
+func (m *machine) becomesHealthy(name string) {
+	m.t.Helper()
+	check := m.config(name).Healthcheck.Test
 	if len(check) < 2 || check[0] != "CMD" {
-		t.Fatalf("the image has the health check %q", check)
+		m.t.Fatalf("the image has the health check %q", check)
 	}
 	var out []byte
-	if !session.Until(func() bool { out, err = m.inContainer("agent", check[1:]...).CombinedOutput(); return err == nil }) {
-		t.Fatalf("never healthy: %v\n%s", err, out)
+	var err error
+	if !session.Until(func() bool { out, err = m.inContainer(name, check[1:]...).CombinedOutput(); return err == nil }) {
+		m.t.Fatalf("never healthy: %v\n%s", err, out)
 	}
-	m.story()
+}
+
+// A config is what an image says of its containers.
+type config struct {
+	Entrypoint  []string
+	Healthcheck struct{ Test []string }
+}
+
+// config returns what an image says of its containers.
+func (m *machine) config(name string) config {
+	m.t.Helper()
+	var image struct{ Docker struct{ Config config } }
+	if err := json.Unmarshal(m.buildah("inspect", "--type", "image", name), &image); err != nil {
+		m.t.Fatal(err)
+	}
+	return image.Docker.Config
 }
 
 // newMachine reads docker-compose.yaml, and makes the folders of its volumes.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
+	if !*releases {
+		t.Skip("SKIPPED: this test builds images; make test-packages runs it")
+	}
+	testkit.Need(t, "scratch namespaces, and root", scratch.Inside() && os.Geteuid() == 0)
+	_, err := exec.LookPath("buildah")
+	testkit.Need(t, "buildah", err == nil)
 	text, err := os.ReadFile("docker-compose.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +122,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) buildPrograms() {
 	m.t.Helper()
 	own := filepath.Join(m.dir, "dist", "linux-"+runtime.GOARCH)
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", own+"/", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
+	build := exec.Command("go", "build", session.Tags, "-ldflags=-s -w", "-o", own+"/", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("%v\n%s", err, out)
@@ -161,6 +176,12 @@ func (m *machine) buildImage(name string, s service) {
 		}
 	}
 	m.buildah("bud", "--format", "docker", "--isolation", "chroot", "-t", name, "-f", filepath.Clean(dockerfile), filepath.Join(m.dir, "dist"))
+	m.makeContainers(name, s)
+}
+
+// makeContainers makes the containers of a service from its image.
+func (m *machine) makeContainers(name string, s service) {
+	m.t.Helper()
 	for _, container := range []string{name, name + asSecond} {
 		from := []string{"from", "--name", container, "--add-host", "etcd:127.0.0.1", "--cap-drop", "all"}
 		for _, capability := range s.CapAdd {
@@ -199,13 +220,19 @@ func (m *machine) inContainer(name string, args ...string) *exec.Cmd {
 	container := name + asSecond
 	if len(args) == 0 {
 		container = name
-		args = strings.Fields(strings.Trim(string(m.buildah("inspect", "--type", "image", "--format", "{{.Docker.Config.Entrypoint}}", name)), "[]\n"))
+		args = m.config(name).Entrypoint
 	}
 	return m.command(append(append(run, container, "--"), args...)...)
 }
 
+// A run is a command that was started. When it ends, its error is in over.
+type run struct {
+	pid  int
+	over <-chan error
+}
+
 // start starts a command, and ends it and its children with the test.
-func (m *machine) start(name string, cmd *exec.Cmd) {
+func (m *machine) start(name string, cmd *exec.Cmd) run {
 	m.t.Helper()
 	log, err := os.Create(filepath.Join(m.dir, name+".log"))
 	if err != nil {
@@ -216,14 +243,20 @@ func (m *machine) start(name string, cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}
+	over := make(chan error, 1)
+	go func() {
+		over <- cmd.Wait()
+		close(over)
+	}()
 	m.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
-		_ = cmd.Wait()                                      // it was killed
+		<-over
 		if m.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
 			m.t.Logf("[%s]\n%s", name, text)
 		}
 	})
+	return run{cmd.Process.Pid, over}
 }
 
 // story types the commands of README.md. The first three are done already, with buildah.
@@ -242,16 +275,16 @@ func (m *machine) story() {
 		"agentctl values --state pending": `tap1 +PENDING`,
 	}
 	for _, line := range lines[3:] {
-		m.types(line[1], regexp.MustCompile(expected[line[1]]))
+		m.types("agent", line[1], regexp.MustCompile(expected[line[1]]))
 	}
 }
 
-// types runs a line of a shell, in which agentctl is that of the container of the agent. A line that only reads is
+// types runs a line of a shell, in which agentctl is that of a container. A line that only reads is
 // repeated until it prints what is expected: the agent follows a change a moment later.
-func (m *machine) types(line string, want *regexp.Regexp) {
+func (m *machine) types(container, line string, want *regexp.Regexp) {
 	m.t.Helper()
 	script := "agentctl() {"
-	for _, word := range m.inContainer("agent", "agentctl").Args {
+	for _, word := range m.inContainer(container, "agentctl").Args {
 		script += fmt.Sprintf(" '%s'", word)
 	}
 	var out []byte
