@@ -63,7 +63,7 @@ func (m *machine) buildStandIn() {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // one of them is a program
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -84,12 +84,12 @@ func (m *machine) buildStandIn() {
 // copy copies a program.
 func (m *machine) copy(from, to string) {
 	m.t.Helper()
-	data, err := os.ReadFile(from) //nolint:gosec // the test names it
+	data, err := os.ReadFile(from)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(to), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(to, data, 0o755) //nolint:gosec // it is a program
+		err = os.WriteFile(to, data, 0o755)
 	}
 	if err != nil {
 		m.t.Fatal(err)
