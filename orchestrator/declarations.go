@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +58,8 @@ func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) ([]
 	return ask(ctx, o, func() (out []Declaration) {
 		seen := map[string]bool{}
 		for _, l := range o.sources {
-			for key := range l.entries {
+			for e := range l.entries.All() {
+				key := e.key()
 				if strings.HasPrefix(key, prefix) && !seen[key] {
 					seen[key] = true
 					out = append(out, o.declarations(key)...)
@@ -75,17 +75,17 @@ func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) ([]
 func (o *Orchestrator) declarations(key string) (out []Declaration) {
 	decided := false
 	for _, l := range o.sources {
-		e := l.entries[key]
+		e := l.entries.Get(key)
 		if e == nil {
 			continue
 		}
 		past := l.saved[key]
 		out = append(out, Declaration{
 			Key: key, Source: l.Name, Priority: l.Priority,
-			Effective: !decided && e.valid != nil, Err: e.err, HasValid: e.valid != nil,
+			Effective: !decided && e.valid() != nil, Err: e.err(), HasValid: e.valid() != nil,
 			Remembered: past != nil && past.entry == e, Doubted: l.isDoubted(key),
 		})
-		decided = decided || e.valid != nil
+		decided = decided || e.valid() != nil
 	}
 	return out
 }
@@ -110,9 +110,10 @@ func (o *Orchestrator) Content(ctx context.Context, source string) ([]Held, erro
 				continue
 			}
 			found = true
-			for _, key := range slices.Sorted(maps.Keys(l.entries)) {
-				out = append(out, l.entries[key].held(key))
+			for e := range l.entries.All() {
+				out = append(out, e.held())
 			}
+			slices.SortFunc(out, func(a, b Held) int { return cmp.Compare(a.Key, b.Key) })
 		}
 		return out
 	})
@@ -123,10 +124,10 @@ func (o *Orchestrator) Content(ctx context.Context, source string) ([]Held, erro
 }
 
 // held returns the entry as programs see it.
-func (e *entry) held(key string) Held {
-	out := Held{Key: key, Err: e.err, Labels: e.labels}
-	if e.valid != nil {
-		out.Message = e.valid.Message()
+func (e *entry) held() Held {
+	out := Held{Key: e.key(), Err: e.err(), Labels: e.labels()}
+	if v := e.valid(); v != nil {
+		out.Message = v.Message()
 	}
 	return out
 }

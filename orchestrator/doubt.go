@@ -44,12 +44,12 @@ func (o *Orchestrator) withholdDoubtful(l *source, c *kvdbsync.Change) {
 		case !isAbsent(e):
 			l.endDoubt(e.Key)
 			found.shown += count(e)
-		case l.entries[e.Key] != nil && !l.isDoubted(e.Key):
+		case l.entries.Get(e.Key) != nil && !l.isDoubted(e.Key):
 			absent = append(absent, e.Key)
 		}
 	}
 	decided := l.decided(c)
-	found.had, found.absent, found.waiting = len(l.entries)-len(decided), len(absent), l.doubtedKeys()
+	found.had, found.absent, found.waiting = l.entries.Len()-len(decided), len(absent), l.doubtedKeys()
 	found.shown += found.had - found.absent - found.waiting
 	if why := o.reasonToDoubt(found); why != "" {
 		o.putInDoubt(l, absent, found.had, why)

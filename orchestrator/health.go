@@ -82,7 +82,7 @@ func (l *source) publish() {
 		remembered = len(l.saved)
 	}
 	l.published.complete.Store(l.synced)
-	l.published.keys.Store(int64(len(l.entries)))
+	l.published.keys.Store(int64(l.entries.Len()))
 	l.published.refused.Store(int64(l.refused))
 	l.published.remembered.Store(int64(remembered))
 	l.published.doubted.Store(int64(l.doubtedKeys()))

@@ -227,8 +227,8 @@ func (o *Orchestrator) serveLayer(ctx context.Context) {
 
 // has returns the valid value of a key in the source, or nil.
 func (l *source) has(key string) proto.Message {
-	if e := l.entries[key]; e != nil && e.valid != nil {
-		return e.valid.Message()
+	if v := l.entries.Get(key).valid(); v != nil {
+		return v.Message()
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (o *Orchestrator) layer(name string) *source {
 		return nil
 	}
 	l := &source{
-		Source: Source{Name: name, Priority: o.layers.Priority(name)}, entries: map[string]*entry{},
+		Source: Source{Name: name, Priority: o.layers.Priority(name)}, entries: newEntries(),
 		synced: true, layer: true, volatile: o.layers.Volatile(name),
 	}
 	o.rank(append(slices.Clone(o.sources), l))
@@ -265,7 +265,7 @@ func (o *Orchestrator) layerCount() (n int) {
 // dropEmpty removes a layer without keys. It is called before the answer, so that a caller which
 // has the answer no longer sees the layer.
 func (o *Orchestrator) dropEmpty(l *source) {
-	if l.layer && len(l.entries) == 0 {
+	if l.layer && l.entries.Len() == 0 {
 		o.rank(slices.DeleteFunc(slices.Clone(o.sources), func(other *source) bool { return other == l }))
 	}
 }
@@ -309,8 +309,8 @@ func (o *Orchestrator) Effective(ctx context.Context, keys ...string) ([]Effecti
 		}
 		for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
 			for _, l := range o.sources {
-				if e := l.entries[key]; e != nil && e.valid != nil {
-					out = append(out, e.effective(key, l.Name))
+				if e := l.entries.Get(key); e.valid() != nil {
+					out = append(out, e.effective(l.Name))
 					break
 				}
 			}
@@ -323,11 +323,11 @@ func (o *Orchestrator) Effective(ctx context.Context, keys ...string) ([]Effecti
 // the first source that has a valid one.
 func (o *Orchestrator) allEffective() (out []Effective) {
 	for rank, l := range o.sources {
-		out = slices.Grow(out, len(l.entries))
-		for key, e := range l.entries {
-			first := slices.IndexFunc(o.stack(key), func(e *entry) bool { return e != nil && e.valid != nil })
+		out = slices.Grow(out, l.entries.Len())
+		for e := range l.entries.All() {
+			first := slices.IndexFunc(o.stack(e.key()), func(e *entry) bool { return e.valid() != nil })
 			if first == rank {
-				out = append(out, e.effective(key, l.Name))
+				out = append(out, e.effective(l.Name))
 			}
 		}
 	}
@@ -336,6 +336,6 @@ func (o *Orchestrator) allEffective() (out []Effective) {
 }
 
 // effective returns the entry as programs see it.
-func (e *entry) effective(key, source string) Effective {
-	return Effective{Key: key, Source: source, Message: e.valid.Message(), Labels: e.labels}
+func (e *entry) effective(source string) Effective {
+	return Effective{Key: e.key(), Source: source, Message: e.last.Message(), Labels: e.labels()}
 }

@@ -21,7 +21,7 @@ type resolution struct {
 func (v resolution) change(key string) scheduler.Change {
 	out := scheduler.Change{Key: key, Value: v.value}
 	if v.refused != nil {
-		out.Err = v.refused.err
+		out.Err = v.refused.err()
 	}
 	return out
 }
@@ -34,7 +34,7 @@ func (o *Orchestrator) resolve(key string) resolution { return resolveStack(o.st
 func (o *Orchestrator) stack(key string) []*entry {
 	o.stacked = o.stacked[:0]
 	for _, l := range o.sources {
-		o.stacked = append(o.stacked, l.entries[key])
+		o.stacked = append(o.stacked, l.entries.Get(key))
 	}
 	return o.stacked
 }
@@ -46,11 +46,10 @@ func resolveStack(stack []*entry) (out resolution) {
 		if e == nil {
 			continue
 		}
-		if e.err != nil && out.refused == nil {
+		if e.err() != nil && out.refused == nil {
 			out.refused = e
 		}
-		if e.valid != nil {
-			out.value = e.valid
+		if out.value = e.valid(); out.value != nil {
 			return out
 		}
 	}
@@ -61,8 +60,8 @@ func resolveStack(stack []*entry) (out resolution) {
 // the decoded events.
 func (o *Orchestrator) merge(l *source, events []kvdbsync.Event) (out []scheduler.Change, said []decoded) {
 	said = o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
-	if len(l.entries) == 0 {
-		l.entries = make(map[string]*entry, len(events))
+	if l.entries.Len() == 0 {
+		l.entries.Grow(len(events))
 		out = make([]scheduler.Change, 0, len(events))
 	}
 	if o.memory != nil && len(l.saved) == 0 {
@@ -130,8 +129,9 @@ func (o *Orchestrator) deferredRemovals() []scheduler.Change {
 func (o *Orchestrator) all() []scheduler.Change {
 	var out []scheduler.Change
 	for rank, l := range o.sources {
-		out = slices.Grow(out, len(l.entries))
-		for key := range l.entries {
+		out = slices.Grow(out, l.entries.Len())
+		for e := range l.entries.All() {
+			key := e.key()
 			stack := o.stack(key)
 			if slices.IndexFunc(stack, func(e *entry) bool { return e != nil }) == rank {
 				out = append(out, resolveStack(stack).change(key))
@@ -153,7 +153,7 @@ func sorted(changes []scheduler.Change) []scheduler.Change {
 // nextEntry returns the entry that an event makes (nil: none), and whether it differs from
 // the present one.
 func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next *entry, news bool) {
-	old, past := l.entries[e.Key], l.saved[e.Key]
+	old, past := l.entries.Get(e.Key), l.saved[e.Key]
 	known := past.matches(*e)
 	if !known && o.memory != nil && l.Feed != nil {
 		o.unsaved = append(o.unsaved, l.unsavedEvent(e, d))
@@ -166,20 +166,18 @@ func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next 
 	case e.Value == nil && e.Err == nil:
 		return nil, true
 	case d.err != nil && old == nil && past != nil && past.valid != nil:
-		return &entry{valid: o.decode(kvdbsync.Event{Key: e.Key, Value: past.valid}).value, err: d.err}, true
+		last := o.decode(kvdbsync.Event{Key: e.Key, Value: past.valid}).value
+		return newEntry(e.Key, last, d.err, nil), true
 	}
-	return d.entryAfter(old), true
+	return d.entryAfter(e.Key, old), true
 }
 
 // entryAfter returns the entry of a key with the content d, after the entry old; nil: there was none.
 // A refused value leaves the last valid one in effect.
-func (d decoded) entryAfter(old *entry) *entry {
-	e := &entry{valid: d.value, err: d.err, labels: d.labels}
+func (d decoded) entryAfter(key string, old *entry) *entry {
+	valid := d.value
 	if d.err != nil {
-		e.valid = nil
-		if old != nil {
-			e.valid = old.valid
-		}
+		valid = old.valid()
 	}
-	return e
+	return newEntry(key, valid, d.err, d.labels)
 }

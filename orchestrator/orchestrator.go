@@ -207,7 +207,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 	}
 	o.layers, o.declared = opts.Layers.complete(), newQueue(o.stopped)
 	for _, l := range opts.Sources {
-		o.fixed = append(o.fixed, &source{Source: l, entries: map[string]*entry{}, synced: l.Local != nil})
+		o.fixed = append(o.fixed, &source{Source: l, entries: newEntries(), synced: l.Local != nil})
 	}
 	o.rank(slices.Clone(o.fixed))
 	return o
@@ -324,7 +324,7 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	}
 	o.withholdDoubtful(l, &c)
 	// Deferred removals make changes from values that no source has any more.
-	fresh := len(o.deferred) == 0 && !slices.ContainsFunc(o.sources, func(l *source) bool { return len(l.entries) > 0 })
+	fresh := len(o.deferred) == 0 && !slices.ContainsFunc(o.sources, func(l *source) bool { return l.entries.Len() > 0 })
 	merged, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
 	changes := slices.Concat(merged, o.dropStale(l, c))

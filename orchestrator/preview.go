@@ -50,7 +50,7 @@ func (o *Orchestrator) Preview(ctx context.Context, q PreviewQuery) ([]scheduler
 // preview is Preview with the decoded content, by key.
 func (o *Orchestrator) preview(q PreviewQuery, next map[string]decoded) ([]scheduler.Change, error) {
 	at := slices.IndexFunc(o.sources, func(l *source) bool { return l.Name == q.Source })
-	present := map[string]*entry{}
+	present := newEntries()
 	if at >= 0 {
 		present = o.sources[at].entries
 	} else if err := o.checkNew(q); err != nil {
@@ -74,11 +74,11 @@ func (o *Orchestrator) preview(q PreviewQuery, next map[string]decoded) ([]sched
 			add(key, nil)
 			continue
 		}
-		add(key, d.entryAfter(present[key]))
+		add(key, d.entryAfter(key, present.Get(key)))
 	}
-	for key := range present {
-		if _, stays := next[key]; !stays && !q.Keep {
-			add(key, nil)
+	for e := range present.All() {
+		if _, stays := next[e.key()]; !stays && !q.Keep {
+			add(e.key(), nil)
 		}
 	}
 	return sorted(out), nil

@@ -110,7 +110,7 @@ func (r *request) changes(l *source) []kvdbsync.Event {
 	}
 	slices.Reverse(out)
 	if r.replace {
-		for _, e := range removals(l.entries) {
+		for _, e := range l.removeAll() {
 			if !named[e.Key] {
 				out = append(out, e)
 			}
@@ -212,11 +212,11 @@ func (o *Orchestrator) checkpoint(l *source, events []kvdbsync.Event) (restore f
 	before := make(map[string]state, len(events))
 	for _, e := range events {
 		value, due := o.deferred[e.Key]
-		before[e.Key] = state{l.entries[e.Key], value, due}
+		before[e.Key] = state{l.entries.Get(e.Key), value, due}
 	}
 	return func() {
 		for key, was := range before {
-			l.set(key, l.entries[key], was.entry)
+			l.set(key, l.entries.Get(key), was.entry)
 			delete(o.deferred, key)
 			if was.isDue {
 				o.deferred[key] = was.deferred

@@ -94,11 +94,11 @@ func (o *Orchestrator) makeFirst() {
 			o.log.Error("a change before the start cannot be saved", "source", l.Name, "err", err)
 		}
 		for i := range events {
-			old, d := l.entries[events[i].Key], events[i].Decoded.(decoded)
+			old, d := l.entries.Get(events[i].Key), events[i].Decoded.(decoded)
 			if d.value == nil && d.err == nil {
 				l.set(events[i].Key, old, nil)
 			} else {
-				l.set(events[i].Key, old, d.entryAfter(old))
+				l.set(events[i].Key, old, d.entryAfter(events[i].Key, old))
 			}
 		}
 		o.told = true
@@ -128,10 +128,10 @@ func (o *Orchestrator) save(changes iter.Seq2[string, []byte]) {
 
 // unsavedEvent returns the change of the Memory for an event.
 func (l *source) unsavedEvent(e *kvdbsync.Event, d decoded) unsavedEvent {
-	old, past := l.entries[e.Key], l.saved[e.Key]
+	old, past := l.entries.Get(e.Key), l.saved[e.Key]
 	return unsavedEvent{
 		l.memoryName(), e, d,
-		past.faulty() || old != nil && old.err != nil, old != nil && len(old.labels) > 0,
+		past.faulty() || old.err() != nil, len(old.labels()) > 0,
 	}
 }
 
@@ -168,15 +168,15 @@ func (o *Orchestrator) savedEntry(key string, r *savedKey, valid decoded) *entry
 	labels := savedLabels(r.labels)
 	switch {
 	case r.fault != "":
-		return &entry{valid: valid.value, err: errors.New(r.fault), labels: labels}
+		return newEntry(key, valid.value, errors.New(r.fault), labels)
 	case r.newest == nil:
-		return &entry{valid: valid.value, err: valid.err, labels: labels}
+		return newEntry(key, valid.value, valid.err, labels)
 	}
 	newest := o.decode(kvdbsync.Event{Key: key, Value: r.newest})
 	if newest.err == nil {
-		return &entry{valid: newest.value, labels: labels}
+		return newEntry(key, newest.value, nil, labels)
 	}
-	return &entry{valid: valid.value, err: newest.err, labels: labels}
+	return newEntry(key, valid.value, newest.err, labels)
 }
 
 // dropStale removes saved keys that are missing from the first complete listing, if that
@@ -189,9 +189,9 @@ func (o *Orchestrator) dropStale(l *source, c kvdbsync.Change) []scheduler.Chang
 		return o.useSaved(l, "it has problems")
 	}
 	missing := slices.Sorted(maps.Keys(l.saved))
-	others := len(l.entries)
+	others := l.entries.Len()
 	for _, key := range missing {
-		if l.entries[key] != nil {
+		if l.entries.Get(key) != nil {
 			others--
 		}
 	}
@@ -215,6 +215,16 @@ func removals[V any](keys map[string]V) []kvdbsync.Event {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		out = append(out, kvdbsync.Event{Key: key})
 	}
+	return out
+}
+
+// removeAll returns events that delete all keys of the source, sorted.
+func (l *source) removeAll() []kvdbsync.Event {
+	out := make([]kvdbsync.Event, 0, l.entries.Len())
+	for e := range l.entries.All() {
+		out = append(out, kvdbsync.Event{Key: e.key()})
+	}
+	slices.SortFunc(out, func(a, b kvdbsync.Event) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 

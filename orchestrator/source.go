@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -14,7 +15,7 @@ import (
 type source struct {
 	Source
 	rank     int // its index in Orchestrator.sources
-	entries  map[string]*entry
+	entries  *keyset.Set[entry]
 	refused  int // number of entries with an error
 	synced   bool
 	busy     bool // a change of it is being decoded; see aside
@@ -38,23 +39,76 @@ type source struct {
 // An entry is the content of a source under one key: the last valid value, and the error
 // of the newest one if that is refused. It is immutable.
 type entry struct {
-	valid  *scheduler.Value
-	err    error
+	last scheduler.Value // the last valid value; the zero Value: none
+	rare *rareContent    // nil: there is a valid value and nothing else; see newEntry
+}
+
+// A rareContent is what most entries do not have.
+type rareContent struct {
+	key    string
+	err    error // why the newest value is refused
 	labels map[string]string
+}
+
+// newEntry returns the content of a key. valid may be nil.
+func newEntry(key string, valid *scheduler.Value, err error, labels map[string]string) *entry {
+	e := &entry{}
+	if valid != nil {
+		e.last = *valid
+	}
+	if valid == nil || valid.Key() != key || err != nil || len(labels) > 0 {
+		e.rare = &rareContent{key, err, labels}
+	}
+	return e
+}
+
+// newEntries returns an empty set of entries.
+func newEntries() *keyset.Set[entry] { return keyset.New((*entry).key) }
+
+// key returns the key of the entry.
+func (e *entry) key() string {
+	if e.rare != nil {
+		return e.rare.key
+	}
+	return e.last.Key()
+}
+
+// valid returns the last valid value, or nil. A nil entry has none.
+func (e *entry) valid() *scheduler.Value {
+	if e == nil || e.last == (scheduler.Value{}) {
+		return nil
+	}
+	return &e.last
+}
+
+// err returns why the newest value is refused. A nil entry has no error.
+func (e *entry) err() error {
+	if e == nil || e.rare == nil {
+		return nil
+	}
+	return e.rare.err
+}
+
+// labels returns the labels of the entry. A nil entry has none.
+func (e *entry) labels() map[string]string {
+	if e == nil || e.rare == nil {
+		return nil
+	}
+	return e.rare.labels
 }
 
 // set replaces the entry of a key; nil deletes it.
 func (l *source) set(key string, old, e *entry) {
-	if old != nil && old.err != nil {
+	if old.err() != nil {
 		l.refused--
 	}
-	if e != nil && e.err != nil {
+	if e.err() != nil {
 		l.refused++
 	}
 	if e == nil {
-		delete(l.entries, key)
+		l.entries.Delete(key)
 	} else {
-		l.entries[key] = e
+		l.entries.Put(e)
 	}
 }
 
@@ -134,7 +188,7 @@ func (o *Orchestrator) reportRefusals(l *source, events []kvdbsync.Event, ds []d
 			continue
 		}
 		log, text := o.log.Error, "value refused; the last valid value stays in effect"
-		if last := l.entries[events[i].Key]; last == nil || last.valid == nil {
+		if l.entries.Get(events[i].Key).valid() == nil {
 			text = "value refused; the source has had no valid value for this key"
 		}
 		if errors.Is(d.err, scheduler.ErrUnimplemented) {
