@@ -23,7 +23,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing
 	if state == Nonexistent {
 		if old != nil {
 			if d := old.Descriptor(); d != nil && old.Meta != nil {
-				d.Index.Drop(d.NameIn(old.Key))
+				d.Index.Drop(d.NameIn(old.Key()))
 			}
 			s.statuses.Drop(n.Slot)
 			s.count(old, nil)

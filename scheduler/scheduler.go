@@ -117,11 +117,11 @@ func New(opts Options) *Scheduler {
 	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
-		statuses:     table.New(func(x *standing.Standing) string { return x.Key }),
+		statuses:     table.New((*standing.Standing).Key),
 		history:      history.New[*keptRecord](opts.HistoryCount, opts.HistoryBytes),
 		observations: mailbox.New[Observed](),
 		inbox:        inbox.New[*Connection](),
-		watchers:     watch.NewHub(func(x *standing.Standing) string { return x.Key }),
+		watchers:     watch.NewHub((*standing.Standing).Key),
 		connections:  map[string]*Connection{},
 		lines:        readback.Lines{},
 		counters:     counters.New(),

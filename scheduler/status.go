@@ -44,7 +44,7 @@ type Status struct {
 // statusOf returns the status of a value as readers see it.
 func statusOf(x *standing.Standing) *Status {
 	st := &Status{
-		Key: x.Key, State: State(x.State), Last: Verb(x.Last), Err: x.Err(), Since: x.Since(),
+		Key: x.Key(), State: State(x.State), Last: Verb(x.Last), Err: x.Err(), Since: x.Since(),
 		Desired: kind.Declared(x.Desired), Actual: kind.Message(x.Actual), Meta: x.Meta,
 		Base: x.Base(), Descriptor: x.DescriptorName(), Waits: publicDependencies(x.Unmet()), of: x,
 	}
@@ -104,7 +104,7 @@ func (s *Scheduler) All() iter.Seq[*Status] {
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
 	for x := range s.statuses.All() {
-		if strings.HasPrefix(x.Key, prefix) {
+		if strings.HasPrefix(x.Key(), prefix) {
 			out = append(out, statusOf(x))
 		}
 	}

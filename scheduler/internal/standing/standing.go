@@ -15,9 +15,8 @@ import (
 )
 
 // A Standing is the published state of one value. The zero Standing is that of an unknown key.
-// A test limits it to 80 bytes, a size class in which Go allocates.
+// A test limits it to 64 bytes, a size class in which Go allocates.
 type Standing struct {
-	Key             string
 	Desired, Actual *graph.Value // nil: none
 	Meta            any          // of the actual value; nil: none
 	base            *graph.Node  // of a derived value; nil: none
@@ -31,17 +30,18 @@ type Standing struct {
 type rare struct {
 	err     error
 	unmet   []value.Dep
+	key     string           // of a standing without a value
 	removed *kind.Descriptor // of a value that was removed
 }
 
 // Of returns the standing of n in a state since a time.
 func Of(n *graph.Node, state uint8, since time.Time) *Standing {
 	s := &Standing{
-		Key: n.Key(), Desired: n.Desired(), Actual: n.Actual(), Meta: n.Meta(), base: n.Base(),
+		Desired: n.Desired(), Actual: n.Actual(), Meta: n.Meta(), base: n.Base(),
 		since: since.UnixNano(), State: state,
 	}
-	if err := kind.ErrOf(n); err != nil {
-		s.rare = &rare{err: err}
+	if err := kind.ErrOf(n); err != nil || s.Value() == nil {
+		s.rare = &rare{err: err, key: n.Key()}
 	}
 	return s
 }
@@ -50,16 +50,24 @@ func Of(n *graph.Node, state uint8, since time.Time) *Standing {
 // published.
 func (s *Standing) Await(unmet []value.Dep) {
 	if len(unmet) > 0 {
-		s.rare = &rare{err: s.Err(), unmet: unmet}
+		s.rare = &rare{err: s.Err(), key: s.Key(), unmet: unmet}
 	}
 }
 
 // After returns what is published of a value when it is removed.
 func (s *Standing) After(state, last uint8, since time.Time) *Standing {
 	return &Standing{
-		Key: s.Key, base: s.base, since: since.UnixNano(), State: state, Last: last,
-		rare: &rare{removed: s.Descriptor()},
+		base: s.base, since: since.UnixNano(), State: state, Last: last,
+		rare: &rare{key: s.Key(), removed: s.Descriptor()},
 	}
+}
+
+// Key is the key of the value.
+func (s *Standing) Key() string {
+	if s.rare != nil {
+		return s.rare.key
+	}
+	return s.Value().Key
 }
 
 // Continue takes over what did not change since the standing before. It is called before the
