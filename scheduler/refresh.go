@@ -26,7 +26,7 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, parts []readback.Part, 
 		r.reading.Coming = make(map[string]*graph.Value, len(coming))
 	}
 	for _, c := range coming {
-		if c.Value != nil && c.Value.v.Err == nil {
+		if c.Value != nil && c.Value.v.Err() == nil {
 			r.reading.Coming[c.Key] = c.Value.v
 		}
 	}

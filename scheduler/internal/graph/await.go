@@ -47,19 +47,24 @@ func (g *Graph) availableUnder(prefix string) iter.Seq[*Node] {
 // await puts an unmet any-of dependency on the waitlist of each folder in which a key
 // could meet it. A new key then looks at the lists of its own folders only.
 func (g *Graph) await(e *edge) {
-	if !e.anyOf() || e.waiters != nil {
+	if !e.anyOf() || g.waiting[e] != nil {
 		return
 	}
-	e.waiters = g.waitlists.Add(e, e.dep.Folders())
-	g.logStep(step{edge: e, waiters: e.waiters, added: true})
+	places := g.waitlists.Add(e, e.dep.Folders())
+	g.waiting[e] = places
+	g.logStep(step{edge: e, waiters: places, added: true})
 }
 
 // stopAwaiting takes a dependency off its waitlists. It does nothing if it is on none.
 func (g *Graph) stopAwaiting(e *edge) {
-	if e.waiters == nil {
+	if !e.anyOf() {
 		return
 	}
-	g.logStep(step{edge: e, waiters: e.waiters})
-	g.waitlists.Remove(e.waiters)
-	e.waiters = nil
+	places := g.waiting[e]
+	if places == nil {
+		return
+	}
+	g.logStep(step{edge: e, waiters: places})
+	g.waitlists.Remove(places)
+	delete(g.waiting, e)
 }

@@ -13,7 +13,7 @@ func (g *Graph) setDesired(n *Node, v *version) {
 		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
 	}
 	if n.running != abandoned { // otherwise it stays failed, whatever is desired
-		n.err = nil
+		n.setFailure(nil)
 	}
 	n.recreate = false
 	n.retry()
@@ -136,6 +136,7 @@ func (g *Graph) becameUnavailable(n *Node) {
 // clearFailure forgets the error of the last operation.
 func (g *Graph) clearFailure(n *Node) {
 	g.saveNode(n)
-	n.err, n.suspension = nil, notSuspended
+	n.setFailure(nil)
+	n.suspension = notSuspended
 	g.touch(n)
 }

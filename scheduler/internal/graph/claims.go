@@ -8,16 +8,16 @@ import (
 // reopenClaims marks the claims of v as unresolved. It is called when v becomes desired or
 // actual, or stops to be, and when the rank of its node changes.
 func (g *Graph) reopenClaims(v *version) {
-	if v == nil || v.Claims == nil {
+	if v == nil || v.claimSet() == nil {
 		return
 	}
 	if v.edges == nil { // not in use any more
-		for _, c := range *v.Claims {
+		for _, c := range v.claims() {
 			g.reopenClaim(g.Node(c.Of))
 		}
 		return
 	}
-	for i := range *v.Claims {
+	for i := range v.claims() {
 		g.reopenClaim(v.edges[len(v.Deps)+i].to)
 	}
 }
@@ -191,7 +191,7 @@ func (n *Node) outranks(o *Node) bool {
 // claimant returns the version of n that competes for resources: the desired one, or the
 // actual one while the desired one is invalid. It may be nil.
 func (n *Node) claimant() *version {
-	if n.desired != nil && n.desired.Err != nil {
+	if n.desired != nil && n.desired.Err() != nil {
 		return n.actual
 	}
 	return n.desired
@@ -199,16 +199,16 @@ func (n *Node) claimant() *version {
 
 // rankAfter returns the rank of a node that moves from version had to v.
 func (v *version) rankAfter(had *version) claimRank {
-	if v == nil || had == nil || v.Claims == nil || had.Claims == nil {
+	if v == nil || had == nil || v.claimSet() == nil || had.claimSet() == nil {
 		return newcomer
 	}
-	if v.Claims == had.Claims { // as when a created value becomes actual
+	if v.claimSet() == had.claimSet() { // as when a created value becomes actual
 		return fullHolder
 	}
-	switch value.Covered(*v.Claims, *had.Claims) {
+	switch value.Covered(v.claims(), had.claims()) {
 	case 0:
 		return newcomer
-	case len(*v.Claims):
+	case len(v.claims()):
 		return fullHolder
 	}
 	return partialHolder

@@ -45,7 +45,7 @@ func (g *Graph) classify(n *Node) {
 		g.setActual(n, n.desired, n.meta)
 	}
 	g.setToDelete(n, g.updateRetention(n))
-	if n.err != nil && n.failureObsolete() {
+	if n.failure() != nil && n.failureObsolete() {
 		g.clearFailure(n)
 	}
 	next := g.actionOf(n)
@@ -106,7 +106,7 @@ func (n *Node) deletion() action {
 func (n *Node) leavesLast() bool {
 	b := n.base
 	switch {
-	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.Claims != nil:
+	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.claimSet() != nil:
 		return false
 	case b == nil:
 		return n.actual.unmet == 0 && n.actual.order() == MakeFirst
@@ -129,7 +129,7 @@ func (n *Node) application() action {
 // be deleted.
 func (g *Graph) updateRetention(n *Node) bool {
 	cannot := g.cannotStay(n)
-	if n.retention == retained && (cannot || !n.toDelete || n.err == nil) {
+	if n.retention == retained && (cannot || !n.toDelete || n.failure() == nil) {
 		return cannot
 	}
 	g.saveNode(n)
@@ -158,7 +158,7 @@ func (g *Graph) cannotStay(n *Node) bool {
 		return g.mayRemove(n)
 	case n.LosesClaim():
 		return true
-	case n.desired == n.actual || n.desired.Err != nil:
+	case n.desired == n.actual || n.desired.Err() != nil:
 		return n.actual.unmet > 0
 	case n.actual.Doubt || n.actual.Kind != nil && n.actual.Kind.Recreate(n.key, n.actual.Data, n.desired.Data, n.meta):
 		return true
@@ -172,7 +172,7 @@ func (n *Node) outdated() bool {
 	switch {
 	case n.retention == retained:
 		return false
-	case n.actual == nil || n.desired == nil || n.desired == n.actual || n.desired.Err != nil || n.foreign:
+	case n.actual == nil || n.desired == nil || n.desired == n.actual || n.desired.Err() != nil || n.foreign:
 		return false
 	case n.retention == retentionUnclear:
 		return n.blockedForGood()
@@ -224,7 +224,7 @@ func (n *Node) leavesWithCycle() bool {
 
 // cannotApply reports that the desired value cannot be applied, whatever happens to other
 // nodes.
-func (n *Node) cannotApply() bool { return n.desired.Err != nil || n.LosesClaim() }
+func (n *Node) cannotApply() bool { return n.desired.Err() != nil || n.LosesClaim() }
 
 // addBlocked adds a node to those among which a deadlock is searched.
 func (g *Graph) addBlocked(n *Node) {

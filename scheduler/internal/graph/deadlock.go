@@ -90,7 +90,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 
 // failures returns 1 for a node whose last operation has failed.
 func failures(n *Node) int {
-	if n.err != nil {
+	if n.failure() != nil {
 		return 1
 	}
 	return 0

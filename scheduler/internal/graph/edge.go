@@ -57,7 +57,7 @@ func (g *Graph) link(v *version) {
 	for i := range v.Deps {
 		v.edges[i] = edge{v: v, dep: &v.Deps[i]}
 	}
-	if v.Claims != nil {
+	if v.claimSet() != nil {
 		v.addClaimEdges(v.edges[len(v.Deps):])
 	}
 	if n.base != nil {

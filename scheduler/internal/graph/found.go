@@ -44,11 +44,12 @@ func (n *Node) matchFound(v *Value) *version {
 
 // withoutDeps returns v as a foreign node has it: without dependencies and claims.
 func (n *Node) withoutDeps(v *Value) *Value {
-	if !n.foreign || len(v.Deps) == 0 && v.Claims == nil {
+	if !n.foreign || len(v.Deps) == 0 && v.claimSet() == nil {
 		return v
 	}
 	alone := *v
-	alone.Deps, alone.Claims = nil, nil
+	alone.Deps = nil
+	alone.SetClaims(nil)
 	return &alone
 }
 
@@ -92,7 +93,7 @@ func (g *Graph) foundDerived(n *Node, v *Value, known *version) {
 	for _, d := range following.Derived {
 		if evidence(d.Kind) == FollowsBase {
 			// a value that can be pending keeps its state
-			waits := len(d.Deps) > 0 || d.Claims != nil
+			waits := len(d.Deps) > 0 || d.claimSet() != nil
 			stands[d.Key] = waits && known != nil || g.foundPart(n, d)
 		}
 	}
@@ -160,7 +161,8 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 		}
 	}
 	n.missing = n.desired != nil && !n.hung()
-	n.suspension, n.err = notSuspended, nil // the error was about the value that is gone
+	n.suspension = notSuspended
+	n.setFailure(nil) // it was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.retract(n)
 	g.resetRank(n)

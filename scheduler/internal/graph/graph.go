@@ -75,17 +75,19 @@ package graph
 import (
 	"github.com/tidwall/btree"
 
+	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
 // A Graph is owned by one goroutine.
 type Graph struct {
-	nodes        map[string]*Node
+	nodes        *keyset.Set[Node]
 	byKind       map[Kind]*kindNodes
-	available    *btree.Map[string, *Node] // available nodes, by key; nil until the first any-of dependency
-	lostProvider []*edge                   // any-of edges whose provider left
-	waitlists    waitlist.Lists[*edge]     // any-of edges without a provider, by folder
+	available    *btree.Map[string, *Node]         // available nodes, by key; nil until the first any-of dependency
+	lostProvider []*edge                           // any-of edges whose provider left
+	waitlists    waitlist.Lists[*edge]             // any-of edges without a provider, by folder
+	waiting      map[*edge]*waitlist.Places[*edge] // their entries in waitlists
 
 	dirty      queue.Queue[*Node] // to be classified
 	deletes    queue.Queue[*Node] // Delete can run
@@ -105,5 +107,8 @@ type Graph struct {
 
 // New returns an empty graph.
 func New() *Graph {
-	return &Graph{nodes: map[string]*Node{}, byKind: map[Kind]*kindNodes{}}
+	return &Graph{
+		nodes:  keyset.New((*Node).Key),
+		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{},
+	}
 }

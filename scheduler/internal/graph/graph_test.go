@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,9 +94,9 @@ func made(key, text string) *Value {
 			k, t, _ := strings.Cut(arg, ":")
 			v.Derived = append(v.Derived, made(k, strings.ReplaceAll(t, ";", ",")))
 		case "claim", "yield":
-			v.Claims = claimed(v.claims(), name, arg)
+			v.SetClaims(claimed(v.claims(), name, arg))
 		case "invalid":
-			v.Err = errors.New("invalid")
+			v.SetErr(errors.New("invalid"))
 		}
 	}
 	return v
@@ -170,8 +169,8 @@ var stateNames = [...]string{"nonexistent", "configured", "pending", "missing", 
 func (s *story) show() {
 	for range s.g.Touched() {
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.g.nodes)) {
-		n := s.g.nodes[key]
+	byKey := func(a, b *Node) int { return strings.Compare(a.key, b.key) }
+	for _, n := range slices.SortedFunc(s.g.nodes.All(), byKey) {
 		if n.State() == Nonexistent {
 			continue
 		}

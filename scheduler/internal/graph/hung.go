@@ -32,7 +32,7 @@ func (g *Graph) Abandon(op Op, err error) {
 		g.retract(n)
 		return
 	}
-	n.err = err
+	n.setFailure(err)
 	if op.Verb == Create && n.cycle != nil {
 		g.suspendCycle(n)
 	} else {
@@ -59,7 +59,8 @@ func (g *Graph) Postpone(op Op, err error) {
 	}
 	n.running = idle
 	if awaited {
-		n.err, n.suspension = err, postponed
+		n.setFailure(err)
+		n.suspension = postponed
 	}
 	g.touch(n)
 	g.push(n)
@@ -143,7 +144,7 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	if !n.suspended() {
 		err = nil
 	}
-	switch n.err = err; {
+	switch n.setFailure(err); {
 	case err == nil:
 		n.retry()
 	case n.cycle != nil:

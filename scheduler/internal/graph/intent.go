@@ -4,8 +4,8 @@ package graph
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
 	g.saveNode(n)
-	if n.rejected != nil {
-		n.rejected = nil
+	if n.rejection() != nil {
+		n.setRejection(nil)
 		g.touch(n)
 	}
 	g.wantNode(n, v, nil)
@@ -18,7 +18,7 @@ func (g *Graph) Unwant(key string) {
 		return
 	}
 	g.saveNode(n)
-	n.rejected = nil
+	n.setRejection(nil)
 	n.removable = true
 	g.unwantNode(n)
 }
@@ -28,7 +28,7 @@ func (g *Graph) Unwant(key string) {
 func (g *Graph) Reject(key string, err error) {
 	n := g.node(key)
 	g.saveNode(n)
-	n.rejected = err
+	n.setRejection(err)
 	g.touch(n)
 }
 
@@ -73,7 +73,8 @@ func (g *Graph) Suspend(key string, err error) {
 		return
 	}
 	g.saveNode(n)
-	n.err, n.suspension = err, suspended
+	n.setFailure(err)
+	n.suspension = suspended
 	g.touch(n)
 }
 
@@ -82,7 +83,7 @@ func (g *Graph) Suspend(key string, err error) {
 // attempt.
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	g.saveNode(n)
-	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && n.desired.Declared.Same(v.Declared) {
+	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && n.desired.Declared().Same(v.Declared()) {
 		n.retry()
 		g.push(n)
 		return
@@ -113,6 +114,9 @@ func (g *Graph) unwantNode(n *Node) {
 
 // unwantDerived clears the desired values in was that base no longer derives.
 func (g *Graph) unwantDerived(base *Node, was []*Value) {
+	if len(was) == 0 {
+		return
+	}
 	still := make(map[string]bool)
 	if base.desired != nil {
 		for _, d := range base.desired.Derived {

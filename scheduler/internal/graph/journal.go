@@ -103,7 +103,7 @@ func (g *Graph) Rollback() {
 	}
 	g.restoreKinds(j)
 	for _, n := range j.created {
-		delete(g.nodes, n.key)
+		g.nodes.Delete(n.key)
 		n.life = dropped
 	}
 	g.complete = j.complete
@@ -208,7 +208,7 @@ func (g *Graph) Undo() {
 		}
 		n := m.node
 		n.base = m.state.base
-		n.rejected = m.state.rejected
+		n.setRejection(m.state.rejection())
 		n.removable = m.state.removable || m.state.actual == nil
 		g.setDesired(n, m.state.desired)
 		n.claimRank = m.state.claimRank

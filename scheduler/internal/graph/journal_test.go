@@ -63,7 +63,7 @@ func TestPlannedNodesNeedNoCopies(t *testing.T) {
 	g := New()
 	g.Want(made("b", "1"))
 	finish(g)
-	before, nodes := wholeState(g), len(g.nodes)
+	before, nodes := wholeState(g), g.nodes.Len()
 	g.BeginPlan(func() {})
 	g.Want(made("c", "1,dep=b"))
 	g.Want(made("d", "1,dep=c"))
@@ -73,8 +73,8 @@ func TestPlannedNodesNeedNoCopies(t *testing.T) {
 	if n, v := len(g.journal.nodes), len(g.journal.versions); n != 1 || v != 0 {
 		t.Errorf("%d nodes and %d versions were copied, want 1 and 0: only b has a new dependent", n, v)
 	}
-	if len(g.nodes) != nodes || g.Len() == nodes || g.Node("d") == nil {
-		t.Errorf("the graph has %d nodes, and %d of its own, of which %d are older than the plan", g.Len(), len(g.nodes), nodes)
+	if g.nodes.Len() != nodes || g.Len() == nodes || g.Node("d") == nil {
+		t.Errorf("the graph has %d nodes, and %d of its own, of which %d are older than the plan", g.Len(), g.nodes.Len(), nodes)
 	}
 	if old := len(g.journal.pushed) + len(g.journal.touchedNodes) + len(g.journal.newsNodes); old > 3 {
 		t.Errorf("%d notes of changes, want at most those of b: the others vanish with their nodes", old)

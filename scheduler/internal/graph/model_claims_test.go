@@ -27,7 +27,8 @@ func (m *model) withoutLosers(in map[string]string) {
 
 func losersOf(g *Graph) map[string]bool {
 	out := map[string]bool{}
-	for key, n := range g.nodes {
+	for n := range g.nodes.All() {
+		key := n.key
 		if n.LosesClaim() {
 			out[key] = true
 		}
@@ -55,13 +56,13 @@ func (m *model) forget(key string) {
 // holdersAreOthers checks that no value competes with itself: each holder is another node,
 // which the graph knows, and which has a version that claims the resource.
 func (m *model) holdersAreOthers() {
-	for _, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
 		for _, e := range n.in {
 			if e.claim == nil {
 				continue
 			}
 			user := e.v.node
-			if m.g.nodes[user.key] != user {
+			if m.g.nodes.Get(user.key) != user {
 				m.t.Fatalf("%s has a claim of %s, which the graph does not know", n.key, user.key)
 			}
 			if e.v != user.desired && e.v != user.actual {
@@ -77,7 +78,7 @@ func (m *model) holdersAreOthers() {
 // edited looks again at who was taken down for a while.
 func (m *model) edited() {
 	for key := range m.stood {
-		if n := m.g.nodes[key]; n == nil {
+		if n := m.g.nodes.Get(key); n == nil {
 			m.forget(key)
 		} else if n.actual == nil {
 			m.review(n)
@@ -114,7 +115,7 @@ func (m *model) holds(n *Node) bool {
 // nobodyIsOusted checks that who loses has not had what he claims, unless the winner has too
 // or he yields something; and that the winner claims it, and loses nothing himself.
 func (m *model) nobodyIsOusted() {
-	for _, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
 		if !n.LosesClaim() {
 			continue
 		}
@@ -151,10 +152,11 @@ func greedyFor(of string, n *Node) bool {
 // maximal checks that no two have the same, and that who loses could not have it all.
 func (m *model) maximal() {
 	losers := losersOf(m.g)
-	for key, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
+		key := n.key
 		var conflicts bool
-		for other, o := range m.g.nodes {
-			if o == n || n.desired == nil || o.desired == nil || losers[other] && !yieldsToOne(n.desired.Value, o.desired.Value) {
+		for o := range m.g.nodes.All() {
+			if o == n || n.desired == nil || o.desired == nil || losers[o.key] && !yieldsToOne(n.desired.Value, o.desired.Value) {
 				continue
 			}
 			conflicts = conflicts || greedyRivals(n.desired.Value, o.desired.Value) || yieldsToOne(n.desired.Value, o.desired.Value)
@@ -187,7 +189,7 @@ func (m *model) deserved() {
 		if !loses {
 			wins[key] = v
 		}
-		if g.nodes[key].LosesClaim() != loses {
+		if g.nodes.Get(key).LosesClaim() != loses {
 			m.t.Errorf("from scratch %s loses=%v, want %v", key, !loses, loses)
 		}
 	}

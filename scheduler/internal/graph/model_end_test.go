@@ -20,7 +20,7 @@ func (m *model) end() {
 		}
 	}
 	for key, text := range possible {
-		n := m.g.nodes[key]
+		n := m.g.nodes.Get(key)
 		if n == nil || n.actual == nil || n.State() != Configured {
 			m.t.Errorf("%s does not stand, but could", key)
 		} else if n.actual.Data != text {
@@ -39,8 +39,8 @@ func (m *model) mend() {
 	m.calm = true
 	defer func() { m.calm = false }()
 	m.g.Complete()
-	for n := range maps.Clone(m.g.nodes) {
-		m.g.Retry(n)
+	for _, n := range slices.Collect(m.g.nodes.All()) {
+		m.g.Retry(n.key)
 	}
 	m.run(m.t)
 }

@@ -18,7 +18,8 @@ func order(v *version) Order { return kind{}.Order(v.Key, v.Data) }
 
 // nothingElse checks that no operation is possible that comes before this one.
 func (m *model) nothingElse(op Op, before func(*Node) bool) {
-	for key, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
+		key := n.key
 		if n == op.Node || n.running != idle || n.held || n.suspended() || len(n.in) > 0 && n.toDelete && n.dependents > 0 {
 			continue
 		}
@@ -34,7 +35,7 @@ func (m *model) nothingElse(op Op, before func(*Node) bool) {
 // leavesLast says that n leaves for no other reason than that nobody wants it, or its base, any
 // more, and that nothing else can wait for it.
 func (m *model) leavesLast(n *Node) bool {
-	if n.actual == nil || !n.toDelete || n.desired != nil || n.actual.Claims != nil {
+	if n.actual == nil || !n.toDelete || n.desired != nil || n.actual.claimSet() != nil {
 		return false
 	}
 	withBase := n.base != nil && n.base.toDelete
@@ -54,6 +55,6 @@ func (m *model) leavesLast(n *Node) bool {
 
 // canCome says that n can be created or updated.
 func (m *model) canCome(n *Node) bool {
-	return n.desired != nil && n.desired != n.actual && !n.toDelete && n.desired.Err == nil && !n.LosesClaim() && n.baseCurrent() &&
+	return n.desired != nil && n.desired != n.actual && !n.toDelete && n.desired.Err() == nil && !n.LosesClaim() && n.baseCurrent() &&
 		!slices.ContainsFunc(n.desired.edges, func(e edge) bool { return !e.met })
 }

@@ -14,7 +14,7 @@ func (m *model) resync(t *rapid.T) {
 	m.mend()
 	before := wholeState(m.g)
 	for _, key := range rapid.Permutation(slices.Sorted(maps.Keys(m.stands))).Draw(t, "read") {
-		if n := m.g.nodes[key]; n.base == nil {
+		if n := m.g.nodes.Get(key); n.base == nil {
 			m.g.Found(made(key, m.respelled(n)), nil, false)
 		}
 	}

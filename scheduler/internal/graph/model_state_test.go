@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -19,6 +20,10 @@ import (
 func wholeState(g *Graph) string {
 	w := &walk{seen: map[uintptr]bool{}}
 	w.object(reflect.ValueOf(g))
+	for n := range g.nodes.All() {
+		w.lines = append(w.lines, fmt.Sprintf("node %s %p", n.key, n))
+		w.object(reflect.ValueOf(n))
+	}
 	if g.available != nil {
 		w.lines = append(w.lines, fmt.Sprint("ups ", g.available.Keys()))
 	}
@@ -96,8 +101,8 @@ func (w *walk) pointer(out []byte, v reflect.Value) []byte {
 	switch {
 	case v.IsNil():
 		return append(out, "nil"...)
-	case v.Type() == reflect.TypeFor[*btree.Map[string, *Node]](): // how it is balanced is its own affair
-		return append(out, "ups"...)
+	case v.Type() == reflect.TypeFor[*btree.Map[string, *Node]](), v.Type() == reflect.TypeFor[*keyset.Set[Node]]():
+		return append(out, "by key"...) // wholeState has their content; how they keep it is their own affair
 	case slices.Contains(immutable, v.Type()):
 	default:
 		w.object(v)

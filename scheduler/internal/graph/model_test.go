@@ -111,7 +111,8 @@ type model struct {
 // inDoubt notes what had to go and did not, when a run begins.
 func (m *model) inDoubt() {
 	m.doubts, m.came = map[string]bool{}, map[string]*Value{}
-	for key, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
+		key := n.key
 		m.doubts[key] = n.toDelete
 	}
 }
@@ -368,7 +369,8 @@ func (m *model) all(do func(Op)) {
 // states is what people see of a graph, sorted.
 func (m *model) states() string {
 	var out []string
-	for key, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
+		key := n.key
 		if n.State() == Nonexistent {
 			continue
 		}
@@ -445,7 +447,7 @@ func (m *model) needs(op Op) {
 			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
 		}
 	}
-	for _, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
 		if n != op.Node && n.actual != nil && rivals(op.New, n.actual.Value) {
 			m.t.Fatalf("%v %s while %s has what it claims", op.Verb, op.Node.Key(), n.key)
 		}
@@ -456,13 +458,14 @@ func (m *model) needs(op Op) {
 }
 
 func (m *model) sameAsSouthbound() {
-	for key, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
+		key := n.key
 		if !m.isHung(key) && (n.actual != nil) != m.stands[key] {
 			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.actual != nil, m.stands[key])
 		}
 	}
 	for key := range m.stands {
-		if m.g.nodes[key] == nil {
+		if m.g.nodes.Get(key) == nil {
 			m.t.Fatalf("%s stands, but the graph does not know it", key)
 		}
 	}
@@ -471,7 +474,8 @@ func (m *model) sameAsSouthbound() {
 
 // counts checks the numbers that the graph keeps against the edges they count.
 func (m *model) counts() {
-	for key, n := range m.g.nodes {
+	for n := range m.g.nodes.All() {
+		key := n.key
 		var users int32
 		for i, e := range n.in {
 			if e.to != n || int(e.pos) != i {

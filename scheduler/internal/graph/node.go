@@ -1,6 +1,6 @@
 package graph
 
-// A Node is the state of one key. A test limits it to 256 bytes, the size class in which
+// A Node is the state of one key. A test limits it to 224 bytes, the size class in which
 // Go allocates it.
 type Node struct {
 	key string
@@ -29,10 +29,9 @@ type Node struct {
 type nodeState struct {
 	desired, actual *version
 	meta            any
-	base            *Node // the node from which this one is derived
-	err             error // why the last operation failed
-	rejected        error // why the newest desired value was refused
-	dependents      int32 // incoming edges of actual versions
+	base            *Node       // the node from which this one is derived
+	errs            *nodeErrors // nil: none, as of most nodes
+	dependents      int32       // incoming edges of actual versions
 	last            Verb
 	claimRank       claimRank
 	retention       retention
@@ -46,6 +45,38 @@ type nodeState struct {
 	unresolved bool // of a resource: its holder is not decided yet
 	exclusive  bool // of a resource: a claim on it does not yield
 	unseen     bool // Found or Lost was ignored because of a running operation
+}
+
+// nodeErrors are the errors of a node. They are immutable, so that a copy of the nodeState has them.
+type nodeErrors struct {
+	failure   error // why the last operation failed
+	rejection error // why the newest desired value was refused
+}
+
+// failure returns why the last operation failed.
+func (n *nodeState) failure() error {
+	if n.errs == nil {
+		return nil
+	}
+	return n.errs.failure
+}
+
+// rejection returns why the newest desired value was refused.
+func (n *nodeState) rejection() error {
+	if n.errs == nil {
+		return nil
+	}
+	return n.errs.rejection
+}
+
+func (n *nodeState) setFailure(err error)   { n.setErrors(nodeErrors{err, n.rejection()}) }
+func (n *nodeState) setRejection(err error) { n.setErrors(nodeErrors{n.failure(), err}) }
+
+func (n *nodeState) setErrors(errs nodeErrors) {
+	n.errs = nil
+	if errs.failure != nil || errs.rejection != nil {
+		n.errs = &errs
+	}
 }
 
 // A lifetime says whether a node is in the graph.
@@ -183,12 +214,12 @@ func (n *Node) available() bool { return n.actual != nil && !n.toDelete }
 
 // rejectedOrBase reports that the newest value of n, or of its base, was refused.
 func (n *Node) rejectedOrBase() bool {
-	return n.rejected != nil || n.base != nil && n.base.rejected != nil
+	return n.rejection() != nil || n.base != nil && n.base.rejection() != nil
 }
 
 // unused reports that n has no value, no error and no incoming edge.
 func (n *Node) unused() bool {
-	return n.desired == nil && n.actual == nil && n.rejected == nil && len(n.in) == 0
+	return n.desired == nil && n.actual == nil && n.errs == nil && len(n.in) == 0
 }
 
 // retry allows the next attempt. If an earlier Delete failed, its reason may have ended;
@@ -259,7 +290,7 @@ func (n *Node) Dependents() []string {
 
 // LosesClaim reports that another node holds a resource that n claims.
 func (n *Node) LosesClaim() bool {
-	return n.desired != nil && n.desired.Claims != nil && n.desired.Err == nil && *n.desired.lostClaims() > 0
+	return n.desired != nil && n.desired.claimSet() != nil && n.desired.Err() == nil && *n.desired.lostClaims() > 0
 }
 
 // hung reports that an operation of n is running and nobody knows its effect.

@@ -2,7 +2,6 @@ package graph
 
 import (
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ func (g *Graph) node(key string) *Node {
 		g.journal.keepPace()
 	default:
 		n = &Node{key: key}
-		g.nodes[key] = n
+		g.nodes.Put(n)
 		if g.journal != nil {
 			g.journal.created = append(g.journal.created, n)
 		}
@@ -39,7 +38,7 @@ func (g *Graph) forget(n *Node) {
 	if !n.unused() {
 		return
 	}
-	delete(g.nodes, n.key)
+	g.nodes.Delete(n.key)
 	g.removeFromKind(n)
 	n.life = dropped
 }
@@ -61,7 +60,7 @@ func (g *Graph) newVersion(n *Node, v *Value) *version {
 
 // Node returns the node of key, or nil.
 func (g *Graph) Node(key string) *Node {
-	n := g.nodes[key]
+	n := g.nodes.Get(key)
 	if n == nil && g.planning() {
 		n = g.journal.fresh[key]
 	}
@@ -77,15 +76,15 @@ func (g *Graph) Wants(key string) bool {
 // Len is the number of nodes, including those that are only dependencies.
 func (g *Graph) Len() int {
 	if g.planning() {
-		return len(g.nodes) + len(g.journal.fresh)
+		return g.nodes.Len() + len(g.journal.fresh)
 	}
-	return len(g.nodes)
+	return g.nodes.Len()
 }
 
 // Nodes yields all nodes in no particular order.
 func (g *Graph) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
-		for _, n := range g.nodes {
+		for n := range g.nodes.All() {
 			if !yield(n) {
 				return
 			}
@@ -125,11 +124,7 @@ func (g *Graph) Expect(n int) {
 	if g.journal != nil && g.journal.pace != nil {
 		return
 	}
-	if n > len(g.nodes) {
-		nodes := make(map[string]*Node, len(g.nodes)+n)
-		maps.Copy(nodes, g.nodes)
-		g.nodes = nodes
-	}
+	g.nodes.Grow(n)
 	g.touched = slices.Grow(g.touched, n)
 	g.dirty.Grow(n)
 }

@@ -42,7 +42,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.push(n)
 		return
 	}
-	n.err = err
+	n.setFailure(err)
 	if err != nil {
 		n.suspension = suspended
 		if inCycle {
@@ -156,5 +156,5 @@ func (g *Graph) launch(n *Node) Op {
 // nothing. It counts from the moment when the Delete is decided, so that the derived values,
 // which are deleted first, can be told from derived values that go for good.
 func (n *Node) Recreating() bool {
-	return (n.toDelete || n.recreate) && n.desired != nil && n.desired.Err == nil && n.desired != n.actual && n.retention != retentionEnded
+	return (n.toDelete || n.recreate) && n.desired != nil && n.desired.Err() == nil && n.desired != n.actual && n.retention != retentionEnded
 }

@@ -168,7 +168,7 @@ func (m *versionMemento) restore() {
 	stakes := m.claims
 	for i := range m.edges {
 		e, was := &m.state.edges[i], m.edges[i]
-		was.to, was.pos, was.waiters = e.to, e.pos, e.waiters // the steps have restored these
+		was.to, was.pos = e.to, e.pos // the steps have restored these
 		if *e = was; e.claim != nil {
 			*e.claim, stakes = stakes[0], stakes[1:]
 		}

@@ -20,9 +20,9 @@ const (
 // State returns the state of n.
 func (n *Node) State() State {
 	switch {
-	case n.rejected != nil, n.desired != nil && n.desired.Err != nil:
+	case n.rejection() != nil, n.desired != nil && n.desired.Err() != nil:
 		return Rejected
-	case n.err != nil:
+	case n.failure() != nil:
 		return Failed
 	case n.LosesClaim():
 		return Rejected
@@ -69,11 +69,11 @@ func (n *Node) Unmet() (out []value.Dep) {
 // Err is why the newest desired value was refused, or why the last operation failed.
 func (n *Node) Err() error {
 	switch {
-	case n.rejected != nil:
-		return n.rejected
-	case n.err != nil:
-		return n.err
-	case n.desired == nil || n.desired.Err != nil || n.desired.Claims == nil:
+	case n.rejection() != nil:
+		return n.rejection()
+	case n.failure() != nil:
+		return n.failure()
+	case n.desired == nil || n.desired.Err() != nil || n.desired.claimSet() == nil:
 		return n.desired.err()
 	}
 	return n.claimError()

@@ -12,9 +12,9 @@ func (s step) undo(g *Graph) {
 		s.attach()
 	case s.added:
 		g.waitlists.Remove(s.waiters)
-		s.edge.waiters = nil
+		delete(g.waiting, s.edge)
 	default:
 		g.waitlists.Restore(s.waiters)
-		s.edge.waiters = s.waiters
+		g.waiting[s.edge] = s.waiters
 	}
 }

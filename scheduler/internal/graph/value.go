@@ -1,6 +1,10 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/value"
+import (
+	"unsafe"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // A Kind has the functions of one kind of value that the graph needs. They are pure.
 type Kind interface {
@@ -34,31 +38,85 @@ func (v *version) order() Order {
 	return v.Kind.Order(v.Key, v.Data)
 }
 
-// A Value is a desired or actual value of a key. It is immutable.
+// A Value is a desired or actual value of a key. It is immutable once it is given to a graph. A
+// test limits it to 112 bytes, a size class in which Go allocates.
 type Value struct {
 	Key     string
 	Data    any
 	Kind    Kind // nil: a property, which exists while its base exists
 	Deps    []value.Dep
 	Derived []*Value
-	Err     error          // why the value can never be applied; nil: it can
-	Claims  *[]value.Claim // nil: none
+	rare    *rare // nil: none of it, as in most values
+	// Size is the memory of a declared value with its derived values, in bytes; 0: not counted.
+	// The graph does not use it.
+	Size int32
 	// Doubt says that an actual value may have been changed or removed since it was read.
 	// It is deleted before the desired value is created, even if both are equal.
 	Doubt bool
-	// Size is the memory of a declared value with its derived values, in bytes; 0: not counted.
-	// The graph does not use it.
-	Size int
-	// Declared is the value as it was declared, if that differs from Data.
-	Declared *value.Declared
 }
 
-// claims returns nil for most values, which have none.
-func (v *Value) claims() []value.Claim {
-	if v.Claims == nil {
+// A rare has what most values do not have. Copies of a value share it.
+type rare struct {
+	err      error
+	claims   *[]value.Claim
+	declared *value.Declared
+}
+
+// Err is why the value can never be applied; nil: it can.
+func (v *Value) Err() error {
+	if v.rare == nil {
 		return nil
 	}
-	return *v.Claims
+	return v.rare.err
+}
+
+// Declared is the value as it was declared, if that differs from Data; nil: it does not.
+func (v *Value) Declared() *value.Declared {
+	if v.rare == nil {
+		return nil
+	}
+	return v.rare.declared
+}
+
+// claimSet returns the claims; nil for most values, which have none. Copies of a value have the same set.
+func (v *Value) claimSet() *[]value.Claim {
+	if v.rare == nil {
+		return nil
+	}
+	return v.rare.claims
+}
+
+// claims returns the claims.
+func (v *Value) claims() []value.Claim {
+	if c := v.claimSet(); c != nil {
+		return *c
+	}
+	return nil
+}
+
+// SetErr, SetClaims and SetDeclared are for whoever makes a value.
+func (v *Value) SetErr(err error) { v.setRare(rare{err, v.claimSet(), v.Declared()}) }
+
+// SetClaims sets the claims; nil: none.
+func (v *Value) SetClaims(claims *[]value.Claim) { v.setRare(rare{v.Err(), claims, v.Declared()}) }
+
+// SetDeclared sets the declared form; nil: it is that of Data.
+func (v *Value) SetDeclared(d *value.Declared) { v.setRare(rare{v.Err(), v.claimSet(), d}) }
+
+func (v *Value) setRare(r rare) {
+	v.rare = nil
+	if r.err != nil || r.claims != nil || r.declared != nil {
+		v.rare = &r
+	}
+}
+
+// Bytes is the memory of the value itself, without what it refers to.
+func (v *Value) Bytes() int {
+	n := unsafe.Sizeof(*v)
+	if v.rare != nil {
+		n += unsafe.Sizeof(*v.rare)
+	}
+	return int(n)
 }
 
 // identical compares two values exactly.
@@ -66,7 +124,7 @@ func identical(a, b *Value) bool {
 	if a == b {
 		return true
 	}
-	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) || a.Doubt != b.Doubt {
+	if a.Key != b.Key || a.Kind != b.Kind || (a.Err() == nil) != (b.Err() == nil) || a.Doubt != b.Doubt {
 		return false
 	}
 	return value.SameData(a.Data, b.Data)
@@ -74,7 +132,7 @@ func identical(a, b *Value) bool {
 
 // suffices reports that an actual value needs no operation to become v.
 func suffices(key string, stands, v *Value) bool {
-	if v.Err != nil || stands.Kind != v.Kind || stands.Doubt {
+	if v.Err() != nil || stands.Kind != v.Kind || stands.Doubt {
 		return false
 	}
 	return v.Kind == nil || v.Kind.Equivalent(key, stands.Data, v.Data)

@@ -4,18 +4,16 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/value"
-	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
 // An edge is a dependency of a version. It ends at the key of the dependency. An any-of
 // dependency ends at its provider: one of the keys that meet it.
 type edge struct {
 	v       *version
-	dep     *value.Dep              // nil: the dependency of a derived value on its base
-	to      *Node                   // nil: an any-of dependency that never had a provider
-	waiters *waitlist.Places[*edge] // entries in waitlists, while it is any-of and unmet
-	claim   *claimEdge              // set if the edge is a claim
-	pos     int32                   // index in to.in
+	dep     *value.Dep // nil: the dependency of a derived value on its base
+	to      *Node      // nil: an any-of dependency that never had a provider
+	claim   *claimEdge // set if the edge is a claim
+	pos     int32      // index in to.in
 	met     bool
 	assumed bool // counted as met because to is created next, in the same cycle
 }
@@ -92,5 +90,5 @@ func (v *version) err() error {
 	if v == nil {
 		return nil
 	}
-	return v.Err
+	return v.Err()
 }

@@ -22,7 +22,9 @@ func described() *kind.Descriptor {
 
 // made returns a value with the warnings.
 func made(key string, warnings ...string) *graph.Value {
-	return &graph.Value{Key: key, Kind: described(), Declared: &value.Declared{Warnings: warnings}}
+	v := &graph.Value{Key: key, Kind: described()}
+	v.SetDeclared(&value.Declared{Warnings: warnings})
+	return v
 }
 
 func changes(cs ...intent.Change) intent.Changes {

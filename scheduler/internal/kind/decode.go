@@ -31,7 +31,7 @@ func (d *Decoder) Value(key string, message proto.Message) (*graph.Value, error)
 		return nil, refuse(ErrUnimplemented, message)
 	}
 	v := d.registry.Declared(of, key, message)
-	return v, refuse(v.Err, message)
+	return v, refuse(v.Err(), message)
 }
 
 // largeData is the size in bytes above which one value at a time is decoded. Decoding and

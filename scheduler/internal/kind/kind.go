@@ -145,7 +145,7 @@ func (d *Descriptor) ResolvedKey(v *graph.Value) string {
 	if d.Resolve != nil {
 		resolved = d.Resolve(v.Key, m)
 	}
-	if resolved == m && v.Declared == nil {
+	if resolved == m && v.Declared() == nil {
 		return ""
 	}
 	key, err := d.KeyOf(resolved)
@@ -232,16 +232,16 @@ func Message(v *graph.Value) proto.Message {
 
 // Declared returns the message of v before it was normalized.
 func Declared(v *graph.Value) proto.Message {
-	if v == nil || v.Declared == nil {
+	if v == nil || v.Declared() == nil {
 		return Message(v)
 	}
-	return v.Declared.Data.(proto.Message)
+	return v.Declared().Data.(proto.Message)
 }
 
 // Warnings returns the warnings of the descriptor about v.
 func Warnings(v *graph.Value) []string {
-	if v == nil || v.Declared == nil {
+	if v == nil || v.Declared() == nil {
 		return nil
 	}
-	return v.Declared.Warnings
+	return v.Declared().Warnings
 }

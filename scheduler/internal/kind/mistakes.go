@@ -40,8 +40,8 @@ func (r *Registry) Mistakes(values []Desired) (out []Mistake) {
 // faults returns the mistakes of v and its derived values. An invalid base is no reason to
 // hide the mistakes of its parts: whoever corrects a document wants to see all of them.
 func faults(v *graph.Value, base string) (out []Mistake) {
-	if v.Err != nil {
-		out = append(out, Mistake{Key: v.Key, Base: base, Err: v.Err})
+	if v.Err() != nil {
+		out = append(out, Mistake{Key: v.Key, Base: base, Err: v.Err()})
 	}
 	for _, d := range v.Derived {
 		out = append(out, faults(d, v.Key)...)

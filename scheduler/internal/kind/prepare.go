@@ -3,6 +3,7 @@ package kind
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"google.golang.org/protobuf/proto"
 
@@ -16,7 +17,7 @@ import (
 // no derived values: it may have 100,000 bad parts.
 func (r *Registry) Declared(d *Descriptor, key string, m proto.Message) *graph.Value {
 	v, known := r.examine(d, key, m, declaredValue)
-	if known && v.Err == nil {
+	if known && v.Err() == nil {
 		r.derive(d, v, declaredValue)
 	}
 	r.count(v)
@@ -29,7 +30,7 @@ func (r *Registry) count(v *graph.Value) {
 	for _, d := range v.Derived {
 		r.count(d)
 	}
-	v.Size = r.Sizes.Value(v)
+	v.Size = int32(min(r.Sizes.Value(v), math.MaxInt32))
 }
 
 // DeclaredWhole is Declared with the derived values of an invalid value, for a report of all
@@ -78,23 +79,24 @@ func fill(v *graph.Value, d *Descriptor, from origin) (known bool) {
 	key, m := v.Key, Message(v)
 	v.Kind = d
 	if err := d.Accepts(m); err != nil {
-		v.Err = Invalid(err)
+		v.SetErr(Invalid(err))
 		return false
 	}
-	m, v.Declared = normalized(d, key, m)
+	m, declared := normalized(d, key, m)
+	v.SetDeclared(declared)
 	v.Data = m
 	if err := d.Validate(key, m); err != nil {
-		v.Err = Invalid(models.Bounded(err))
+		v.SetErr(Invalid(models.Bounded(err)))
 		if from == declaredValue {
 			return true
 		}
 	}
-	if v.Err == nil && d.Claims != nil {
-		v.Claims = d.Claims(key, m)
+	if v.Err() == nil && d.Claims != nil {
+		v.SetClaims(d.Claims(key, m))
 	}
 	v.Deps = d.Dependencies(key, m)
-	if err := ambiguous(v.Deps); err != nil && v.Err == nil {
-		v.Err = Invalid(err)
+	if err := ambiguous(v.Deps); err != nil && v.Err() == nil {
+		v.SetErr(Invalid(err))
 	}
 	return true
 }
@@ -137,13 +139,13 @@ func (r *Registry) addDerived(d *Descriptor, v *graph.Value, from origin) {
 			r.derive(of, part, from)
 		}
 		v.Derived = append(v.Derived, part)
-		if part.Err == nil || from == actualValue {
+		if part.Err() == nil || from == actualValue {
 			return
 		}
 		invalid++
 		if invalid > maxInvalidParts {
-			if v.Err == nil {
-				v.Err = Invalid(fmt.Errorf("more than %d parts are invalid, such as %s: %w", maxInvalidParts, part.Key, part.Err))
+			if v.Err() == nil {
+				v.SetErr(Invalid(fmt.Errorf("more than %d parts are invalid, such as %s: %w", maxInvalidParts, part.Key, part.Err())))
 			}
 			v.Derived = nil
 		}
@@ -154,7 +156,7 @@ func (r *Registry) addDerived(d *Descriptor, v *graph.Value, from origin) {
 func refusePanic(v *graph.Value, do func()) {
 	err := guard.Detailed(func() error { do(); return nil })
 	if err != nil {
-		v.Err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		v.SetErr(fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
 }
 

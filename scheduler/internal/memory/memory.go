@@ -180,7 +180,7 @@ func (l *Ledger) loadValue(kind Kind, key string, data []byte) {
 		return
 	}
 	v := l.prepare(kind, key, m)
-	if v.Err != nil {
+	if v.Err() != nil {
 		return
 	}
 	v.Doubt = unsure

@@ -117,7 +117,7 @@ func (rb *Reader) desiredOf(p Part, coming map[string]*graph.Value) (ws []kind.D
 	}
 	ws = slices.Grow(ws, len(asked))
 	for _, n := range asked {
-		if v := n.Desired(); v != nil && v.Err == nil && coming[n.Key()] == nil {
+		if v := n.Desired(); v != nil && v.Err() == nil && coming[n.Key()] == nil {
 			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
 		}
 	}

@@ -25,11 +25,11 @@ import (
 // not counted again.
 func (t *Types) Value(v *graph.Value) int {
 	if v.Size != 0 {
-		return v.Size
+		return int(v.Size)
 	}
-	n := int(unsafe.Sizeof(*v)) + len(v.Key) + Error(v.Err) + t.data(v.Data)
-	if v.Declared != nil {
-		n += int(unsafe.Sizeof(*v.Declared)) + Texts(v.Declared.Warnings) + t.data(v.Declared.Data)
+	n := v.Bytes() + len(v.Key) + Error(v.Err()) + t.data(v.Data)
+	if d := v.Declared(); d != nil {
+		n += int(unsafe.Sizeof(*d)) + Texts(d.Warnings) + t.data(d.Data)
 	}
 	n += cap(v.Deps) * int(unsafe.Sizeof(value.Dep{}))
 	for i := range v.Deps {

@@ -140,12 +140,17 @@ func TestNothing(t *testing.T) {
 func TestValueCountsEverything(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	message := wrapperspb.String(long)
+	with := func(set func(*graph.Value)) *graph.Value {
+		v := &graph.Value{}
+		set(v)
+		return v
+	}
 	for name, v := range map[string]*graph.Value{
 		"key":        {Key: long},
 		"data":       {Data: message},
-		"error":      {Err: errors.New(long)},
-		"declared":   {Declared: &value.Declared{Data: message}},
-		"warnings":   {Declared: &value.Declared{Warnings: []string{long}}},
+		"error":      with(func(v *graph.Value) { v.SetErr(errors.New(long)) }),
+		"declared":   with(func(v *graph.Value) { v.SetDeclared(&value.Declared{Data: message}) }),
+		"warnings":   with(func(v *graph.Value) { v.SetDeclared(&value.Declared{Warnings: []string{long}}) }),
 		"dependency": {Deps: []value.Dep{{Key: long}}},
 		"label":      {Deps: []value.Dep{{Label: long}}},
 		"any of":     {Deps: []value.Dep{{Any: &value.AnyOf{Keys: []string{long}}}}},
@@ -164,7 +169,7 @@ func TestLargeMessagesCountOnce(t *testing.T) {
 	var types Types
 	part := &graph.Value{Key: "part", Data: wrapperspb.String(strings.Repeat("p", 5000))}
 	v := &graph.Value{Key: "base", Data: wrapperspb.String(strings.Repeat("b", 5000)), Derived: []*graph.Value{part}}
-	part.Size = types.Value(part)
+	part.Size = int32(types.Value(part))
 	record := Record{Types: &types}
 	if n := record.Value(v); n < 10_000 || n > 11_000 {
 		t.Errorf("the value has %d bytes", n)
