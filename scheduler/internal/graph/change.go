@@ -99,7 +99,7 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 		g.becameUnavailable(n)
 		return
 	}
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if e.assumed {
 			g.saveVersion(e.v)
 			e.assumed = false
@@ -124,7 +124,7 @@ func (g *Graph) reindex(n *Node) {
 // becameUnavailable makes dependencies on the node unmet. Any-of dependencies first look
 // for another provider, which the caller does when all changes are known.
 func (g *Graph) becameUnavailable(n *Node) {
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if e.anyOf() && e.met {
 			g.lostProvider = append(g.lostProvider, e)
 		} else {

@@ -44,11 +44,11 @@ func (g *Graph) resolveClaims() {
 		g.saveIncoming(of)
 		of.unresolved, of.exclusive = false, false
 		var all claimants
-		for _, e := range of.in {
+		for _, e := range of.in() {
 			of.exclusive = of.exclusive || !e.claim.Yields
 			all.add(e)
 		}
-		for _, e := range of.in {
+		for _, e := range of.in() {
 			g.setResult(e, &all)
 			if n := e.v.node; n.claimRank != newcomer && n.actual == nil && e.claim.lost {
 				losers = append(losers, n)

@@ -214,7 +214,7 @@ func (n *Node) leavesWithCycle() bool {
 	if n.cycle == nil || !n.cycle.deleting {
 		return false
 	}
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.hung()) {
 			return false
 		}

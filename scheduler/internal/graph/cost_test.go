@@ -8,10 +8,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 288.
+// TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 224.
 func TestNodeFitsItsMemory(t *testing.T) {
-	if size := unsafe.Sizeof(Node{}); size > 224 {
-		t.Errorf("a node takes %d bytes, want at most 224", size)
+	if size := unsafe.Sizeof(Node{}); size > 208 {
+		t.Errorf("a node takes %d bytes, want at most 208", size)
 	}
 }
 

@@ -128,7 +128,7 @@ func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 	if n.running != idle || !n.isLeaving() || n.suspended() || g.holds(n, actionDelete) {
 		return []*Node{nil}
 	}
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if e.ofActual() {
 			out = append(out, e.v.node)
 		}
@@ -157,7 +157,7 @@ func (g *Graph) dissolveCycles() (found bool) {
 			continue
 		}
 		for _, n := range r.members {
-			found = found || slices.ContainsFunc(n.in, func(e *edge) bool { return e.assumed })
+			found = found || slices.ContainsFunc(n.in(), func(e *edge) bool { return e.assumed })
 			g.retract(n)
 			if n.cycle == r {
 				n.cycle = nil
@@ -183,7 +183,7 @@ func (r *cycle) awaits(n *Node) bool {
 // retract marks dependencies on n that were assumed met within a cycle as unmet again,
 // after n failed. So no other member is created in vain.
 func (g *Graph) retract(n *Node) {
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if e.assumed {
 			g.unmeet(e)
 		}

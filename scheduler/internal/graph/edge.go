@@ -106,8 +106,8 @@ func (g *Graph) attach(e *edge, to *Node) {
 	g.saveIncoming(to)
 	g.logStep(step{edge: e, to: to, added: true})
 	e.to = to
-	e.pos = int32(len(to.in))
-	to.in = append(to.in, e)
+	e.pos = int32(len(to.in()))
+	to.setIn(append(to.in(), e))
 	to.exclusive = to.exclusive || e.claim != nil && !e.claim.Yields
 	if e.ofActual() {
 		to.dependents++
@@ -120,11 +120,11 @@ func (g *Graph) detach(e *edge) {
 	to := e.to
 	g.saveIncoming(to)
 	g.logStep(step{edge: e, to: to, pos: e.pos})
-	last := len(to.in) - 1
-	to.in[e.pos] = to.in[last]
-	to.in[e.pos].pos = e.pos
-	to.in[last] = nil
-	to.in = to.in[:last]
+	last := len(to.in()) - 1
+	to.in()[e.pos] = to.in()[last]
+	to.in()[e.pos].pos = e.pos
+	to.in()[last] = nil
+	to.setIn(to.in()[:last])
 	e.to, e.pos = nil, 0
 	if e.ofActual() {
 		to.dependents--

@@ -74,7 +74,7 @@ func (g *Graph) Postpone(op Op, err error) {
 // come to rest. No further member is created before.
 func (g *Graph) suspendCycle(n *Node) {
 	for _, m := range n.cycle.members {
-		for _, e := range m.in {
+		for _, e := range m.in() {
 			if e.assumed && !e.ofActual() && e.v.node != n {
 				g.unmeet(e)
 			}

@@ -57,7 +57,7 @@ func (m *model) forget(key string) {
 // which the graph knows, and which has a version that claims the resource.
 func (m *model) holdersAreOthers() {
 	for n := range m.g.nodes.All() {
-		for _, e := range n.in {
+		for _, e := range n.in() {
 			if e.claim == nil {
 				continue
 			}

@@ -20,7 +20,7 @@ func order(v *version) Order { return kind{}.Order(v.Key, v.Data) }
 func (m *model) nothingElse(op Op, before func(*Node) bool) {
 	for n := range m.g.nodes.All() {
 		key := n.key
-		if n == op.Node || n.running != idle || n.held || n.suspended() || len(n.in) > 0 && n.toDelete && n.dependents > 0 {
+		if n == op.Node || n.running != idle || n.held || n.suspended() || len(n.in()) > 0 && n.toDelete && n.dependents > 0 {
 			continue
 		}
 		if line := lineOf(key); line != nil && m.g.journal == nil && (line.phase != up || line.deleting+line.applying+len(line.held) > 0) {

@@ -103,6 +103,10 @@ func (w *walk) pointer(out []byte, v reflect.Value) []byte {
 		return append(out, "nil"...)
 	case v.Type() == reflect.TypeFor[*btree.Map[string, *Node]](), v.Type() == reflect.TypeFor[*keyset.Set[Node]]():
 		return append(out, "by key"...) // wholeState has their content; how they keep it is their own affair
+	case v.Type() == reflect.TypeFor[*incoming]() && v.Elem().Field(0).Len() == 0:
+		return append(out, "nil"...) // it stays when the last edge has left
+	case v.Type() == reflect.TypeFor[*incoming]():
+		return w.fields(out, v.Elem())
 	case slices.Contains(immutable, v.Type()):
 	default:
 		w.object(v)

@@ -477,7 +477,7 @@ func (m *model) counts() {
 	for n := range m.g.nodes.All() {
 		key := n.key
 		var users int32
-		for i, e := range n.in {
+		for i, e := range n.in() {
 			if e.to != n || int(e.pos) != i {
 				m.t.Fatalf("%s: edge %d says it is edge %d of %s", key, i, e.pos, e.to.key)
 			}

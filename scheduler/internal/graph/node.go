@@ -1,11 +1,11 @@
 package graph
 
-// A Node is the state of one key. A test limits it to 224 bytes, the size class in which
+// A Node is the state of one key. A test limits it to 208 bytes, the size class in which
 // Go allocates it.
 type Node struct {
 	key string
 	nodeState
-	in        []*edge // edges that end here; the journal logs each change as a step
+	incoming  *incoming // nil: no edge has ended here, as in most nodes
 	cycle     *cycle
 	kindNodes *kindNodes // nodes of the same kind; nil: the node never had a value
 	kindIndex int32      // index in kindNodes
@@ -45,6 +45,24 @@ type nodeState struct {
 	unresolved bool // of a resource: its holder is not decided yet
 	exclusive  bool // of a resource: a claim on it does not yield
 	unseen     bool // Found or Lost was ignored because of a running operation
+}
+
+// incoming are the edges that end at a node. The journal logs each change as a step.
+type incoming struct{ edges []*edge }
+
+// in returns the edges that end at n.
+func (n *Node) in() []*edge {
+	if n.incoming == nil {
+		return nil
+	}
+	return n.incoming.edges
+}
+
+func (n *Node) setIn(edges []*edge) {
+	if n.incoming == nil {
+		n.incoming = &incoming{}
+	}
+	n.incoming.edges = edges
 }
 
 // nodeErrors are the errors of a node. They are immutable, so that a copy of the nodeState has them.
@@ -219,7 +237,7 @@ func (n *Node) rejectedOrBase() bool {
 
 // unused reports that n has no value, no error and no incoming edge.
 func (n *Node) unused() bool {
-	return n.desired == nil && n.actual == nil && n.errs == nil && len(n.in) == 0
+	return n.desired == nil && n.actual == nil && n.errs == nil && len(n.in()) == 0
 }
 
 // retry allows the next attempt. If an earlier Delete failed, its reason may have ended;
@@ -234,7 +252,7 @@ func (n *Node) retry() {
 
 // actualParts returns the actual nodes derived from n.
 func (n *Node) actualParts() (out []*Node) {
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if e.dep == nil && e.ofActual() {
 			out = append(out, e.v.node)
 		}
@@ -280,7 +298,7 @@ func (n *Node) Last() Verb { return n.last }
 // Dependents returns the keys of the actual values that depend on n.
 func (n *Node) Dependents() []string {
 	var out []string
-	for _, e := range n.in {
+	for _, e := range n.in() {
 		if e.ofActual() {
 			out = append(out, e.v.node.key)
 		}

@@ -186,17 +186,17 @@ func (s step) restoreEdge() {
 
 // detach removes the edge, which is the last in its list.
 func (s step) detach() {
-	last := len(s.to.in) - 1
-	s.to.in[last] = nil
-	s.to.in = s.to.in[:last]
+	last := len(s.to.in()) - 1
+	s.to.in()[last] = nil
+	s.to.setIn(s.to.in()[:last])
 	s.edge.to, s.edge.pos = nil, 0
 }
 
 // attach puts the edge back in its place. The edge that is there now was the last.
 func (s step) attach() {
-	s.to.in = append(s.to.in, s.edge)
-	last := int32(len(s.to.in) - 1)
-	s.to.in[last], s.to.in[s.pos] = s.to.in[s.pos], s.edge
-	s.to.in[last].pos = last
+	s.to.setIn(append(s.to.in(), s.edge))
+	last := int32(len(s.to.in()) - 1)
+	s.to.in()[last], s.to.in()[s.pos] = s.to.in()[s.pos], s.edge
+	s.to.in()[last].pos = last
 	s.edge.to, s.edge.pos = s.to, s.pos
 }

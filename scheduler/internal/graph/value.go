@@ -94,7 +94,8 @@ func (v *Value) claims() []value.Claim {
 	return nil
 }
 
-// SetErr, SetClaims and SetDeclared are for whoever makes a value.
+// SetErr sets the reason why the value can never be applied. It and the other setters are for whoever
+// makes the value.
 func (v *Value) SetErr(err error) { v.setRare(rare{err, v.claimSet(), v.Declared()}) }
 
 // SetClaims sets the claims; nil: none.

@@ -13,7 +13,7 @@ type edge struct {
 	dep     *value.Dep // nil: the dependency of a derived value on its base
 	to      *Node      // nil: an any-of dependency that never had a provider
 	claim   *claimEdge // set if the edge is a claim
-	pos     int32      // index in to.in
+	pos     int32      // index in to.in()
 	met     bool
 	assumed bool // counted as met because to is created next, in the same cycle
 }
