@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -28,8 +29,27 @@ func TestPackedRecords(t *testing.T) {
 		}
 		return r
 	}
+	// making has operations that make the values of r actual, and others of the same keys.
+	making := func(r *Record) *Record {
+		for i := range r.Executed {
+			o := &r.Executed[i]
+			o.New = r.Values[i].Value.v.Data.(*interfaces.Interface)
+			switch i % 10 {
+			case 7:
+				o.Verb, o.Old, o.New = Delete, o.New, nil
+			case 8:
+				o.New = &interfaces.Interface{Name: "another value"}
+			case 9:
+				o.Key = "derived/" + o.Key
+			}
+		}
+		r.Planned = slices.Clone(r.Executed)
+		slices.Reverse(r.Planned)
+		r.Values = append(r.Values, wanted(0), r.Values[1]) // several values of one key
+		return r
+	}
 	for name, r := range map[string]*Record{
-		"small": record(3, wanted), "values": record(manyOperations, wanted), "refused values": record(manyOperations, refused),
+		"small": record(3, wanted), "values": record(manyOperations, wanted), "made values": making(record(manyOperations, wanted)), "refused values": record(manyOperations, refused),
 	} {
 		kept := &keptRecord{Record: r}
 		packed := kept.packed()
