@@ -139,12 +139,15 @@ func (s *Source) list(ctx context.Context) (*listing, error) {
 	return nil, endedBy(ctx)
 }
 
-// relative cuts Root off the key. It returns false for a key that is not watched.
+// relative cuts Root off the key, and off its memory: the key is kept, in several places. It returns
+// false for a key that is not watched.
 func (s *Source) relative(e Event) (Event, bool) {
 	if !strings.HasPrefix(e.Key, s.prefix) {
 		return Event{}, false
 	}
-	e.Key = e.Key[len(s.o.Root):]
+	if s.o.Root != "" {
+		e.Key = strings.Clone(e.Key[len(s.o.Root):])
+	}
 	return e, true
 }
 
