@@ -53,18 +53,10 @@ func TestPodman(t *testing.T) {
 // storage returns a folder that is removed after the test. Podman tidies up after a container in
 // another process, which may still write when the container is gone.
 func storage(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "podman-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		deadline := time.Now().Add(testkit.Patience)
-		err := os.RemoveAll(dir)
-		for ; err != nil && time.Now().Before(deadline); err = os.RemoveAll(dir) {
+	dir := t.TempDir()
+	t.Cleanup(func() { // before the one of TempDir, which tries only once
+		for deadline := time.Now().Add(testkit.Patience); os.RemoveAll(dir) != nil && time.Now().Before(deadline); {
 			<-time.After(10 * time.Millisecond)
-		}
-		if err != nil {
-			t.Error(err)
 		}
 	})
 	return dir

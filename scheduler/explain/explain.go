@@ -152,16 +152,15 @@ func (x *explainer) statusText(st *scheduler.Status) string {
 	if st.Err != nil {
 		text += ": " + firstLine(st.Err)
 	}
+	parts := []string{text}
 	if st.State == scheduler.Invalid && len(x.path) == 0 { // causes are about other keys
-		text += "; in force: " + inForce(st)
+		parts = append(parts, "in force: "+inForce(st))
 	}
-	for _, w := range st.Warnings() {
-		text += "; " + w
-	}
+	parts = append(parts, st.Warnings()...)
 	if r, ok := x.running(st.Key); ok {
-		text += "; " + r.String()
+		parts = append(parts, r.String())
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // unappliedParts explains the derived values that are not in the system although their base is.
