@@ -6,8 +6,9 @@ LINT      := .cache/bin/golangci-lint
 SERVERS   := .cache/testservers
 NFPM      := .cache/bin/nfpm
 CYCLONEDX := .cache/bin/cyclonedx-gomod
-# A package may take longer than go test's ten minutes where the machine is busy.
-GOTEST    := go test -timeout 30m
+# A package may take longer than go test's ten minutes where the machine is busy. Many tests wait
+# for a store or a server, so more packages run at once than there are processors.
+GOTEST    := go test -timeout 30m -p $(shell echo $$(( 2 * $$(nproc) )))
 # Without it, gRPC brings templates into the programs, and with them 15 MB of unused methods.
 TAGS      := grpcnotrace
 FUZZTIME  ?= 10s
