@@ -17,7 +17,7 @@ func TestAStuckLoopEndsTheReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var loop, other pulse.Pulse
 		var said bytes.Buffer
-		reports := 0
+		reports, seen := 0, 0
 		w := watchdog.Watchdog{Every: 10 * time.Second, Notify: func(state ...string) error {
 			if len(state) != 1 || state[0] != "WATCHDOG=1" {
 				t.Errorf("reported %q", state)
@@ -30,12 +30,12 @@ func TestAStuckLoopEndsTheReports(t *testing.T) {
 		go func() { ended <- w.Run(ctx) }()
 		expect := func(after time.Duration, want int) {
 			t.Helper()
-			before := reports
 			time.Sleep(after) //nolint:forbidigo // of the bubble's clock
 			synctest.Wait()
-			if got := reports - before; got != want {
+			if got := reports - seen; got != want {
 				t.Errorf("%d reports within %s; expected %d", got, after, want)
 			}
+			seen = reports
 		}
 		expect(35*time.Second, 4)
 		loop.Work()

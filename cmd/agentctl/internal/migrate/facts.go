@@ -63,7 +63,7 @@ func added() map[string]string {
 		"consul.conf": "datacenter namespace partition token token-file cert-file key-file ca-file tls-server-name insecure-skip-tls-verify operation-timeout " +
 			"probe-interval wait-time allow-stale",
 		"etcd.conf":             "username password password-file expand-env-names",
-		"filedb.conf":           "grace vanish-grace rescan-interval poll-interval follow-links max-files max-entries max-depth max-file-size max-yaml-size max-total-size",
+		"filedb.conf":           "grace vanish-grace rescan-interval poll-interval follow-links max-files max-entries max-depth max-file-size max-yaml-size max-yaml-nodes max-total-size",
 		"grpc.conf":             "disabled max-connections",
 		"http.conf":             "allow-unauthenticated allowed-hosts max-connections max-body-bytes",
 		"initfileregistry.conf": "writer-timeout",
