@@ -22,7 +22,7 @@ LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-# How long the attacks of make siege last; make test has 40 s of them.
+# How long the attacks of make siege last; make test has 20 s of them.
 SIEGE     ?= 30m
 
 # How long the agent of make soak-agent runs; make test has 20 s of it.

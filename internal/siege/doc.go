@@ -2,7 +2,7 @@
 // them notices. It has only tests:
 //
 //	make siege                                        # 30 minutes, with the bound of the latency
-//	go test ./internal/siege                          # 40 s, as a part of make test
+//	go test ./internal/siege                          # 20 s, as a part of make test
 //	go test ./internal/siege -args -siege.only=http   # the attacks whose name matches
 //
 // TestSoak is the slow counterpart: `make soak-agent` runs one agent for hours under mild

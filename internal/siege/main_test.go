@@ -29,7 +29,7 @@ type options struct {
 }
 
 var opts = options{
-	length: flag.Duration("siege.for", 40*time.Second, "how long the attacks last"),
+	length: flag.Duration("siege.for", 20*time.Second, "how long the attacks last"),
 	only:   flag.String("siege.only", "", "a regular expression; only attacks whose name matches take place"),
 	p99:    flag.Duration("siege.p99", 0, "the bound of the latency's 99th percentile; 0: none, as a busy machine may be slow"),
 	memory: flag.Int64("siege.memory", 250, "the bound of the agent's resident memory, in MB; on a busy machine more attacks are under way at once"),
