@@ -286,6 +286,46 @@ func TestWatch(t *testing.T) {
 	<-ended
 }
 
+// A busyHost does something once while the names of namespaces are compared.
+type busyHost struct {
+	kernel.Host
+	own  string // the path of the own namespace, which is compared last
+	once sync.Once
+	do   func()
+}
+
+func (h *busyHost) Stat(path string) (kernel.ID, error) {
+	if path == h.own {
+		h.once.Do(h.do)
+	}
+	return h.Host.Stat(path)
+}
+
+// A namespace gets its name after the names were read, and is opened at once: it has not lost its name.
+func TestWatchWhileANameComes(t *testing.T) {
+	own := filepath.Join(testkit.Netns(t, "own"), "own")
+	host := &busyHost{Host: kernel.This{}, own: own}
+	set := netns.New(netns.Options{Host: host, Own: own})
+	host.do = func() {
+		testkit.Netns(t, "new")
+		open(t, set, nsid("new"))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	seen := []string{}
+	set.Watch(ctx, func(c netns.Change) {
+		if seen = append(seen, c.Appeared...); len(c.Gone) > 0 {
+			t.Errorf("%v has gone", c.Gone)
+		}
+		if slices.Contains(seen, "new") {
+			cancel()
+		}
+	})
+	if !slices.Equal(seen, []string{"own", "new"}) {
+		t.Errorf("%q have appeared", seen)
+	}
+}
+
 // The folder of names comes with the first name.
 func TestWatchBeforeTheFolderIsThere(t *testing.T) {
 	testkit.Netns(t)

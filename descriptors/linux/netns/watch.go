@@ -90,12 +90,13 @@ type reader struct {
 // read reads the names, and returns the delay of the next reading: 0 if events tell of changes.
 func (r *reader) read() time.Duration {
 	watched := r.watcher != nil && r.set.follow(r.watcher) == nil
+	opened := r.set.openedByName() // before the names are read: a name may come before it is opened
 	now, unbound, err := r.set.names()
 	if err != nil {
 		r.set.opts.Log.Warn("the names of network namespaces may be out of date", "err", err)
 		return lastRetry
 	}
-	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(now)}
+	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(opened, now)}
 	r.known = now
 	if len(c.Appeared)+len(c.Lost)+len(c.Gone) > 0 {
 		r.changed(c)
@@ -142,10 +143,21 @@ func lost(now, before map[string]kernel.ID) (names []string) {
 	return names
 }
 
-// nameless returns the namespaces that were opened by a name and have none now. It does
-// not need the earlier names: a name may come and go unnoticed. The own namespace needs no
-// name.
-func (s *Set) nameless(now map[string]kernel.ID) (gone []kernel.ID) {
+// openedByName returns the namespaces that were opened by a name and are still open.
+func (s *Set) openedByName() (opened []kernel.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, space := range s.open {
+		if space.named {
+			opened = append(opened, id)
+		}
+	}
+	return opened
+}
+
+// nameless returns those of opened that have no name now. It does not need the earlier names: a
+// name may come and go unnoticed. The own namespace needs no name.
+func (s *Set) nameless(opened []kernel.ID, now map[string]kernel.ID) (gone []kernel.ID) {
 	named := map[kernel.ID]bool{}
 	for id := range maps.Values(now) {
 		named[id] = true
@@ -153,10 +165,8 @@ func (s *Set) nameless(now map[string]kernel.ID) (gone []kernel.ID) {
 	if own, err := s.opts.Host.Stat(s.opts.Own); err == nil {
 		named[own] = true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, space := range s.open {
-		if space.named && !named[id] {
+	for _, id := range opened {
+		if !named[id] {
 			gone = append(gone, id)
 		}
 	}
