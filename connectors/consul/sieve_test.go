@@ -94,8 +94,9 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%+v", e)
 			}
 		}
-		if !json.Valid(said) {
-			t.Errorf("%q was read", said)
+		// A mistake in the part of a string that the sieve drops stays unnoticed.
+		if passed, err := sieved(strings.NewReader(string(said))); err != nil || !json.Valid([]byte(passed)) {
+			t.Errorf("%q was read: %v", said, err)
 		}
 	})
 }
