@@ -30,7 +30,7 @@ func (m *model) abandon(op Op) {
 func (m *model) postpone(op Op) {
 	key := op.Node.Key()
 	m.t.Logf("##   %v %s is postponed", op.Verb, key)
-	m.broken[key], m.unclear = true, true
+	m.broken[key], m.postponed[key], m.unclear = true, true, true
 	if op.Verb == Create {
 		m.forget(key)
 	}

@@ -87,7 +87,7 @@ func newModel(t *rapid.T) *model {
 	lines = [2]*Connection{{}, {}}
 	return &model{
 		t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{},
-		had: map[string]*Value{}, stood: map[string]bool{}, hung: map[string]Op{}, detached: map[string]Op{},
+		had: map[string]*Value{}, stood: map[string]bool{}, hung: map[string]Op{}, detached: map[string]Op{}, postponed: map[string]bool{},
 	}
 }
 
@@ -105,7 +105,9 @@ type model struct {
 	calm   bool              // nothing is detached or abandoned
 
 	detached map[string]Op // still running, and not abandoned yet
-	unclear  bool          // an operation was abandoned or detached, until the end of a run without one
+	unclear  bool          // an operation was abandoned, detached or postponed, until the end of a run without one
+
+	postponed map[string]bool // not begun again
 }
 
 // inDoubt notes what had to go and did not, when a run begins.
@@ -126,6 +128,7 @@ func (m *model) comesForGood(op Op) {
 	}
 	doubted := m.doubts[key]
 	delete(m.doubts, key) // it has been decided
+	delete(m.postponed, key)
 	if op.Verb != Delete || !doubted || m.unclear {
 		return
 	}
@@ -227,7 +230,7 @@ func (m *model) run(t *rapid.T) {
 	for n := range m.g.Touched() {
 		n.News = false
 	}
-	m.unclear = len(m.hung)+len(m.detached) > 0
+	m.unclear = len(m.hung)+len(m.detached)+len(m.postponed) > 0
 	m.sameAsSouthbound()
 }
 
