@@ -43,10 +43,10 @@ type Operation struct {
 }
 
 var verbs = [...]Verb{
-	graph.None:   Verb(0),
-	graph.Create: Create,
-	graph.Update: Update,
-	graph.Delete: Delete,
+	value.None:   Verb(0),
+	value.Create: Create,
+	value.Update: Update,
+	value.Delete: Delete,
 }
 
 // operation describes op before it is executed.

@@ -311,7 +311,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		s.scheduleRetry(r, n, t.Err)
 	} else {
 		s.retries.Drop(n.Key())
-		if t.Op.Verb == graph.Delete {
+		if t.Op.Verb == value.Delete {
 			s.contests.Forget(n.Key())
 		}
 	}

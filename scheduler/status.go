@@ -78,8 +78,8 @@ func (st *Status) Derived() []string {
 	if v == nil {
 		return nil
 	}
-	out := make([]string, len(v.Derived))
-	for i, d := range v.Derived {
+	out := make([]string, len(v.Derived()))
+	for i, d := range v.Derived() {
 		out[i] = d.Key
 	}
 	return out

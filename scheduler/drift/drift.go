@@ -24,6 +24,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/inside"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Report has the differences that one call of Check found.
@@ -122,7 +123,7 @@ type comparison struct {
 // leaveOut records that d was not read back. Values that show only in their base are compared
 // nevertheless, because the descriptor of the base decides about them.
 func (c *comparison) leaveOut(d *kind.Descriptor) {
-	c.unread[d.Name] = d.Evidence() != graph.ShownByBase
+	c.unread[d.Name] = d.Evidence() != value.ShownByBase
 }
 
 // add compares one value that was read back, and its derived values that only show in it.
@@ -149,8 +150,8 @@ func (c *comparison) add(d *kind.Descriptor, it kind.Found) {
 
 // addDerived marks the derived values of v as found that no Retrieve of their own reports.
 func (c *comparison) addDerived(v *graph.Value) {
-	for _, p := range v.Derived {
-		if of := kind.OfValue(p); of != nil && of.Evidence() == graph.ShownByBase {
+	for _, p := range v.Derived() {
+		if of := kind.OfValue(p); of != nil && of.Evidence() == value.ShownByBase {
 			c.found[p.Key] = true
 		}
 		c.addDerived(p)
@@ -192,9 +193,9 @@ func (c *comparison) result() []Value {
 func (c *comparison) shows(st *scheduler.Status) bool {
 	d := c.in.Registry.Of(st.Key)
 	switch {
-	case d == nil || d.Evidence() == graph.FollowsBase:
+	case d == nil || d.Evidence() == value.FollowsBase:
 		return false
-	case d.Evidence() == graph.ReadAlone:
+	case d.Evidence() == value.ReadAlone:
 		return true
 	}
 	return st.Base != "" && c.found[st.Base]

@@ -21,7 +21,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/actual"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
@@ -70,7 +69,7 @@ func Message(s *scheduler.Scheduler, key string, m proto.Message) Parts {
 	for _, d := range v.Deps {
 		p.Dependencies = append(p.Dependencies, dependency(d))
 	}
-	for _, part := range v.Derived {
+	for _, part := range v.Derived() {
 		p.Derived = append(p.Derived, part.Key)
 	}
 	return p
@@ -140,6 +139,6 @@ func Running(s *scheduler.Scheduler, key string) (Verb, bool) {
 	if !ok {
 		return Verb{}, false
 	}
-	name := map[graph.Verb]string{graph.Create: "create", graph.Update: "update", graph.Delete: "delete"}[r.Verb]
+	name := map[value.Verb]string{value.Create: "create", value.Update: "update", value.Delete: "delete"}[r.Verb]
 	return Verb{Key: key, Name: name, For: time.Since(r.Since), Abandoned: r.Abandoned}, true
 }

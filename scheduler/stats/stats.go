@@ -14,7 +14,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/drift"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // Stats counts the activity of a Scheduler since New, and its present values. The cost of
@@ -126,10 +126,10 @@ func Of(s *scheduler.Scheduler) Stats {
 }
 
 // verbs returns the verbs that are counted.
-func verbs() map[graph.Verb]scheduler.Verb {
-	return map[graph.Verb]scheduler.Verb{
-		graph.Create: scheduler.Create,
-		graph.Update: scheduler.Update,
-		graph.Delete: scheduler.Delete,
+func verbs() map[value.Verb]scheduler.Verb {
+	return map[value.Verb]scheduler.Verb{
+		value.Create: scheduler.Create,
+		value.Update: scheduler.Update,
+		value.Delete: scheduler.Delete,
 	}
 }

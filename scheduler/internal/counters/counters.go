@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // The numbers of causes of a transaction, verbs, phases and states.
 const (
 	types  = 3
-	verbs  = int(graph.Delete) + 1
+	verbs  = int(value.Delete) + 1
 	states = 16 // at least
 )
 
@@ -165,7 +165,7 @@ func (c *Counters) Drifted(drift map[string]Drift, at time.Time) {
 }
 
 // A Snapshot is a copy of all counts. The slices are indexed by type of transaction,
-// graph.Verb and Phase.
+// value.Verb and Phase.
 type Snapshot struct {
 	Transactions, Operations []uint64
 	Failures                 uint64

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/guard"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // maxCreateAll is the maximum number of values of one CreateAll: enough that waiting for each
@@ -14,7 +14,7 @@ const maxCreateAll = 16
 
 // sameCreateAll returns the number of tasks, from the first, that one CreateAll can do.
 func sameCreateAll(tasks []*Task) (n int) {
-	for n < len(tasks) && tasks[n].Op.Verb == graph.Create && tasks[n].Verbs == tasks[0].Verbs && tasks[n].Verbs.CreateAll != nil {
+	for n < len(tasks) && tasks[n].Op.Verb == value.Create && tasks[n].Verbs == tasks[0].Verbs && tasks[n].Verbs.CreateAll != nil {
 		n++
 	}
 	return n

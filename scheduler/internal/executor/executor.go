@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // Verbs are the verbs of one descriptor. The zero value has none.
@@ -152,7 +153,7 @@ func (e *Executor) TakeLate() []*Task {
 
 // A Running is a verb that is running.
 type Running struct {
-	Verb      graph.Verb
+	Verb      value.Verb
 	Since     time.Time
 	Abandoned bool
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // kind is a graph.Kind without any rules.
@@ -21,8 +22,8 @@ type kind struct{}
 func (kind) Equivalent(_ string, old, new any) bool { return old == new }
 func (kind) Recreate(string, any, any, any) bool    { return false }
 func (kind) Connection() *graph.Connection          { return nil }
-func (kind) Evidence() graph.Evidence               { return graph.ReadAlone }
-func (kind) Order(string, any) graph.Order          { return graph.BreakFirst }
+func (kind) Evidence() value.Evidence               { return value.ReadAlone }
+func (kind) Order(string, any) value.Order          { return value.BreakFirst }
 func newTask(t *testing.T, g *graph.Graph, key string, v *executor.Verbs) *executor.Task {
 	t.Helper()
 	g.Want(&graph.Value{Key: key, Data: proto.Message(wrapperspb.String(key)), Kind: kind{}})

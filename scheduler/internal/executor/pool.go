@@ -11,7 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/internal/wake"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // call runs the task's verb.
@@ -21,7 +21,7 @@ func (t *Task) call(ctx context.Context) {
 			return t.verb(ctx)
 		}
 		v := t.Op.New
-		if t.Op.Verb == graph.Delete {
+		if t.Op.Verb == value.Delete {
 			v = t.Op.Old
 		}
 		return t.Verbs.Intercept(t.Op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
@@ -32,13 +32,13 @@ func (t *Task) call(ctx context.Context) {
 func (t *Task) verb(ctx context.Context) (err error) {
 	key := t.Op.Node.Key()
 	switch t.Op.Verb {
-	case graph.Create:
+	case value.Create:
 		t.Meta, err = t.Verbs.Create(ctx, key, t.Op.New.Data.(proto.Message))
-	case graph.Update:
+	case value.Update:
 		t.Meta, err = t.Verbs.Update(ctx, key, t.Op.Old.Data.(proto.Message), t.Op.New.Data.(proto.Message), t.Op.Meta)
-	case graph.Delete:
+	case value.Delete:
 		err = t.Verbs.Delete(ctx, key, t.Op.Old.Data.(proto.Message), t.Op.Meta)
-	case graph.None: // the graph returns no such operation
+	case value.None: // the graph returns no such operation
 	}
 	return err
 }

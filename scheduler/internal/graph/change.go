@@ -13,7 +13,7 @@ func (g *Graph) setDesired(n *Node, v *version) {
 		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
 	}
 	if n.running != abandoned { // otherwise it stays failed, whatever is desired
-		n.setFailure(nil)
+		n.errs.SetFailure(nil)
 	}
 	n.recreate = false
 	n.retry()
@@ -81,7 +81,7 @@ func (g *Graph) setToDelete(n *Node, going bool) {
 
 // recheckDerived classifies the derived nodes of v again after their base changed.
 func (g *Graph) recheckDerived(v *version) {
-	for _, d := range v.Derived {
+	for _, d := range v.Derived() {
 		if dn := g.Node(d.Key); dn != nil {
 			g.touch(dn)
 			g.push(dn)
@@ -136,7 +136,7 @@ func (g *Graph) becameUnavailable(n *Node) {
 // clearFailure forgets the error of the last operation.
 func (g *Graph) clearFailure(n *Node) {
 	g.saveNode(n)
-	n.setFailure(nil)
+	n.errs.SetFailure(nil)
 	n.suspension = notSuspended
 	g.touch(n)
 }

@@ -8,17 +8,18 @@ import (
 // reopenClaims marks the claims of v as unresolved. It is called when v becomes desired or
 // actual, or stops to be, and when the rank of its node changes.
 func (g *Graph) reopenClaims(v *version) {
-	if v == nil || v.claimSet() == nil {
+	if v == nil || v.ClaimSet() == nil {
 		return
 	}
-	if v.edges == nil { // not in use any more
-		for _, c := range v.claims() {
+	edges := v.edges()
+	if edges == nil { // not in use any more
+		for _, c := range v.Claims() {
 			g.reopenClaim(g.Node(c.Of))
 		}
 		return
 	}
-	for i := range v.claims() {
-		g.reopenClaim(v.edges[len(v.Deps)+i].to)
+	for i := range v.Claims() {
+		g.reopenClaim(edges[len(v.Deps)+i].to)
 	}
 }
 
@@ -32,10 +33,11 @@ func (g *Graph) reopenClaim(of *Node) {
 	}
 }
 
-// resolveClaims assigns every unresolved resource. A node that loses one claim withdraws
-// its others, which may reopen those. This terminates: a withdrawal only helps nodes that
-// come later in a fixed order (see outranks).
-func (g *Graph) resolveClaims() {
+// ResolveClaims assigns every unresolved resource. Next calls it first. Call it before reading
+// states while no operation has been asked for yet. A node that loses one claim withdraws its
+// others, which may reopen those. This terminates: a withdrawal only helps nodes that come later
+// in a fixed order (see outranks).
+func (g *Graph) ResolveClaims() {
 	var losers []*Node
 	for len(g.unresolved) > 0 {
 		g.Pace()
@@ -169,7 +171,7 @@ func (all *claimants) result(e *edge) claimResult {
 // claimError returns nil if the desired version has lost no claim.
 func (n *Node) claimError() error {
 	var reasons []error
-	for _, e := range n.desired.edges {
+	for _, e := range n.desired.edges() {
 		if e.isLost() {
 			reasons = append(reasons, e.claim.Texts.Conflict(e.claim.holder.key))
 		}
@@ -199,16 +201,16 @@ func (n *Node) claimant() *version {
 
 // rankAfter returns the rank of a node that moves from version had to v.
 func (v *version) rankAfter(had *version) claimRank {
-	if v == nil || had == nil || v.claimSet() == nil || had.claimSet() == nil {
+	if v == nil || had == nil || v.ClaimSet() == nil || had.ClaimSet() == nil {
 		return newcomer
 	}
-	if v.claimSet() == had.claimSet() { // as when a created value becomes actual
+	if v.ClaimSet() == had.ClaimSet() { // as when a created value becomes actual
 		return fullHolder
 	}
-	switch value.Covered(v.claims(), had.claims()) {
+	switch value.Covered(v.Claims(), had.Claims()) {
 	case 0:
 		return newcomer
-	case len(v.claims()):
+	case len(v.Claims()):
 		return fullHolder
 	}
 	return partialHolder

@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
 // An action is the next step for a node.
 type action uint8
 
@@ -8,9 +10,9 @@ const (
 	actionBlocked               // a step is needed but cannot run yet
 	actionDelete                // Delete can run
 	actionApply                 // Create or Update can run
-	// actionBreak: Delete can run, but comes after all that can be applied: see MakeFirst.
+	// actionBreak: Delete can run, but comes after all that can be applied: see value.MakeFirst.
 	actionBreak
-	// actionApplyLast: Create can run, but comes after these deletions: see CreateLast.
+	// actionApplyLast: Create can run, but comes after these deletions: see value.CreateLast.
 	actionApplyLast
 )
 
@@ -18,7 +20,7 @@ const (
 func (g *Graph) drain() {
 	for {
 		g.Pace()
-		g.resolveClaims()
+		g.ResolveClaims()
 		n := g.dirty.Pop()
 		if n == nil {
 			if g.replaceProviders() {
@@ -41,11 +43,11 @@ func (g *Graph) classify(n *Node) {
 		n.missing = false // from now on n is pending like any other node
 		g.touch(n)
 	}
-	if n.actual != n.desired && actualSuffices(n) {
+	if n.actual != n.desired && n.actual != nil && n.desired != nil && suffices(n.key, n.actual.Value, n.desired.Value) {
 		g.setActual(n, n.desired, n.meta)
 	}
 	g.setToDelete(n, g.updateRetention(n))
-	if n.failure() != nil && n.failureObsolete() {
+	if n.errs.Failure() != nil && n.failureObsolete() {
 		g.clearFailure(n)
 	}
 	next := g.actionOf(n)
@@ -73,7 +75,7 @@ func (n *Node) failureObsolete() bool {
 // actionOf decides the next step of a node from its present state. It changes nothing.
 func (g *Graph) actionOf(n *Node) action {
 	switch {
-	case n.suspended() || n.hung() || n.disconnected():
+	case n.suspended() || n.Hung() || n.disconnected():
 		return actionNone
 	case n.toDelete && n.mayDelete():
 		return n.deletion()
@@ -106,20 +108,20 @@ func (n *Node) deletion() action {
 func (n *Node) leavesLast() bool {
 	b := n.base
 	switch {
-	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.claimSet() != nil:
+	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.ClaimSet() != nil:
 		return false
 	case b == nil:
-		return n.actual.unmet == 0 && n.actual.order() == MakeFirst
+		return n.actual.unmet == 0 && n.actual.order() == value.MakeFirst
 	case b.toDelete:
 		return n.actual.unmet == 1 && b.leavesLast() // the dependency on the base
 	}
-	return n.actual.unmet == 0 && b.actual != nil && b.actual.order() == MakeFirst
+	return n.actual.unmet == 0 && b.actual != nil && b.actual.order() == value.MakeFirst
 }
 
 // application returns when the desired value of n, which can be applied, is applied. A member of
 // a cycle does not wait, because the cycle would be dissolved meanwhile.
 func (n *Node) application() action {
-	if n.actual == nil && n.cycle == nil && n.desired.order() == CreateLast {
+	if n.actual == nil && n.cycle == nil && n.desired.order() == value.CreateLast {
 		return actionApplyLast
 	}
 	return actionApply
@@ -129,7 +131,7 @@ func (n *Node) application() action {
 // be deleted.
 func (g *Graph) updateRetention(n *Node) bool {
 	cannot := g.cannotStay(n)
-	if n.retention == retained && (cannot || !n.toDelete || n.failure() == nil) {
+	if n.retention == retained && (cannot || !n.toDelete || n.errs.Failure() == nil) {
 		return cannot
 	}
 	g.saveNode(n)
@@ -174,10 +176,10 @@ func (n *Node) outdated() bool {
 		return false
 	case n.actual == nil || n.desired == nil || n.desired == n.actual || n.desired.Err() != nil || n.foreign:
 		return false
-	case n.retention == retentionUnclear:
-		return n.blockedForGood()
+	case n.baseCurrent():
+		return n.desired.unmet > 0
 	}
-	return n.retention == retentionEnded && (n.desired.unmet > 0 || !n.baseCurrent())
+	return n.retention == retentionEnded || n.actual.unmet > 0
 }
 
 // mayRemove reports that an actual value which is not desired may be deleted: it was
@@ -185,20 +187,6 @@ func (n *Node) outdated() bool {
 // more.
 func (g *Graph) mayRemove(n *Node) bool {
 	return n.removable || n.base != nil && n.base.desired != nil
-}
-
-// actualSuffices reports that the actual value is equivalent to the desired one.
-func actualSuffices(n *Node) bool {
-	return n.actual != nil && n.desired != nil && suffices(n.key, n.actual.Value, n.desired.Value)
-}
-
-// blockedForGood reports that the actual value differs from the desired one, which cannot
-// be applied in place.
-func (n *Node) blockedForGood() bool {
-	if !n.baseCurrent() {
-		return n.actual.unmet > 0
-	}
-	return n.desired.unmet > 0
 }
 
 // isLeaving reports that n will be deleted as soon as it has no dependents.
@@ -215,7 +203,7 @@ func (n *Node) leavesWithCycle() bool {
 		return false
 	}
 	for _, e := range n.in() {
-		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.hung()) {
+		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.Hung()) {
 			return false
 		}
 	}

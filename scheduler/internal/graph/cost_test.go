@@ -10,15 +10,15 @@ import (
 
 // TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 224.
 func TestNodeFitsItsMemory(t *testing.T) {
-	if size := unsafe.Sizeof(Node{}); size > 208 {
-		t.Errorf("a node takes %d bytes, want at most 208", size)
+	if size := unsafe.Sizeof(Node{}); size > 192 {
+		t.Errorf("a node takes %d bytes, want at most 192", size)
 	}
 }
 
 // TestValueFitsItsMemory: the next size is 128.
 func TestValueFitsItsMemory(t *testing.T) {
-	if size := unsafe.Sizeof(Value{}); size > 112 {
-		t.Errorf("a value takes %d bytes, want at most 112", size)
+	if size := unsafe.Sizeof(Value{}); size > 96 {
+		t.Errorf("a value takes %d bytes, want at most 96", size)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/components"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // breakDeadlock is called when no operation can run. It looks for operations that become
@@ -90,7 +91,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 
 // failures returns 1 for a node whose last operation has failed.
 func failures(n *Node) int {
-	if n.failure() != nil {
+	if n.errs.Failure() != nil {
 		return 1
 	}
 	return 0
@@ -108,8 +109,9 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.holds(n, actionApply) {
 		return []*Node{nil}
 	}
-	for i := range n.desired.edges {
-		e := &n.desired.edges[i]
+	edges := n.desired.edges()
+	for i := range edges {
+		e := &edges[i]
 		switch {
 		case e.met:
 		case e.anyOf() || e.to.actual != nil:
@@ -138,8 +140,9 @@ func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 
 // assumeMet counts dependencies of n on members of its cycle as met.
 func (g *Graph) assumeMet(n *Node) {
-	for i := range n.desired.edges {
-		if e := &n.desired.edges[i]; !e.met && e.to.cycle == n.cycle {
+	edges := n.desired.edges()
+	for i := range edges {
+		if e := &edges[i]; !e.met && e.to.cycle == n.cycle {
 			g.meet(e) // meet also saves e
 			e.assumed = true
 		}
@@ -177,7 +180,7 @@ func (r *cycle) goesOn() bool {
 // awaits reports that the Create of n was abandoned or postponed. Members that were created
 // before it stay until it ends; see suspendCycle.
 func (r *cycle) awaits(n *Node) bool {
-	return !r.deleting && (n.running == abandoned && n.last == Create || n.suspension == postponed)
+	return !r.deleting && (n.running == abandoned && n.last == value.Create || n.suspension == postponed)
 }
 
 // retract marks dependencies on n that were assumed met within a cycle as unmet again,
@@ -190,15 +193,13 @@ func (g *Graph) retract(n *Node) {
 	}
 }
 
-// cycleStepDone lets the next member of the cycle of n run.
+// cycleStepDone ends a step of the cycle of n, if it has one, and queues the members that waited
+// for it.
 func (g *Graph) cycleStepDone(n *Node) {
-	if n.cycle != nil {
-		g.stepDone(n.cycle)
+	r := n.cycle
+	if r == nil {
+		return
 	}
-}
-
-// stepDone ends a step of a cycle, and queues the members that waited for it.
-func (g *Graph) stepDone(r *cycle) {
 	r.inFlight = false
 	for _, m := range r.waiting {
 		m.queued = false

@@ -27,8 +27,8 @@ func (g *Graph) countDependents(v *version, by int32) {
 	if v == nil {
 		return
 	}
-	for i := range v.edges {
-		if to := v.edges[i].to; to != nil {
+	for _, e := range v.edges() {
+		if to := e.to; to != nil {
 			g.saveIncoming(to)
 			to.dependents += by
 			g.dependentLeft(to)
@@ -43,29 +43,26 @@ func (g *Graph) dependentLeft(n *Node) {
 	}
 }
 
-// link makes the edges of a version: its dependencies, its claims, and its base. Most
-// versions have one edge, for which the node itself has room.
+// link makes the edges of a version: its dependencies, its claims, and its base.
 func (g *Graph) link(v *version) {
 	n := v.node
-	size := len(v.Deps) + len(v.claims())
+	size := len(v.Deps) + len(v.Claims())
 	if n.base != nil {
 		size++
 	}
-	if v.edges = n.ownEdge[:]; v != &n.own || size != 1 {
-		v.edges = make([]edge, size)
-	}
+	edges := v.newEdges(size)
 	for i := range v.Deps {
-		v.edges[i] = edge{v: v, dep: &v.Deps[i]}
+		edges[i] = edge{v: v, dep: &v.Deps[i]}
 	}
-	if v.claimSet() != nil {
-		v.addClaimEdges(v.edges[len(v.Deps):])
+	if v.ClaimSet() != nil {
+		v.addClaimEdges(edges[len(v.Deps):])
 	}
 	if n.base != nil {
-		v.edges[size-1] = edge{v: v}
+		edges[size-1] = edge{v: v}
 	}
 	v.unmet = 0
-	for i := range v.edges {
-		e := &v.edges[i]
+	for i := range edges {
+		e := &edges[i]
 		to := g.target(e)
 		if to != nil {
 			g.attach(e, to)
@@ -90,14 +87,15 @@ func (g *Graph) target(e *edge) *Node {
 
 // unlink removes the edges of a version that is not in use.
 func (g *Graph) unlink(v *version) {
-	for i := range v.edges {
-		e := &v.edges[i]
+	edges := v.edges()
+	for i := range edges {
+		e := &edges[i]
 		g.stopAwaiting(e)
 		if e.to != nil {
 			g.detach(e)
 		}
 	}
-	v.edges = nil
+	v.single, v.several = false, nil
 }
 
 // attach points an edge to a node. The edge remembers its position among the incoming

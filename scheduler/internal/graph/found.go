@@ -1,6 +1,10 @@
 package graph
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // Found reports the actual value of a key. A foreign value is not ours: it is never
 // changed or deleted, so its dependencies do not matter.
@@ -10,7 +14,7 @@ import "reflect"
 // system in sync has no effect.
 func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	n := g.node(v.Key)
-	if n.hung() {
+	if n.Hung() {
 		n.unseen = true
 		return // what was read may be older than the effect of the operation
 	}
@@ -44,7 +48,7 @@ func (n *Node) matchFound(v *Value) *version {
 
 // withoutDeps returns v as a foreign node has it: without dependencies and claims.
 func (n *Node) withoutDeps(v *Value) *Value {
-	if !n.foreign || len(v.Deps) == 0 && v.claimSet() == nil {
+	if !n.foreign || len(v.Deps) == 0 && v.ClaimSet() == nil {
 		return v
 	}
 	alone := *v
@@ -80,25 +84,25 @@ func (g *Graph) foundDerived(n *Node, v *Value, known *version) {
 	if known != nil {
 		following = known.Value
 	}
-	stands := make(map[string]bool, len(v.Derived))
-	for _, d := range v.Derived {
+	stands := make(map[string]bool, len(v.Derived()))
+	for _, d := range v.Derived() {
 		switch evidence(d.Kind) {
-		case ShownByBase:
+		case value.ShownByBase:
 			stands[d.Key] = g.foundPart(n, d)
-		case ReadAlone:
+		case value.ReadAlone:
 			g.derivedNode(d.Key, n)
-		case FollowsBase:
+		case value.FollowsBase:
 		}
 	}
-	for _, d := range following.Derived {
-		if evidence(d.Kind) == FollowsBase {
+	for _, d := range following.Derived() {
+		if evidence(d.Kind) == value.FollowsBase {
 			// a value that can be pending keeps its state
-			waits := len(d.Deps) > 0 || d.claimSet() != nil
+			waits := len(d.Deps) > 0 || d.ClaimSet() != nil
 			stands[d.Key] = waits && known != nil || g.foundPart(n, d)
 		}
 	}
 	for _, d := range n.actualParts() {
-		if !stands[d.key] && evidence(d.actual.Kind) != ReadAlone {
+		if !stands[d.key] && evidence(d.actual.Kind) != value.ReadAlone {
 			g.loseNode(d, true)
 		}
 	}
@@ -150,19 +154,19 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 	if n.actual == nil {
 		return
 	}
-	if n.hung() && !n.disconnected() {
+	if n.Hung() && !n.disconnected() {
 		n.unseen = true
 		return
 	}
 	g.saveNode(n)
 	for _, d := range n.actualParts() {
-		if !readBack || evidence(d.actual.Kind) != ReadAlone {
+		if !readBack || evidence(d.actual.Kind) != value.ReadAlone {
 			g.loseNode(d, readBack)
 		}
 	}
-	n.missing = n.desired != nil && !n.hung()
+	n.missing = n.desired != nil && !n.Hung()
 	n.suspension = notSuspended
-	n.setFailure(nil) // it was about the value that is gone
+	n.errs.SetFailure(nil) // it was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.retract(n)
 	g.resetRank(n)

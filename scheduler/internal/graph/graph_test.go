@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 // themselves; those that begin with "note" have no verbs.
 type kind struct {
 	link     *Connection
-	evidence Evidence
+	evidence value.Evidence
 }
 
 func (kind) Equivalent(_ string, old, new any) bool {
@@ -40,16 +40,16 @@ func (kind) Recreate(_ string, _, new, _ any) bool {
 
 func (k kind) Connection() *Connection { return k.link }
 
-func (k kind) Evidence() Evidence { return k.evidence }
+func (k kind) Evidence() value.Evidence { return k.evidence }
 
-func (kind) Order(_ string, data any) Order {
+func (kind) Order(_ string, data any) value.Order {
 	switch text := fields(data.(string)); {
 	case slices.Contains(text, "beside"):
-		return MakeFirst
+		return value.MakeFirst
 	case slices.Contains(text, "last"):
-		return CreateLast
+		return value.CreateLast
 	}
-	return BreakFirst
+	return value.BreakFirst
 }
 
 func fields(s string) []string { return strings.Split(s, ",") }
@@ -79,9 +79,9 @@ func made(key, text string) *Value {
 	case strings.HasPrefix(key, "gated"):
 		v.Kind = kind{link: remote}
 	case strings.HasPrefix(key, "alone"):
-		v.Kind = kind{evidence: ReadAlone}
+		v.Kind = kind{evidence: value.ReadAlone}
 	case strings.HasPrefix(key, "note"):
-		v.Kind = kind{evidence: FollowsBase}
+		v.Kind = kind{evidence: value.FollowsBase}
 	}
 	for _, f := range fields(text) {
 		name, arg, _ := strings.Cut(f, "=")
@@ -92,9 +92,9 @@ func made(key, text string) *Value {
 			v.Deps = append(v.Deps, value.Dep{Label: arg + "*", Any: &value.AnyOf{Prefixes: strings.Split(arg, "|")}})
 		case "derive":
 			k, t, _ := strings.Cut(arg, ":")
-			v.Derived = append(v.Derived, made(k, strings.ReplaceAll(t, ";", ",")))
+			v.SetDerived(append(v.Derived(), made(k, strings.ReplaceAll(t, ";", ","))))
 		case "claim", "yield":
-			v.SetClaims(claimed(v.claims(), name, arg))
+			v.SetClaims(claimed(v.Claims(), name, arg))
 		case "invalid":
 			v.SetErr(errors.New("invalid"))
 		}

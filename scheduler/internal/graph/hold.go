@@ -34,16 +34,11 @@ func (g *Graph) releaseHeld(c *Connection) {
 		g.touch(n) // it waits for another reason now, or could not be forgotten while it was held
 	}
 	c.held = nil
-	g.searchAgain() // no cycle is formed while one of its members would have to wait
+	for _, n := range g.blocked { // no cycle was formed while one of its members had to wait
+		n.blocked = blockedNew
+	}
 }
 
 // Awaiting reports that a read-back or a detached operation has not ended. Afterwards more
 // may become possible without any other change.
 func (g *Graph) Awaiting() bool { return g.reading+g.holding+g.detached > 0 }
-
-// searchAgain has the blocked nodes searched for cycles again.
-func (g *Graph) searchAgain() {
-	for _, n := range g.blocked {
-		n.blocked = blockedNew
-	}
-}

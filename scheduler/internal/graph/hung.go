@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
 // Detach lets the owner do other work while the operation, which is in flight, is running.
 // Done or Abandon must follow.
 func (g *Graph) Detach(op Op) {
@@ -32,8 +34,8 @@ func (g *Graph) Abandon(op Op, err error) {
 		g.retract(n)
 		return
 	}
-	n.setFailure(err)
-	if op.Verb == Create && n.cycle != nil {
+	n.errs.SetFailure(err)
+	if op.Verb == value.Create && n.cycle != nil {
 		g.suspendCycle(n)
 	} else {
 		g.retract(n)
@@ -45,21 +47,21 @@ func (g *Graph) Abandon(op Op, err error) {
 // value.
 func (g *Graph) Postpone(op Op, err error) {
 	n := op.Node
-	if op.Verb != Create || n.cycle == nil || n.disconnected() {
+	if op.Verb != value.Create || n.cycle == nil || n.disconnected() {
 		g.Done(op, nil, err)
 		return
 	}
 	g.saveNode(n)
 	awaited := n.running == inFlight || n.suspended() // else there is a new desired value
 	if n.running == inFlight {
-		g.count(Create, -1)
+		g.count(value.Create, -1)
 	} else {
 		g.countDetached(op, -1)
 		g.setActual(n, nil, nil)
 	}
 	n.running = idle
 	if awaited {
-		n.setFailure(err)
+		n.errs.SetFailure(err)
 		n.suspension = postponed
 	}
 	g.touch(n)
@@ -93,7 +95,7 @@ func (g *Graph) leaveFlight(op Op) {
 		return
 	}
 	n.suspension = suspended
-	if op.Verb == Create {
+	if op.Verb == value.Create {
 		doubtful := *op.New
 		doubtful.Doubt = true
 		g.replaceActual(n, g.newVersion(n, &doubtful), nil, true)
@@ -109,7 +111,7 @@ func (g *Graph) countDetached(op Op, by int) {
 		return
 	}
 	count := &c.applying
-	if op.Verb == Delete {
+	if op.Verb == value.Delete {
 		count = &c.deleting
 	}
 	*count += by
@@ -135,16 +137,16 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 		n.unseen = true
 	case err == nil:
 		n.foreign = false
-		n.recreate = n.recreate && op.Verb == Delete
+		n.recreate = n.recreate && op.Verb == value.Delete
 		g.setActual(n, op.version, meta)
-	case op.Verb == Create:
+	case op.Verb == value.Create:
 		g.setActual(n, nil, nil)
 		g.resetRank(n)
 	}
 	if !n.suspended() {
 		err = nil
 	}
-	switch n.setFailure(err); {
+	switch n.errs.SetFailure(err); {
 	case err == nil:
 		n.retry()
 	case n.cycle != nil:

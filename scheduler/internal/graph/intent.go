@@ -4,8 +4,8 @@ package graph
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
 	g.saveNode(n)
-	if n.rejection() != nil {
-		n.setRejection(nil)
+	if n.errs.Rejection() != nil {
+		n.errs.SetRejection(nil)
 		g.touch(n)
 	}
 	g.wantNode(n, v, nil)
@@ -18,7 +18,7 @@ func (g *Graph) Unwant(key string) {
 		return
 	}
 	g.saveNode(n)
-	n.setRejection(nil)
+	n.errs.SetRejection(nil)
 	n.removable = true
 	g.unwantNode(n)
 }
@@ -28,7 +28,7 @@ func (g *Graph) Unwant(key string) {
 func (g *Graph) Reject(key string, err error) {
 	n := g.node(key)
 	g.saveNode(n)
-	n.setRejection(err)
+	n.errs.SetRejection(err)
 	g.touch(n)
 }
 
@@ -73,7 +73,7 @@ func (g *Graph) Suspend(key string, err error) {
 		return
 	}
 	g.saveNode(n)
-	n.setFailure(err)
+	n.errs.SetFailure(err)
 	n.suspension = suspended
 	g.touch(n)
 }
@@ -91,11 +91,11 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	old := n.desired
 	n.base, n.foreign = base, false
 	g.setDesired(n, g.newVersion(n, v))
-	for _, d := range v.Derived {
+	for _, d := range v.Derived() {
 		g.wantNode(g.node(d.Key), d, n)
 	}
 	if old != nil {
-		g.unwantDerived(n, old.Derived)
+		g.unwantDerived(n, old.Derived())
 		return
 	}
 	for _, d := range n.actualParts() { // found earlier, and not derived by v: they may be deleted now
@@ -108,7 +108,7 @@ func (g *Graph) unwantNode(n *Node) {
 	old := n.desired
 	g.setDesired(n, nil)
 	if old != nil {
-		g.unwantDerived(n, old.Derived)
+		g.unwantDerived(n, old.Derived())
 	}
 }
 
@@ -119,7 +119,7 @@ func (g *Graph) unwantDerived(base *Node, was []*Value) {
 	}
 	still := make(map[string]bool)
 	if base.desired != nil {
-		for _, d := range base.desired.Derived {
+		for _, d := range base.desired.Derived() {
 			still[d.Key] = true
 		}
 	}

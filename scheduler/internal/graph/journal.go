@@ -208,7 +208,7 @@ func (g *Graph) Undo() {
 		}
 		n := m.node
 		n.base = m.state.base
-		n.setRejection(m.state.rejection())
+		n.errs.SetRejection(m.state.errs.Rejection())
 		n.removable = m.state.removable || m.state.actual == nil
 		g.setDesired(n, m.state.desired)
 		n.claimRank = m.state.claimRank

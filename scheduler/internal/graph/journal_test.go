@@ -1,6 +1,10 @@
 package graph
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // TestPlanKeepsPossibleOperations makes a plan while an operation is possible that was not begun,
 // as those of a run that waits for another, slow one. It is still possible after the plan.
@@ -19,7 +23,7 @@ func TestPlanKeepsPossibleOperations(t *testing.T) {
 	g.Rollback()
 
 	other, ok := g.Next()
-	if !ok || other.Node == slow.Node || other.Verb != Create {
+	if !ok || other.Node == slow.Node || other.Verb != value.Create {
 		t.Errorf("after the plan, %v %v is possible; expected CREATE of the other value", other.Verb, ok)
 	}
 }

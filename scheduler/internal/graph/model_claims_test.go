@@ -9,8 +9,8 @@ import (
 
 // rivals says that a and b cannot both stand.
 func rivals(a, b *Value) bool {
-	for _, x := range a.claims() {
-		for _, y := range b.claims() {
+	for _, x := range a.Claims() {
+		for _, y := range b.Claims() {
 			if x.Of == y.Of && !(x.Yields && y.Yields) {
 				return true
 			}
@@ -91,7 +91,7 @@ func (m *model) review(n *Node) {
 	switch {
 	case n.desired == nil:
 		m.forget(n.key)
-	case !m.holds(n) || len(n.desired.claims()) != len(m.had[n.key].claims()):
+	case !m.holds(n) || len(n.desired.Claims()) != len(m.had[n.key].Claims()):
 		delete(m.had, n.key)
 	default:
 		m.had[n.key] = n.desired.Value // and no more than it claims now
@@ -104,8 +104,8 @@ func (m *model) holds(n *Node) bool {
 	if had == nil {
 		return false
 	}
-	for _, c := range n.desired.claims() {
-		if !slices.ContainsFunc(had.claims(), func(h value.Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
+	for _, c := range n.desired.Claims() {
+		if !slices.ContainsFunc(had.Claims(), func(h value.Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
 			return false
 		}
 	}
@@ -119,8 +119,8 @@ func (m *model) nobodyIsOusted() {
 		if !n.LosesClaim() {
 			continue
 		}
-		yields := slices.ContainsFunc(n.desired.edges, func(e edge) bool { return e.isLost() && e.claim.Yields })
-		for _, e := range n.desired.edges {
+		yields := slices.ContainsFunc(n.desired.edges(), func(e edge) bool { return e.isLost() && e.claim.Yields })
+		for _, e := range n.desired.edges() {
 			if !e.isLost() {
 				continue
 			}
@@ -146,7 +146,7 @@ func (m *model) nobodyIsOusted() {
 }
 
 func greedyFor(of string, n *Node) bool {
-	return slices.ContainsFunc(n.desired.claims(), func(c value.Claim) bool { return c.Of == of && !c.Yields })
+	return slices.ContainsFunc(n.desired.Claims(), func(c value.Claim) bool { return c.Of == of && !c.Yields })
 }
 
 // maximal checks that no two have the same, and that who loses could not have it all.
@@ -174,7 +174,7 @@ func (m *model) deserved() {
 	for key, text := range m.wanted { // in no order
 		v := made(key, text)
 		g.Want(v)
-		for _, v := range append(v.Derived, v) {
+		for _, v := range append(v.Derived(), v) {
 			in[v.Key] = v.Data.(string)
 		}
 	}
@@ -206,8 +206,8 @@ func yieldsTo(v *Value, in map[string]string) bool {
 
 // yieldsToOne says that a wants only together with others what b wants alone.
 func yieldsToOne(a, b *Value) bool {
-	for _, x := range a.claims() {
-		for _, y := range b.claims() {
+	for _, x := range a.Claims() {
+		for _, y := range b.Claims() {
 			if x.Of == y.Of && x.Yields && !y.Yields {
 				return true
 			}
@@ -217,8 +217,8 @@ func yieldsToOne(a, b *Value) bool {
 }
 
 func greedyRivals(a, b *Value) bool {
-	for _, x := range a.claims() {
-		for _, y := range b.claims() {
+	for _, x := range a.Claims() {
+		for _, y := range b.Claims() {
 			if x.Of == y.Of && !x.Yields && !y.Yields {
 				return true
 			}

@@ -52,7 +52,7 @@ func (m *model) possible() map[string]string {
 	bases := map[string]string{}
 	for key, text := range m.wanted {
 		in[key] = text
-		for _, d := range made(key, text).Derived {
+		for _, d := range made(key, text).Derived() {
 			in[d.Key], bases[d.Key] = d.Data.(string), key
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // hangs says that a detached or abandoned operation of key still runs, or of what is derived
@@ -31,7 +33,7 @@ func (m *model) postpone(op Op) {
 	key := op.Node.Key()
 	m.t.Logf("##   %v %s is postponed", op.Verb, key)
 	m.broken[key], m.postponed[key], m.unclear = true, true, true
-	if op.Verb == Create {
+	if op.Verb == value.Create {
 		m.forget(key)
 	}
 	m.g.Postpone(op, errors.New("stalled"))
@@ -82,7 +84,7 @@ func (m *model) returned(key string) {
 	delete(m.hung, key)
 	m.t.Logf("## %v %s returns, broken=%v", op.Verb, key, m.broken[key])
 	if m.broken[key] {
-		if op.Verb == Create {
+		if op.Verb == value.Create {
 			m.forget(key)
 		}
 		m.g.Returned(op, nil, errors.New("broken"))
@@ -119,7 +121,7 @@ func (m *model) mayBeginBeside(op Op) {
 		m.t.Fatalf("%v %s while its connection is read back", op.Verb, key)
 	}
 	for other, slow := range m.detached {
-		if lineOf(other) == line && (slow.Verb == Delete) != (op.Verb == Delete) {
+		if lineOf(other) == line && (slow.Verb == value.Delete) != (op.Verb == value.Delete) {
 			m.t.Fatalf("%v %s while %v %s is detached", op.Verb, key, slow.Verb, other)
 		}
 	}

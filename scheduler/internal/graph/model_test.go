@@ -123,13 +123,13 @@ func (m *model) inDoubt() {
 // That can be avoided only if the result of each operation is known.
 func (m *model) comesForGood(op Op) {
 	key := op.Node.Key()
-	if op.Verb == Create {
+	if op.Verb == value.Create {
 		m.came[key] = op.New
 	}
 	doubted := m.doubts[key]
 	delete(m.doubts, key) // it has been decided
 	delete(m.postponed, key)
-	if op.Verb != Delete || !doubted || m.unclear {
+	if op.Verb != value.Delete || !doubted || m.unclear {
 		return
 	}
 	for user, v := range m.came {
@@ -177,7 +177,7 @@ func (m *model) found(t *rapid.T) {
 	m.stands[key] = true
 	m.has(v)
 	m.vanish("d/" + key)
-	for _, d := range v.Derived {
+	for _, d := range v.Derived() {
 		m.stands[d.Key] = true
 		m.has(d)
 	}
@@ -390,7 +390,7 @@ func (m *model) states() string {
 }
 
 func (m *model) southbound(op Op) {
-	if op.Verb == Delete {
+	if op.Verb == value.Delete {
 		delete(m.stands, op.Node.Key())
 		m.review(op.Node)
 	} else {
@@ -403,7 +403,7 @@ func (m *model) finish(op Op) {
 	key := op.Node.Key()
 	m.t.Logf("##   %v %s broken=%v", op.Verb, key, m.broken[key])
 	if m.broken[key] {
-		if op.Verb == Create {
+		if op.Verb == value.Create {
 			m.forget(key)
 		}
 		m.g.Done(op, nil, errors.New("broken"))
@@ -425,19 +425,29 @@ func (m *model) mayRun(op Op, flight []Op) {
 		if other.Node.Key() == key {
 			m.t.Fatalf("%v %s while %v of it is in flight", op.Verb, key, other.Verb)
 		}
-		if (other.Verb == Delete) != (op.Verb == Delete) {
+		if (other.Verb == value.Delete) != (op.Verb == value.Delete) {
 			m.t.Fatalf("%v %s while %v %s is in flight", op.Verb, key, other.Verb, other.Node.Key())
 		}
 	}
-	if op.Verb != Delete {
+	if op.Verb != value.Delete {
 		m.needs(op)
 		return
 	}
-	for _, user := range op.Node.Dependents() {
+	for _, user := range dependents(op.Node) {
 		if u := m.g.Node(user); u.cycle == nil || u.cycle != op.Node.cycle {
 			m.t.Fatalf("delete %s while %s stands on it", key, user)
 		}
 	}
+}
+
+// dependents returns the keys of the actual values that depend on n.
+func dependents(n *Node) (out []string) {
+	for _, e := range n.in() {
+		if e.ofActual() {
+			out = append(out, e.v.node.key)
+		}
+	}
+	return out
 }
 
 func (m *model) needs(op Op) {
@@ -499,8 +509,8 @@ func (m *model) counts() {
 				continue
 			}
 			var unmet int32
-			for i := range v.edges {
-				if !v.edges[i].met {
+			for _, e := range v.edges() {
+				if !e.met {
 					unmet++
 				}
 			}

@@ -1,6 +1,8 @@
 package graph
 
-// A Node is the state of one key. A test limits it to 208 bytes, the size class in which
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
+// A Node is the state of one key. A test limits it to 192 bytes, the size class in which
 // Go allocates it.
 type Node struct {
 	key string
@@ -21,7 +23,7 @@ type Node struct {
 	life    lifetime
 
 	own     version // the first version, so that most nodes need one allocation
-	ownEdge [1]edge // the edge of own
+	ownEdge [1]edge // the edge of own, if that has one
 }
 
 // A nodeState is everything in a node that a plan must not change. The journal copies it
@@ -29,10 +31,10 @@ type Node struct {
 type nodeState struct {
 	desired, actual *version
 	meta            any
-	base            *Node       // the node from which this one is derived
-	errs            *nodeErrors // nil: none, as of most nodes
-	dependents      int32       // incoming edges of actual versions
-	last            Verb
+	base            *Node // the node from which this one is derived
+	errs            value.Errors
+	dependents      int32 // incoming edges of actual versions
+	last            value.Verb
 	claimRank       claimRank
 	retention       retention
 	suspension      suspension
@@ -63,38 +65,6 @@ func (n *Node) setIn(edges []*edge) {
 		n.incoming = &incoming{}
 	}
 	n.incoming.edges = edges
-}
-
-// nodeErrors are the errors of a node. They are immutable, so that a copy of the nodeState has them.
-type nodeErrors struct {
-	failure   error // why the last operation failed
-	rejection error // why the newest desired value was refused
-}
-
-// failure returns why the last operation failed.
-func (n *nodeState) failure() error {
-	if n.errs == nil {
-		return nil
-	}
-	return n.errs.failure
-}
-
-// rejection returns why the newest desired value was refused.
-func (n *nodeState) rejection() error {
-	if n.errs == nil {
-		return nil
-	}
-	return n.errs.rejection
-}
-
-func (n *nodeState) setFailure(err error)   { n.setErrors(nodeErrors{err, n.rejection()}) }
-func (n *nodeState) setRejection(err error) { n.setErrors(nodeErrors{n.failure(), err}) }
-
-func (n *nodeState) setErrors(errs nodeErrors) {
-	n.errs = nil
-	if errs.failure != nil || errs.rejection != nil {
-		n.errs = &errs
-	}
 }
 
 // A lifetime says whether a node is in the graph.
@@ -204,21 +174,6 @@ type kindNodes struct {
 	nodes []*Node
 }
 
-// A Verb is the effect of an operation on its key.
-type Verb uint8
-
-const (
-	None Verb = iota
-	Create
-	Update
-	Delete
-)
-
-// String is the word that logs and tests use.
-func (v Verb) String() string {
-	return [...]string{"NONE", "CREATE", "UPDATE", "DELETE"}[v]
-}
-
 // suspended reports whether the node waits within a cycle.
 func (n *Node) suspended() bool { return n.suspension != notSuspended }
 
@@ -232,12 +187,12 @@ func (n *Node) available() bool { return n.actual != nil && !n.toDelete }
 
 // rejectedOrBase reports that the newest value of n, or of its base, was refused.
 func (n *Node) rejectedOrBase() bool {
-	return n.rejection() != nil || n.base != nil && n.base.rejection() != nil
+	return n.errs.Rejection() != nil || n.base != nil && n.base.errs.Rejection() != nil
 }
 
 // unused reports that n has no value, no error and no incoming edge.
 func (n *Node) unused() bool {
-	return n.desired == nil && n.actual == nil && n.errs == nil && len(n.in()) == 0
+	return n.desired == nil && n.actual == nil && n.errs.None() && len(n.in()) == 0
 }
 
 // retry allows the next attempt. If an earlier Delete failed, its reason may have ended;
@@ -293,29 +248,16 @@ func (n *Node) Foreign() bool { return n.foreign }
 func (n *Node) Gone() bool { return n.life == dropped }
 
 // Last is the verb of the last operation.
-func (n *Node) Last() Verb { return n.last }
-
-// Dependents returns the keys of the actual values that depend on n.
-func (n *Node) Dependents() []string {
-	var out []string
-	for _, e := range n.in() {
-		if e.ofActual() {
-			out = append(out, e.v.node.key)
-		}
-	}
-	return out
-}
+func (n *Node) Last() value.Verb { return n.last }
 
 // LosesClaim reports that another node holds a resource that n claims.
 func (n *Node) LosesClaim() bool {
-	return n.desired != nil && n.desired.claimSet() != nil && n.desired.Err() == nil && *n.desired.lostClaims() > 0
+	return n.desired != nil && n.desired.ClaimSet() != nil && n.desired.Err() == nil && *n.desired.lostClaims() > 0
 }
 
-// hung reports that an operation of n is running and nobody knows its effect.
-func (n *Node) hung() bool { return n.running >= detached }
-
-// Hung reports that a detached or abandoned operation of n is still running.
-func (n *Node) Hung() bool { return n.hung() }
+// Hung reports that a detached or abandoned operation of n is still running: nobody knows its
+// effect yet.
+func (n *Node) Hung() bool { return n.running >= detached }
 
 // Held reports that an operation of n could run, but waits for a read-back of its connection
 // or for detached operations.

@@ -104,7 +104,7 @@ func (g *Graph) Nodes() iter.Seq[*Node] {
 func (g *Graph) Derived(n *Node) iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		if n.desired != nil {
-			for _, d := range n.desired.Derived {
+			for _, d := range n.desired.Derived() {
 				if dn := g.Node(d.Key); dn != nil && dn.base == n && !yield(dn) {
 					return
 				}
@@ -193,9 +193,6 @@ func (g *Graph) Touched() iter.Seq[*Node] {
 		g.touched = queue.Cleared(g.touched)
 	}
 }
-
-// PeekTouched yields the nodes of the next Touched.
-func (g *Graph) PeekTouched() iter.Seq[*Node] { return slices.Values(g.touched) }
 
 // ChangedLen is the number of nodes that Touched would yield.
 func (g *Graph) ChangedLen() int { return len(g.touched) }

@@ -1,9 +1,11 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
 // An Op is one operation. Next returns it; it is in flight until Done or Cancel takes it
 // back, or until Detach or Abandon ends its flight.
 type Op struct {
-	Verb     Verb
+	Verb     value.Verb
 	Node     *Node
 	Old, New *Value // New is nil for Delete; Old is nil for Create
 	Meta     any    // metadata of Old
@@ -13,8 +15,8 @@ type Op struct {
 }
 
 // count counts running verbs. Deletions are counted apart: nothing is applied before them.
-func (g *Graph) count(v Verb, by int) {
-	if v == Delete {
+func (g *Graph) count(v value.Verb, by int) {
+	if v == value.Delete {
 		g.deleting += by
 	} else {
 		g.applying += by
@@ -24,7 +26,7 @@ func (g *Graph) count(v Verb, by int) {
 // connection returns the connection that the verb of the operation uses; nil: none.
 func (op Op) connection() *Connection {
 	v := op.New
-	if op.Verb == Delete {
+	if op.Verb == value.Delete {
 		v = op.Old
 	}
 	if v.Kind == nil {

@@ -1,10 +1,10 @@
 package graph
 
-import "errors"
+import (
+	"errors"
 
-// ResolveClaims assigns each contested claim. Next calls it first. Call it before reading
-// states while no operation has been asked for yet.
-func (g *Graph) ResolveClaims() { g.resolveClaims() }
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // Next returns an operation that can run now. If there is none, either operations are in
 // flight, or nothing more is possible.
@@ -19,9 +19,6 @@ func (g *Graph) Next() (Op, bool) {
 		}
 	}
 }
-
-// InFlight is the number of operations that Next returned and Done has not taken back.
-func (g *Graph) InFlight() int { return g.deleting + g.applying }
 
 // Done reports the end of an operation, in flight or detached, with the metadata or the
 // error. After an error the key is suspended until Retry or a new desired value.
@@ -42,7 +39,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.push(n)
 		return
 	}
-	n.setFailure(err)
+	n.errs.SetFailure(err)
 	if err != nil {
 		n.suspension = suspended
 		if inCycle {
@@ -51,13 +48,13 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.retract(n)
 		g.touch(n)
 		g.push(n)
-		if op.Verb == Create {
+		if op.Verb == value.Create {
 			g.resetRank(n)
 		}
 		return
 	}
 	n.foreign = false
-	n.recreate = n.recreate && op.Verb == Delete
+	n.recreate = n.recreate && op.Verb == value.Delete
 	g.setActual(n, op.version, meta)
 }
 
@@ -132,15 +129,15 @@ func (g *Graph) launch(n *Node) Op {
 	op := Op{Node: n, Meta: n.meta, Old: n.actual.value()}
 	switch {
 	case n.toDelete:
-		op.Verb = Delete
+		op.Verb = value.Delete
 		g.saveNode(n)
 		n.recreate = n.desired != nil && n.desired != n.actual && n.retention != retentionEnded
 	case n.actual == nil:
-		op.Verb = Create
+		op.Verb = value.Create
 	default:
-		op.Verb = Update
+		op.Verb = value.Update
 	}
-	if op.Verb != Delete {
+	if op.Verb != value.Delete {
 		op.New, op.version = n.desired.Value, n.desired
 	}
 	op.Recreate = n.recreate

@@ -129,8 +129,8 @@ func (j *journal) addNode(n *Node, as savedState) {
 }
 
 func (j *journal) addVersion(v *version) {
-	m := versionMemento{version: v, state: v.versionState, edges: slices.Clone(v.edges)}
-	for _, e := range v.edges {
+	m := versionMemento{version: v, state: v.versionState, edges: slices.Clone(v.edges())}
+	for _, e := range v.edges() {
 		if e.claim != nil {
 			m.claims = append(m.claims, *e.claim)
 		}
@@ -166,8 +166,9 @@ func (m *nodeMemento) restore() {
 func (m *versionMemento) restore() {
 	m.version.versionState = m.state // saved is false in it
 	stakes := m.claims
+	edges := m.version.edges()
 	for i := range m.edges {
-		e, was := &m.state.edges[i], m.edges[i]
+		e, was := &edges[i], m.edges[i]
 		was.to, was.pos = e.to, e.pos // the steps have restored these
 		if *e = was; e.claim != nil {
 			*e.claim, stakes = stakes[0], stakes[1:]

@@ -20,9 +20,9 @@ const (
 // State returns the state of n.
 func (n *Node) State() State {
 	switch {
-	case n.rejection() != nil, n.desired != nil && n.desired.Err() != nil:
+	case n.errs.Rejection() != nil, n.desired != nil && n.desired.Err() != nil:
 		return Rejected
-	case n.failure() != nil:
+	case n.errs.Failure() != nil:
 		return Failed
 	case n.LosesClaim():
 		return Rejected
@@ -51,11 +51,11 @@ func (n *Node) Unmet() (out []value.Dep) {
 	if n.held {
 		out = append(out, value.Dep{Label: "the end of operations or of a read-back of its connection"})
 	}
-	if n.hung() {
+	if n.Hung() {
 		out = append(out, value.Dep{Label: "the end of an operation that is still running"})
 	}
-	for i := range n.desired.edges {
-		switch e := &n.desired.edges[i]; {
+	for _, e := range n.desired.edges() {
+		switch {
 		case e.met || e.dep == nil:
 		case e.claim == nil:
 			out = append(out, *e.dep)
@@ -69,11 +69,11 @@ func (n *Node) Unmet() (out []value.Dep) {
 // Err is why the newest desired value was refused, or why the last operation failed.
 func (n *Node) Err() error {
 	switch {
-	case n.rejection() != nil:
-		return n.rejection()
-	case n.failure() != nil:
-		return n.failure()
-	case n.desired == nil || n.desired.Err() != nil || n.desired.claimSet() == nil:
+	case n.errs.Rejection() != nil:
+		return n.errs.Rejection()
+	case n.errs.Failure() != nil:
+		return n.errs.Failure()
+	case n.desired == nil || n.desired.Err() != nil || n.desired.ClaimSet() == nil:
 		return n.desired.err()
 	}
 	return n.claimError()

@@ -41,11 +41,33 @@ type version struct{ versionState }
 // A versionState is copied whole by the journal, with the state of its edges.
 type versionState struct {
 	*Value
-	node  *Node
-	edges []edge
-	unmet int32
-	refs  int8 // 1 for desired, 1 for actual
-	saved bool // a copy is in the journal
+	node    *Node
+	several *[]edge // its edges; nil: it is single, or has none
+	unmet   int32
+	refs    int8 // 1 for desired, 1 for actual
+	single  bool // its only edge is node.ownEdge, as in most versions
+	saved   bool // a copy is in the journal
+}
+
+// newEdges makes so many edges. Most versions have one edge, for which the node has room.
+func (v *version) newEdges(n int) []edge {
+	v.single = n == 1 && v == &v.node.own
+	if n > 0 && !v.single {
+		several := make([]edge, n)
+		v.several = &several
+	}
+	return v.edges()
+}
+
+// edges returns the edges; a version that is not in use has none.
+func (v *version) edges() []edge {
+	switch {
+	case v.single:
+		return v.node.ownEdge[:]
+	case v.several != nil:
+		return *v.several
+	}
+	return nil
 }
 
 // ofActual reports that the edge belongs to an actual version.
@@ -54,7 +76,7 @@ func (e *edge) ofActual() bool { return e.v.node.actual == e.v }
 // assumes reports that v was applied on the assumption that another member of its cycle
 // follows, of which nobody knows yet whether it does.
 func (v *version) assumes() bool {
-	return slices.ContainsFunc(v.edges, func(e edge) bool { return e.assumed })
+	return slices.ContainsFunc(v.edges(), func(e edge) bool { return e.assumed })
 }
 
 // anyOf reports whether several keys could meet the dependency.
@@ -62,7 +84,7 @@ func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
 
 // addClaimEdges makes the edges for the claims of v.
 func (v *version) addClaimEdges(edges []edge) {
-	claims := v.claims()
+	claims := v.Claims()
 	all := make([]claimEdge, len(claims))
 	for i := range all {
 		all[i] = claimEdge{Claim: &claims[i], dep: value.Dep{Key: claims[i].Of}}
@@ -72,7 +94,7 @@ func (v *version) addClaimEdges(edges []edge) {
 
 // lostClaims returns the number of lost claims of a version with claims, which has edges.
 // It is counted, because a search in all claims for each of them would be quadratic.
-func (v *version) lostClaims() *int32 { return &v.edges[len(v.Deps)].claim.lostOfAll }
+func (v *version) lostClaims() *int32 { return &v.edges()[len(v.Deps)].claim.lostOfAll }
 
 // isLost reports whether the edge is a claim that another node holds.
 func (e edge) isLost() bool { return e.claim != nil && e.claim.lost }

@@ -110,28 +110,28 @@ func (d *Descriptor) Recreate(key string, old, new, meta any) bool {
 }
 
 // Order implements graph.Kind.
-func (d *Descriptor) Order(key string, data any) graph.Order {
+func (d *Descriptor) Order(key string, data any) value.Order {
 	switch {
 	case d.Beside == nil:
-		return graph.BreakFirst
+		return value.BreakFirst
 	case d.Beside(key, data.(proto.Message)):
-		return graph.MakeFirst
+		return value.MakeFirst
 	}
-	return graph.CreateLast
+	return value.CreateLast
 }
 
 // Connection implements graph.Kind.
 func (d *Descriptor) Connection() *graph.Connection { return d.Link }
 
 // Evidence returns how a read-back decides whether a derived value of d exists.
-func (d *Descriptor) Evidence() graph.Evidence {
+func (d *Descriptor) Evidence() value.Evidence {
 	switch {
 	case d.Retrieve != nil:
-		return graph.ReadAlone
+		return value.ReadAlone
 	case d.Passive():
-		return graph.FollowsBase
+		return value.FollowsBase
 	}
-	return graph.ShownByBase
+	return value.ShownByBase
 }
 
 // OnlyRemembered reports whether only the memory knows the actual values: they are not read

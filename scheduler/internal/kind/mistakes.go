@@ -43,7 +43,7 @@ func faults(v *graph.Value, base string) (out []Mistake) {
 	if v.Err() != nil {
 		out = append(out, Mistake{Key: v.Key, Base: base, Err: v.Err()})
 	}
-	for _, d := range v.Derived {
+	for _, d := range v.Derived() {
 		out = append(out, faults(d, v.Key)...)
 	}
 	return out

@@ -27,7 +27,7 @@ func (r *Registry) Declared(d *Descriptor, key string, m proto.Message) *graph.V
 // count keeps the memory of a declared value in it: here, many sources can work at the same
 // time. The scheduler would hold up all transactions while it counts 100,000 rules.
 func (r *Registry) count(v *graph.Value) {
-	for _, d := range v.Derived {
+	for _, d := range v.Derived() {
 		r.count(d)
 	}
 	v.Size = int32(min(r.Sizes.Value(v), math.MaxInt32))
@@ -129,6 +129,8 @@ func (r *Registry) derive(d *Descriptor, v *graph.Value, from origin) {
 // addDerived is derive, and may panic.
 func (r *Registry) addDerived(d *Descriptor, v *graph.Value, from origin) {
 	invalid := 0
+	var parts []*graph.Value
+	defer func() { v.SetDerived(parts) }()
 	d.Derived(v.Key, Message(v), func(key string, m proto.Message) {
 		if invalid > maxInvalidParts {
 			return
@@ -138,7 +140,7 @@ func (r *Registry) addDerived(d *Descriptor, v *graph.Value, from origin) {
 		if known {
 			r.derive(of, part, from)
 		}
-		v.Derived = append(v.Derived, part)
+		parts = append(parts, part)
 		if part.Err() == nil || from == actualValue {
 			return
 		}
@@ -147,7 +149,7 @@ func (r *Registry) addDerived(d *Descriptor, v *graph.Value, from origin) {
 			if v.Err() == nil {
 				v.SetErr(Invalid(fmt.Errorf("more than %d parts are invalid, such as %s: %w", maxInvalidParts, part.Key, part.Err())))
 			}
-			v.Derived = nil
+			parts = nil
 		}
 	})
 }

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // A Store keeps data across restarts. See scheduler.Memory.
@@ -199,14 +200,14 @@ func (l *Ledger) Before(ops iter.Seq[graph.Op]) {
 			continue
 		}
 		v := op.New
-		if op.Verb == graph.Delete {
+		if op.Verb == value.Delete {
 			v = op.Old
 		}
 		kind := v.Kind.(Kind)
 		switch {
 		case kind.OnlyRemembered():
 			records = l.recordUncertain(records, v)
-		case op.Verb != graph.Delete:
+		case op.Verb != value.Delete:
 			records = l.recordComing(records, kind, v)
 		}
 	}
@@ -220,7 +221,7 @@ func (l *Ledger) Adopted() {
 		return
 	}
 	records := l.buffer[:0]
-	for n := range l.graph.PeekTouched() {
+	for n := range l.graph.Changed(0) {
 		if n.News && n.Actual() != nil && l.Outdated(n) {
 			records = l.recordActual(records, n, true)
 		}

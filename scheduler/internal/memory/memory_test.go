@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // store is a memory.Store in a map.
@@ -41,8 +42,8 @@ func (k *kind) Equivalent(_ string, old, new any) bool {
 }
 func (k *kind) Recreate(string, any, any, any) bool { return false }
 func (k *kind) Connection() *graph.Connection       { return nil }
-func (k *kind) Evidence() graph.Evidence            { return graph.ReadAlone }
-func (k *kind) Order(string, any) graph.Order       { return graph.BreakFirst }
+func (k *kind) Evidence() value.Evidence            { return value.ReadAlone }
+func (k *kind) Order(string, any) value.Order       { return value.BreakFirst }
 func (k *kind) value(key string, m proto.Message) *graph.Value {
 	return &graph.Value{Key: key, Data: m, Kind: k}
 }

@@ -4,7 +4,10 @@
 // that is desired and not there; but nothing is unmet, so PENDING would mislead the reader.
 package recreation
 
-import "github.com/keyplane/keyplane/scheduler/internal/graph"
+import (
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // Marks are the recreations of one run, or of a plan. The zero value has none.
 type Marks struct {
@@ -21,10 +24,10 @@ func (m *Marks) Begins(op graph.Op) (part, second bool) {
 		base = base.Base()
 	}
 	switch {
-	case op.Verb == graph.Delete && base.Recreating():
+	case op.Verb == value.Delete && base.Recreating():
 		remember(&m.bases, base)
 		return true, false
-	case op.Verb == graph.Create && (m.halves[n] || m.bases[base]):
+	case op.Verb == value.Create && (m.halves[n] || m.bases[base]):
 		second = m.halves[n]
 		delete(m.halves, n)
 		return true, second
@@ -35,7 +38,7 @@ func (m *Marks) Begins(op graph.Op) (part, second bool) {
 // Ended is called when an operation has led to the state PENDING, and part says whether it is a
 // part of a recreation. It reports whether the record says REMOVED instead.
 func (m *Marks) Ended(op graph.Op, part bool) (removed bool) {
-	if op.Verb != graph.Delete || !part || op.Node.Base() == nil && len(op.Node.Unmet()) > 0 {
+	if op.Verb != value.Delete || !part || op.Node.Base() == nil && len(op.Node.Unmet()) > 0 {
 		return false // a derived value goes and comes with its base, in an order that its dependencies demand
 	}
 	remember(&m.halves, op.Node)

@@ -11,7 +11,9 @@ import (
 // declared returns a graph with the values a, which has the part a/part, and b. Nobody desires gone.
 func declared() *graph.Graph {
 	g := graph.New()
-	g.Want(&graph.Value{Key: "a", Derived: []*graph.Value{{Key: "a/part"}}})
+	a := &graph.Value{Key: "a"}
+	a.SetDerived([]*graph.Value{{Key: "a/part"}})
+	g.Want(a)
 	g.Want(&graph.Value{Key: "b"})
 	g.Found(&graph.Value{Key: "gone"}, nil, true)
 	return g

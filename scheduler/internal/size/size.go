@@ -27,7 +27,7 @@ func (t *Types) Value(v *graph.Value) int {
 	if v.Size != 0 {
 		return int(v.Size)
 	}
-	n := v.Bytes() + len(v.Key) + Error(v.Err()) + t.data(v.Data)
+	n := int(unsafe.Sizeof(*v)) + v.Bytes() + len(v.Key) + Error(v.Err()) + t.data(v.Data)
 	if d := v.Declared(); d != nil {
 		n += int(unsafe.Sizeof(*d)) + Texts(d.Warnings) + t.data(d.Data)
 	}
@@ -39,8 +39,8 @@ func (t *Types) Value(v *graph.Value) int {
 			n += int(unsafe.Sizeof(*a)) + Texts(a.Keys) + Texts(a.Prefixes)
 		}
 	}
-	for _, d := range v.Derived {
-		n += int(unsafe.Sizeof(d)) + t.Value(d)
+	for _, d := range v.Derived() {
+		n += t.Value(d)
 	}
 	return n
 }
@@ -74,7 +74,7 @@ func (r *Record) remember(v *graph.Value) {
 	if m, is := v.Data.(proto.Message); is {
 		r.add(m)
 	}
-	for _, d := range v.Derived {
+	for _, d := range v.Derived() {
 		if d.Size > large {
 			r.remember(d)
 		}

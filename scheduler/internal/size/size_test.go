@@ -155,7 +155,7 @@ func TestValueCountsEverything(t *testing.T) {
 		"label":      {Deps: []value.Dep{{Label: long}}},
 		"any of":     {Deps: []value.Dep{{Any: &value.AnyOf{Keys: []string{long}}}}},
 		"prefix":     {Deps: []value.Dep{{Any: &value.AnyOf{Prefixes: []string{long}}}}},
-		"derived":    {Derived: []*graph.Value{{Key: long}}},
+		"derived":    with(func(v *graph.Value) { v.SetDerived([]*graph.Value{{Key: long}}) }),
 	} {
 		var types Types
 		if n := types.Value(v); n < len(long) || n > len(long)+1000 {
@@ -168,7 +168,8 @@ func TestValueCountsEverything(t *testing.T) {
 func TestLargeMessagesCountOnce(t *testing.T) {
 	var types Types
 	part := &graph.Value{Key: "part", Data: wrapperspb.String(strings.Repeat("p", 5000))}
-	v := &graph.Value{Key: "base", Data: wrapperspb.String(strings.Repeat("b", 5000)), Derived: []*graph.Value{part}}
+	v := &graph.Value{Key: "base", Data: wrapperspb.String(strings.Repeat("b", 5000))}
+	v.SetDerived([]*graph.Value{part})
 	part.Size = int32(types.Value(part))
 	record := Record{Types: &types}
 	if n := record.Value(v); n < 10_000 || n > 11_000 {

@@ -1,5 +1,6 @@
 // Package value has those parts of values that need no graph: dependencies and the keys that meet
-// them, claims, and the form in which a value was declared.
+// them, claims, the form in which a value was declared, its errors, and the verbs and the order of
+// its operations.
 //
 //	d := value.Dep{Label: "interface", Key: "config/.../eth0"}
 //	met := d.MetBy(key)
