@@ -1,9 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
-
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -36,18 +33,7 @@ func graphClaims(claims []Claim) *[]value.Claim {
 	out := make([]value.Claim, len(claims))
 	for i := range claims {
 		c := &claims[i]
-		out[i] = value.Claim{Of: "claim on " + c.Resource, Yields: c.Yields, Texts: (*claimTexts)(c)}
+		out[i] = value.Claim{Of: "claim on " + c.Resource, Yields: c.Yields, Texts: (*kind.Claimed)(c)}
 	}
 	return &out
-}
-
-// claimTexts is a Claim as value.ClaimTexts.
-type claimTexts Claim
-
-// Label implements value.ClaimTexts.
-func (c *claimTexts) Label() string { return c.Resource + "-is-free" }
-
-// Conflict implements value.ClaimTexts.
-func (c *claimTexts) Conflict(key string) error {
-	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: fmt.Sprintf("%s (see %s)", c.Want, key)}}
 }

@@ -116,14 +116,6 @@ func (g *Connection) Lost(why error) { g.s.inbox.Connection(g, inbox.Change{Lost
 // connection are read back before any verb of it is called.
 func (g *Connection) Ready() { g.s.inbox.Connection(g, inbox.Change{Ready: true}) }
 
-// handleLosses handles lost connections while a run is in progress. Running verbs end by
-// themselves.
-func (s *Scheduler) handleLosses() {
-	for g, why := range s.inbox.TakeLosses() {
-		s.disconnect(g, why)
-	}
-}
-
 // disconnect marks the connection as lost, or replaces the reason of a lost one. The retries of its
 // values end, because the values are read back and reconciled as soon as the connection is ready.
 func (s *Scheduler) disconnect(g *Connection, why error) {

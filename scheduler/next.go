@@ -4,18 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler/internal/loan"
 )
-
-// mayGoOn is ready if r is not nil. A select with it is fair to the other cases.
-func (r *run) mayGoOn() <-chan struct{} {
-	if r == nil {
-		return nil
-	}
-	ready := make(chan struct{})
-	close(ready)
-	return ready
-}
 
 // newWork returns the channels of work that may begin: none while too many runs are parked.
 func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Context), observed <-chan struct{}, retries <-chan time.Time) {
@@ -51,7 +42,7 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			lent.CallIn()
 			s.awaitParked(ctx)
 			return nil
-		case <-parked.mayGoOn():
+		case <-wake.If(parked != nil):
 			return func(ctx context.Context) { s.resume(ctx, parked) }
 		case <-s.reader.Ready():
 			s.pulse.Work()

@@ -35,13 +35,6 @@ func (s *Scheduler) logBegin(r *Record) {
 	}
 }
 
-// logEnd reports a kept record to the transaction log.
-func (s *Scheduler) logEnd(kept *Record) {
-	if s.opts.TransactionLog != nil {
-		s.opts.TransactionLog.End(kept)
-	}
-}
-
 // outputLoss returns the losses of the transaction log.
 func (s *Scheduler) outputLoss() (transactions, plans uint64) {
 	if s.opts.TransactionLog == nil {

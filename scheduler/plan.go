@@ -57,14 +57,14 @@ func (s *Scheduler) tryPlan(l *loan.Loan, txn Txn) (seq uint64, f forecast, err 
 	return seq, f, err
 }
 
-// simulate plans txn, which has the values of the record. It runs the same loop, in which
-// every operation succeeds.
-func (s *Scheduler) simulate(txn Txn, values []Change) []Operation {
+// simulate returns the operations of the loop in which each of them succeeds, after declare has changed the
+// desired values. values are those of the record.
+func (s *Scheduler) simulate(values []Change, declare func()) []Operation {
 	began := time.Now()
 	defer func() { s.counters.Phase(counters.Plan, began) }()
 	s.graph.Begin()
 	defer s.graph.Rollback()
-	txn.intents().Apply(s.graph)
+	declare()
 	return operations(s.planned(), values)
 }
 
@@ -74,11 +74,7 @@ func (s *Scheduler) simulateRun(run *run) {
 	r := run.rec
 	asked := s.opts.Simulate || run.simulate
 	if asked && !r.Simulated || r.Type == RetryFailed {
-		began := time.Now()
-		defer func() { s.counters.Phase(counters.Plan, began) }()
-		s.graph.Begin()
-		defer s.graph.Rollback()
-		r.Simulated, r.Planned = asked, operations(s.planned(), r.Values)
+		r.Simulated, r.Planned = asked, s.simulate(r.Values, func() {})
 		for i := range r.Planned {
 			r.Planned[i].Retry = r.Type == RetryFailed
 		}
@@ -133,9 +129,7 @@ func (s *Scheduler) planned() (f forecast) {
 }
 
 // broken reports that the run has failed and must not go on.
-func (r *run) broken() bool { return r.undoable() && len(r.failed) > 0 }
-
-func (r *run) undoable() bool { return r.rec.Revert && !r.reverting }
+func (r *run) broken() bool { return r.rec.Revert && !r.reverting && len(r.failed) > 0 }
 
 // attempt applies txn completely or not at all. After the first failure it reads the
 // failed values back and restores the earlier desired values.

@@ -91,7 +91,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 	}
 	if txn.Simulate || s.opts.Simulate {
 		r.rec.Simulated = true
-		r.rec.Planned = s.simulate(txn, r.rec.Values)
+		r.rec.Planned = s.simulate(r.rec.Values, func() { txn.intents().Apply(s.graph) })
 	}
 	intents := txn.intents()
 	intents.Warn(s.graph, s.log)
@@ -160,7 +160,9 @@ func (s *Scheduler) complete(r *run) {
 	r.kept = &keptRecord{Record: kept}
 	s.history.Add(r.kept, kept.size(&s.registry.Sizes))
 	s.watchers.Mark()
-	s.logEnd(kept)
+	if s.opts.TransactionLog != nil {
+		s.opts.TransactionLog.End(kept)
+	}
 	if r.done != nil {
 		r.done(r.rec)
 	}
@@ -203,7 +205,9 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	for _, t := range r.tasks.TakeFinished() {
 		s.done(r, t)
 	}
-	s.handleLosses()
+	for g, why := range s.inbox.TakeLosses() { // running verbs end by themselves
+		s.disconnect(g, why)
+	}
 	for s.launch(ctx, r) {
 	}
 	if r.tasks.Running() > 0 || s.obstructed(ctx, r) {

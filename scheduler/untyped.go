@@ -82,9 +82,8 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Normalize != nil {
 		e.Normalize = func(key string, v proto.Message) (proto.Message, []string) { return d.Normalize(key, v.(V)) }
 	}
-	if d.Validate != nil {
-		e.Validate = func(key string, v proto.Message) error { return d.Validate(key, v.(V)) }
-	}
+	kind.Override(&e.Validate, d.Validate)
+	kind.Override(&e.Beside, d.MakeBeforeBreak)
 	if d.Equivalent != nil {
 		e.Equal = func(key string, old, new proto.Message) bool { return d.Equivalent(key, old.(V), new.(V)) }
 	}
@@ -108,9 +107,6 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Claims != nil {
 		e.Claims = func(key string, v proto.Message) *[]value.Claim { return graphClaims(d.Claims(key, v.(V))) }
-	}
-	if d.MakeBeforeBreak != nil {
-		e.Beside = func(key string, v proto.Message) bool { return d.MakeBeforeBreak(key, v.(V)) }
 	}
 	if d.Resolve != nil {
 		e.Resolve = func(key string, v proto.Message) proto.Message { return d.Resolve(key, v.(V)) }

@@ -22,3 +22,14 @@ func (s Signal) Set() {
 
 // C is the channel on which the reader waits. Receiving from it clears the signal.
 func (s Signal) C() <-chan struct{} { return s.c }
+
+// If returns a channel that is ready if now is true, and never otherwise. A select with it is fair to its
+// other cases.
+func If(now bool) <-chan struct{} {
+	if !now {
+		return nil
+	}
+	ready := make(chan struct{})
+	close(ready)
+	return ready
+}

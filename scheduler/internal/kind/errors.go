@@ -41,6 +41,22 @@ func (e *Conflict) Error() string { return e.Err.Error() }
 
 func (e *Conflict) Unwrap() error { return e.Err }
 
+// A Claimed is a scheduler.Claim as value.ClaimTexts.
+type Claimed struct {
+	Resource, Field string
+	Value           any
+	Want            string
+	Yields          bool
+}
+
+// Label implements value.ClaimTexts.
+func (c *Claimed) Label() string { return c.Resource + "-is-free" }
+
+// Conflict implements value.ClaimTexts.
+func (c *Claimed) Conflict(key string) error {
+	return &Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: fmt.Sprintf("%s (see %s)", c.Want, key)}}
+}
+
 // ErrOf returns the error of n in its public form.
 func ErrOf(n *graph.Node) error {
 	err := n.Err()

@@ -43,3 +43,11 @@ func Meta[M any](x any) M {
 	m, _ := x.(M)
 	return m
 }
+
+// Override replaces a function by one that has a type, unless that is nil. The values that it gets must
+// have the type: see Accepts.
+func Override[V proto.Message, R any](f *func(string, proto.Message) R, typed func(string, V) R) {
+	if typed != nil {
+		*f = func(key string, v proto.Message) R { return typed(key, v.(V)) }
+	}
+}
