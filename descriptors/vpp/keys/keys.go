@@ -47,7 +47,6 @@ const (
 
 	interfaces   = "config/vpp/v2/interfaces/"
 	natParts     = "vpp/nat44/"
-	natVRFs      = "config/vpp/nat/v2/nat44-vrf/vrfid/"
 	vrfTables    = "config/vpp/v2/vrf-table/id/"
 	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
 	acls         = "config/vpp/acls/v2/acl/"
@@ -437,9 +436,6 @@ func (p NATPool) Has(a netip.Addr) bool {
 	}
 	return !a.Less(p.First) && !p.Last.Less(a)
 }
-
-// NATVRF is the key of a table of VRFs that translations from one VRF may lead to.
-func NATVRF(id uint32) string { return natVRFs + strconv.FormatUint(uint64(id), 10) }
 
 // WireguardPeers begins the keys of the states of WireGuard peers.
 const WireguardPeers = "vpp/wg/peer/"

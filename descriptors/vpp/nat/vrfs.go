@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.fd.io/govpp/api"
@@ -13,7 +14,6 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
-	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
@@ -59,6 +59,11 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*nat.Nat44VrfTable, struc
 	}
 }
 
+// tableKey is the key of the table of a VRF.
+func tableKey(from uint32) string {
+	return "config/vpp/nat/v2/nat44-vrf/vrfid/" + strconv.FormatUint(uint64(from), 10)
+}
+
 // routeDescriptor implements the routes that are values of their own.
 func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, struct{}] {
 	return scheduler.Descriptor[*nat.Nat44VrfRoute, struct{}]{
@@ -66,7 +71,7 @@ func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, str
 		Model: models.For[*nat.Nat44VrfRoute](),
 
 		Dependencies: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Dependency {
-			table := scheduler.Dependency{Label: "nat44-vrf-table-exists", Key: keys.NATVRF(v.GetSrcVrfId())}
+			table := scheduler.Dependency{Label: "nat44-vrf-table-exists", Key: tableKey(v.GetSrcVrfId())}
 			return append(vrfExists("vrf-table-exists", v.GetDestVrfId()), table)
 		},
 		Claims: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Claim {
