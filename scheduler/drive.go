@@ -12,8 +12,9 @@ import (
 )
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
-// that waits longer than parkAfter is parked: the loop does other work, and resumes the run
-// when it can go on. A run that waits only for parked runs is parked at once.
+// that waits longer than parkAfter, or reads back for longer, is parked: the loop does other work, and
+// resumes the run when it can go on, for a turn of parkAfter at most. A run that waits only for parked runs is
+// parked at once.
 //
 //	phase          waits for                                      next
 //	readingBack    other readers and verbs of its connections,    executing
@@ -47,12 +48,20 @@ const (
 
 // drive advances r until it ends or is parked.
 func (s *Scheduler) drive(ctx context.Context, r *run) {
+	begun := time.Now()
 	for s.advance(ctx, r); r.phase != ended; s.advance(ctx, r) {
-		if r.yields || s.waitsForParked(r) || !s.await(ctx, r, true) {
+		if r.yields || s.waitsForParked(r) || r.turnIsOver(begun) || !s.await(ctx, r, true) {
 			s.park(r)
 			return
 		}
 	}
+}
+
+// turnIsOver reports that other work goes first while r, which was driven since begun, waits. Each of many
+// read-backs, or of many verbs, may end soon, so that r is never without progress for long.
+func (r *run) turnIsOver(begun time.Time) bool {
+	reads := r.phase == readingBack || r.phase == readingFailed
+	return reads && r.parked || (reads || r.parked) && time.Since(begun) >= parkAfter
 }
 
 // waitsForParked reports that r, which cannot go on, has no verb of its own that could end
@@ -124,7 +133,7 @@ func (s *Scheduler) park(r *run) {
 	for n := range s.graph.Touched() {
 		s.noteWhileParked(r, n)
 	}
-	r.known = 0
+	r.known, r.parked = 0, true
 	s.parked = append(s.parked, r)
 }
 

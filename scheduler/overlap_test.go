@@ -95,6 +95,61 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 	}
 }
 
+// TestLongReadingOfManyPartsDelaysNobodyElse reads back many descriptors, each of which answers soon.
+func TestLongReadingOfManyPartsDelaysNobodyElse(t *testing.T) {
+	const parts, each = 40, 90 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		for i := range parts {
+			d := b.descriptor(fmt.Sprintf("thing%d/", i))
+			read := d.Retrieve
+			d.Retrieve = func(ctx context.Context, all []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
+				<-time.After(each)
+				return read(ctx, all)
+			}
+			d.Connection = "things"
+			_, err := scheduler.Register(s, d)
+			must(t, err)
+		}
+		_, err := scheduler.Register(s, b.descriptor("other/"))
+		must(t, err)
+		defer begin(t, s)()
+		for range 2 { // of a transaction that begins, and of one that is parked
+			must(t, s.Refresh())
+			for range 5 {
+				withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", time.Now().String())) })
+			}
+		}
+		must(t, s.Sync(t.Context()))
+	})
+}
+
+// TestManyVerbsOfAParkedTransactionDelayNobodyElse: after one slow verb, many others end soon, one after the
+// other.
+func TestManyVerbsOfAParkedTransactionDelayNobodyElse(t *testing.T) {
+	const verbs, each = 40, 90 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("create thing/0")
+		chain := []string{"thing/0", "1"}
+		for i := range verbs {
+			chain = append(chain, fmt.Sprintf("thing/%d", i+1), fmt.Sprintf("1>thing/%d", i))
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- declare(t, s, chain...) }()
+		<-time.After(soon) // until it is parked
+		b.slow = each
+		b.release("create thing/0", nil)
+		for range 5 {
+			withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", time.Now().String())) })
+		}
+		must(t, <-ended)
+	})
+}
+
 // TestTransactionsThatOnlyWaitCostNoTime: while a connection is read, many transactions
 // of its values begin. Each can only wait, so none of them delays the next one.
 func TestTransactionsThatOnlyWaitCostNoTime(t *testing.T) {

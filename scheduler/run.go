@@ -33,6 +33,7 @@ type run struct {
 	retry     bool
 	reverting bool
 	simulate  bool          // plan before the first operation
+	parked    bool          // now or before
 	known     int           // number of changed nodes that notice has handled
 	skipped   bool          // some operations were not begun
 	quiet     []string      // keys without an operation that may be outdated in the memory

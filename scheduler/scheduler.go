@@ -110,10 +110,10 @@ type Scheduler struct {
 func New(opts Options) *Scheduler {
 	opts.Log = cmp.Or(opts.Log, slog.Default())
 	opts.Models = cmp.Or(opts.Models, models.BuiltIn())
-	opts.Concurrency = positive(opts.Concurrency, 64)
-	opts.VerbTimeout = positive(opts.VerbTimeout, 30*time.Second)
-	opts.HistoryCount = positive(opts.HistoryCount, 10_000)
-	opts.HistoryBytes = positive(opts.HistoryBytes, 256<<20)
+	opts.Concurrency = cmp.Or(max(opts.Concurrency, 0), 64)
+	opts.VerbTimeout = cmp.Or(max(opts.VerbTimeout, 0), 30*time.Second)
+	opts.HistoryCount = cmp.Or(max(opts.HistoryCount, 0), 10_000)
+	opts.HistoryBytes = cmp.Or(max(opts.HistoryBytes, 0), 256<<20)
 	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
@@ -146,14 +146,6 @@ func (s *Scheduler) Models() *models.Registry { return s.opts.Models }
 // verb that hangs, and a pause, are waits.
 func (s *Scheduler) Pulse() *pulse.Pulse { return &s.pulse }
 
-// positive returns n, or the default if n is not positive.
-func positive[N int | time.Duration](n, otherwise N) N {
-	if n > 0 {
-		return n
-	}
-	return otherwise
-}
-
 // add registers d with the connection of this name. The verbs of all descriptors of one
 // connection share a pool, and with it the limit of concurrency.
 func (s *Scheduler) add(d *descriptor, name string) error {
@@ -167,7 +159,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	name = cmp.Or(name, d.Name)
 	l := s.lines.Named(name)
 	d.Line, d.Link, d.Losable = l, &l.Link, l.Losable
-	d.Pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
+	d.Pool = s.executor.Pool(name, cmp.Or(max(s.opts.Limits[name], 0), s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
 		d.Verbs.Intercept, d.Verbs.InterceptAll = g.intercept, g.interceptTasks()
 		if g.intercept != nil && g.interceptAll == nil {
