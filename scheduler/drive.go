@@ -12,9 +12,9 @@ import (
 )
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
-// that waits longer than parkAfter, or reads back for longer, is parked: the loop does other work, and
-// resumes the run when it can go on, for a turn of parkAfter at most. A run that waits only for parked runs is
-// parked at once.
+// that waits longer than parkAfter is parked: the loop does other work, and resumes the run when it can go on.
+// So is a run that reads back, is a retry or a notification, or was parked before, when its turn has taken
+// parkAfter. A run that waits only for parked runs is parked at once.
 //
 //	phase          waits for                                      next
 //	readingBack    other readers and verbs of its connections,    executing
@@ -61,7 +61,8 @@ func (s *Scheduler) drive(ctx context.Context, r *run) {
 // read-backs, or of many verbs, may end soon, so that r is never without progress for long.
 func (r *run) turnIsOver(begun time.Time) bool {
 	reads := r.phase == readingBack || r.phase == readingFailed
-	return reads && r.parked || (reads || r.parked) && time.Since(begun) >= parkAfter
+	patient := reads || r.parked || r.rec.Type != Northbound
+	return reads && r.parked || patient && time.Since(begun) >= parkAfter
 }
 
 // waitsForParked reports that r, which cannot go on, has no verb of its own that could end

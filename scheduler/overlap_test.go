@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -125,29 +126,37 @@ func TestLongReadingOfManyPartsDelaysNobodyElse(t *testing.T) {
 	})
 }
 
-// TestManyVerbsOfAParkedTransactionDelayNobodyElse: after one slow verb, many others end soon, one after the
-// other.
-func TestManyVerbsOfAParkedTransactionDelayNobodyElse(t *testing.T) {
+// TestManyVerbsDelayNobodyElse: many verbs end soon, one after the other, after one that was slow or has failed.
+func TestManyVerbsDelayNobodyElse(t *testing.T) {
 	const verbs, each = 40, 90 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		b := newTar()
-		s, _, stop := beginApart(t, b)
-		defer stop()
-		b.hang("create thing/0")
-		chain := []string{"thing/0", "1"}
-		for i := range verbs {
-			chain = append(chain, fmt.Sprintf("thing/%d", i+1), fmt.Sprintf("1>thing/%d", i))
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- declare(t, s, chain...) }()
-		<-time.After(soon) // until it is parked
-		b.slow = each
-		b.release("create thing/0", nil)
-		for range 5 {
-			withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", time.Now().String())) })
-		}
-		must(t, <-ended)
-	})
+	for name, result := range map[string]error{"of a parked transaction": nil, "of a retry": errors.New("broken")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				s, _, stop := beginApart(t, b)
+				defer stop()
+				b.hang("create thing/0")
+				chain := []string{"thing/0", "1"}
+				for i := range verbs {
+					chain = append(chain, fmt.Sprintf("thing/%d", i+1), fmt.Sprintf("1>thing/%d", i))
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- declare(t, s, chain...) }()
+				<-time.After(soon) // until it is parked
+				b.slow = each
+				b.release("create thing/0", result)
+				for end := time.Now().Add(2 * verbs * each); time.Now().Before(end); {
+					withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", time.Now().String())) })
+				}
+				if err := <-ended; (err != nil) != (result != nil) {
+					t.Error(err)
+				}
+				if st, _ := s.Status(fmt.Sprintf("thing/%d", verbs)); st == nil || st.State != configured {
+					t.Errorf("the last value is %v", st)
+				}
+			})
+		})
+	}
 }
 
 // TestTransactionsThatOnlyWaitCostNoTime: while a connection is read, many transactions

@@ -85,12 +85,19 @@ func (b *Box[T]) Next(ctx context.Context) ([]T, error) {
 // Take empties the box without waiting. Items come in the order in which their keys
 // came first.
 func (b *Box[T]) Take() []T {
+	items, order := b.empty()
+	// Without the lock: memory may have to wait for the garbage collector, and a writer never waits.
+	out := make([]T, len(order))
+	for i, key := range order {
+		out[i] = items[key]
+	}
+	return out
+}
+
+func (b *Box[T]) empty() (items map[string]T, order []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := make([]T, len(b.order))
-	for i, key := range b.order {
-		out[i] = b.items[key]
-	}
+	items, order = b.items, b.order
 	b.items, b.order = nil, nil
-	return out
+	return items, order
 }
