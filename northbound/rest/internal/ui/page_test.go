@@ -101,7 +101,7 @@ func TestTransactionsAndPlans(t *testing.T) {
 func TestSourcesAndDrift(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.commit("", dummy("lan0", 1400), dummy("lan1", 0))
+	w.commit("", dummy("lan0", 1400), dummy("lan1", 1400))
 	w.set(interfacePrefix+"lan0", dummy("lan0", 1300))
 	p := w.open("#sources")
 	says(p, "td", "lan.yaml:3: no mapping")
@@ -112,6 +112,15 @@ func TestSourcesAndDrift(t *testing.T) {
 	p.Click(".bar .main")
 	says(p, ".operations", "~ mtu: 1400 -> 1300")
 	silent(p, ".operations", "lan1")
+	silent(p, ".operations", "FAILED")
+
+	// The agent knows of this difference: it could not repair it.
+	w.breaks(interfacePrefix+"lan1", true)
+	w.commit("one that fails", dummy("lan1", 1450))
+	p.Click(".bar .main")
+	says(p, ".operations li:nth-child(2) .state", "FAILED")
+	says(p, ".operations li:nth-child(2)", "~ mtu: 1450 -> 1400")
+	silent(p, ".operations li:nth-child(1)", "FAILED")
 }
 
 // TestAHundredThousandValues scrolls, searches and filters. Only the rows that are seen exist.

@@ -126,7 +126,7 @@ export interface Drift {
   Stop: string;
   Read: number;
   Count: number;
-  Values: { Key: string; Descriptor: string; Kind: string; Desired?: Message; Actual?: Message }[];
+  Values: { Key: string; Descriptor: string; Kind: string; State?: string; Desired?: Message; Actual?: Message }[];
   NotReadBack?: string[];
 }
 

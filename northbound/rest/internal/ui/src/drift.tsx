@@ -2,7 +2,7 @@
 // so it is read only on request.
 import { useState } from "preact/hooks";
 import { get, type Drift as Result } from "./api";
-import { Changes, KeyLink, Problem } from "./parts";
+import { Changes, KeyLink, Problem, State } from "./parts";
 import { Cell, useCell } from "./state";
 import { clock, count, duration, exactly } from "./text";
 
@@ -39,7 +39,7 @@ export function Drift() {
         <ol class="operations">
           {d.Values.slice(0, 500).map((v) => (
             <li key={v.Key}>
-              <span class={`verb k-${v.Kind}`}>{v.Kind}</span><KeyLink of={v.Key} /><span class="move">{v.Descriptor}</span>
+              <span class={`verb k-${v.Kind}`}>{v.Kind}</span><KeyLink of={v.Key} /><span class="move">{v.State ? <State name={v.State} /> : null} {v.Descriptor}</span>
               {v.Kind === "differs" ? <Changes was={v.Desired} is={v.Actual} /> : null}
             </li>
           ))}
