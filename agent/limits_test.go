@@ -12,6 +12,9 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/models/sample"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -166,5 +169,29 @@ func TestLimitsAreThoseOfTheAgent(t *testing.T) {
 	}
 	if refused < 300 {
 		t.Errorf("of %d values the limits refuse %d, want hundreds", tried, refused)
+	}
+}
+
+// TestARangeIsSaidOnce refuses values outside of a range with the words of the model, which
+// agentctl model inspect shows too, and not with those of a second check.
+func TestARangeIsSaidOnce(t *testing.T) {
+	s := describedScheduler(t)
+	long := strings.Repeat("x", 64)
+	permit := &acl.ACL_Rule{Action: acl.ACL_Rule_PERMIT, IpRule: &acl.ACL_Rule_IpRule{}}
+	for _, v := range []proto.Message{
+		&interfaces.Interface{Name: "a", Type: interfaces.Interface_DUMMY, Mtu: 67},
+		&interfaces.Interface{Name: "v", Type: interfaces.Interface_VRF_DEVICE, Link: &interfaces.Interface_VrfDev{VrfDev: &interfaces.VrfDevLink{}}},
+		&l2.BridgeDomain{Name: long},
+		&acl.ACL{Name: long, Rules: []*acl.ACL_Rule{permit}},
+	} {
+		m, _ := models.BuiltIn().ForMessage(v)
+		key, err := m.Key(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := s.Validate(scheduler.KeyValue{Key: key, Value: v}), limits.Check(v)
+		if got == nil || want == nil || !strings.Contains(got.Error(), want.Error()) {
+			t.Errorf("%s: the agent says %v, and the model %v", m.Name(), got, want)
+		}
 	}
 }

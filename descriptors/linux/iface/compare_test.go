@@ -46,7 +46,7 @@ func TestValidate(t *testing.T) {
 		{ok + `phys_address: "03:00:00:00:00:01"`, "phys_address"},
 		{ok + `phys_address: "00:00:00:00:00:00"`, "phys_address"},
 		{ok + `phys_address: "02:00:00:00:00:01:02:03"`, "phys_address"},
-		{ok + `mtu: 67`, "mtu"},
+		{ok + `mtu: 1279 ip_addresses: "10.0.0.1/24"`, ""},
 		{ok + `mtu: 1000`, ""},
 		{ok + `mtu: 1000 ip_addresses: "fd00::1/64"`, "mtu"},
 		{ok + `namespace { type: NSID }`, "namespace.reference"},
@@ -64,7 +64,7 @@ func TestValidate(t *testing.T) {
 		{`name: "v" type: VRF_DEVICE vrf_dev { routing_table: 1 } phys_address: "02:00:00:00:00:01" vrf_master_interface: "w"`,
 			"phys_address vrf_master_interface"},
 		{`name: "d" type: DUMMY vrf_master_interface: "d"`, "vrf_master_interface"},
-		{`name: "bad name" type: VETH mtu: 5 ip_addresses: "x"`, "name ip_addresses[0] mtu veth.peer_if_name"},
+		{`name: "bad name" type: VETH ip_addresses: "x"`, "name ip_addresses[0] veth.peer_if_name"},
 	}
 	h := &handler{Options: Options{Label: "test"}}
 	for _, tt := range tests {

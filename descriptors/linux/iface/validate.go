@@ -18,12 +18,11 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// Limits of the kernel (linux/if.h, net/ip.h, RFC 8200). The maximum MTU depends on the
-// driver of the link, so the kernel checks it.
+// Limits of the kernel (linux/if.h, RFC 8200) that the model cannot express. The maximum MTU
+// depends on the driver of the link, so the kernel checks it.
 const (
 	longestName  = unix.IFNAMSIZ - 1
 	longestAlias = 255
-	leastMTU     = 68
 	leastMTUv6   = 1280
 )
 
@@ -124,15 +123,11 @@ func (f *findings) mac(v *interfaces.Interface) {
 	}
 }
 
-// mtu checks the MTU. Below 1280 the kernel disables IPv6 on the link and drops its
+// mtu checks the MTU of a link with IPv6 addresses. Below 1280 the kernel disables IPv6 on the link and drops its
 // addresses (RFC 8200, section 5).
 func (f *findings) mtu(v *interfaces.Interface) {
 	mtu := v.GetMtu()
 	if mtu == 0 {
-		return
-	}
-	if mtu < leastMTU {
-		f.Add("mtu", mtu, "0 (the default of the kind), or at least %d", leastMTU)
 		return
 	}
 	for _, addr := range v.GetIpAddresses() {
@@ -182,8 +177,8 @@ func (f *findings) kind(v *interfaces.Interface) {
 			f.Add("tap.vpp_tap_if_name", "", "the name of the TAP interface in VPP")
 		}
 	case interfaces.Interface_VRF_DEVICE:
-		if v.GetVrfDev().GetRoutingTable() == 0 {
-			f.Add("vrf_dev.routing_table", 0, "the number of a routing table, from 1")
+		if v.GetVrfDev() == nil { // the model's limits check its number
+			f.Add("vrf_dev.routing_table", nil, "the number of a routing table, from 1")
 		}
 	case interfaces.Interface_EXISTING:
 		if v.GetNamespace().GetType() != 0 {

@@ -16,9 +16,6 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 )
 
-// maxNameLength is the maximum length of a tag in bytes (VPP acl.api, string tag[64]).
-const maxNameLength = 63
-
 // Numbers of protocols (IANA, Assigned Internet Protocol Numbers).
 const (
 	protoICMP   = 1
@@ -45,8 +42,6 @@ func validate(_ string, v *acl.ACL) error {
 	switch name := v.GetName(); {
 	case name == "":
 		f.Add("name", name, "a name")
-	case len(name) > maxNameLength:
-		f.Add("name", name, "at most %d bytes (it has %d): it is the list's tag in VPP", maxNameLength, len(name))
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which separates the parts of its interfaces' keys", keys.MembersIn(name))
 	}

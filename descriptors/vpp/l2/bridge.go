@@ -15,11 +15,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-const (
-	// maxNameLength is the maximum length of a tag in bytes (VPP l2.api, string bd_tag[64]).
-	maxNameLength = 63
-)
-
 // validateBridge checks a bridge domain. Values that VPP's message cannot hold would
 // otherwise be truncated.
 func validateBridge(_ string, v *l2.BridgeDomain) error {
@@ -27,8 +22,6 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 	switch name := v.GetName(); {
 	case name == "":
 		f.Add("name", name, "a name")
-	case len(name) > maxNameLength:
-		f.Add("name", name, "at most %d bytes (it has %d): it is the bridge domain's tag in VPP", maxNameLength, len(name))
 	case strings.ContainsRune(name, 0):
 		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
 	case keys.MembersIn(name) != "":
