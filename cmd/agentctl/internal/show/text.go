@@ -37,8 +37,10 @@ func Compact(data []byte) string {
 func Short(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
-	case d < time.Second:
+	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Truncate(time.Millisecond).String()
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d < 10*time.Minute:
