@@ -25,6 +25,7 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -148,7 +149,7 @@ func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, 
 }
 
 func (a *agent) start() error {
-	a.s = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	a.s = scheduler.New(scheduler.Options{FieldChecks: limits.Validation, Log: slog.New(slog.DiscardHandler)})
 	o := linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler)}
 	if a.socket != "" {
 		o.Namespaces.Docker.Host = "unix://" + a.socket
