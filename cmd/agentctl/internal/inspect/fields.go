@@ -97,8 +97,7 @@ func fieldTables(out io.Writer, all []describedModel, offline bool) error {
 
 // writeFields prints the table of fields, that much wider than usual. A star marks required fields.
 func writeFields(b *strings.Builder, fields []facts.Field, spare int) {
-	widths := []int{nameWidth, typeWidth, allowedWidth + spare/2, defaultWidth + spare/6, exampleWidth + spare - spare/2 - spare/6}
-	writeRow(b, widths, []string{"FIELD (*: required)", "TYPE", "ALLOWED", "DEFAULT", "EXAMPLE"})
+	rows := [][]string{{"FIELD (*: required)", "TYPE", "ALLOWED", "DEFAULT", "EXAMPLE"}}
 	for _, f := range fields {
 		name := strings.Repeat("  ", strings.Count(f.Name, ".")) + f.Name[strings.LastIndexByte(f.Name, '.')+1:]
 		if f.Required {
@@ -111,8 +110,26 @@ func writeFields(b *strings.Builder, fields []facts.Field, spare int) {
 		if f.Deprecated {
 			allowed = strings.TrimSpace("(deprecated) " + allowed)
 		}
-		writeRow(b, widths, []string{name, f.Type, allowed, f.Default, show.Line(f.Example)})
+		rows = append(rows, []string{name, f.Type, allowed, f.Default, show.Line(f.Example)})
 	}
+	widths := fieldWidths(rows, spare)
+	for _, row := range rows {
+		writeRow(b, widths, row)
+	}
+}
+
+// fieldWidths returns the widths of the columns. What short names leave goes to long defaults, and
+// then to what is allowed, so that fewer words break.
+func fieldWidths(rows [][]string, spare int) []int {
+	name, standard := 0, 0
+	for _, row := range rows {
+		name, standard = max(name, len(row[0])), max(standard, len(row[3]))
+	}
+	widths := []int{nameWidth, typeWidth, allowedWidth + spare/2, defaultWidth + spare/6, exampleWidth + spare - spare/2 - spare/6}
+	left := max(0, nameWidth-name)
+	longer := min(left, max(0, standard-widths[3]))
+	widths[0], widths[2], widths[3] = widths[0]-left, widths[2]+left-longer, widths[3]+longer
+	return widths
 }
 
 // writeRow prints cells below each other as far as they are longer than their columns.

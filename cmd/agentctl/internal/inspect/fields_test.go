@@ -40,14 +40,33 @@ func TestFieldsOfVRRP(t *testing.T) {
 	}
 	var out strings.Builder
 	writeFields(&out, described[0].Fields[:4], 0)
-	want := `FIELD (*: required)        TYPE      ALLOWED             DEFAULT EXAMPLE
-interface*                 string                            tap1
-vr_id*                     uint32    1..255                      7
-priority*                  uint32    1..255                      100
-interval*                  uint32    10..65535                   1000
-                                     milliseconds
+	want := `FIELD (*: required) TYPE      ALLOWED                    DEFAULT EXAMPLE
+interface*          string                                       tap1
+vr_id*              uint32    1..255                             7
+priority*           uint32    1..255                             100
+interval*           uint32    10..65535 milliseconds             1000
 `
 	if got := out.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestShortNamesLeaveRoom has no broken word where the names of a model need less than their column.
+func TestShortNamesLeaveRoom(t *testing.T) {
+	described, err := describeModels(nil, []wire.Model{{Name: "linux.l3.route"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	writeFields(&out, described[0].Fields, 0)
+	for _, whole := range []string{" UNDEFINED GLOBAL\n", " alloc:NETWORK/INTERFACE\n"} {
+		if !strings.Contains(out.String(), whole) {
+			t.Errorf("%q is broken:\n%s", whole, &out)
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 81 {
+			t.Errorf("wider than a terminal: %s", line)
+		}
 	}
 }

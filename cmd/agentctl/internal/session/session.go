@@ -82,7 +82,7 @@ type Streams struct {
 // ExpectArgs returns a check that the command line has one argument for each name. Names in
 // brackets are optional; they come last.
 func ExpectArgs(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
+	return func(_ *cobra.Command, args []string) error {
 		required := 0
 		for _, name := range names {
 			if name[0] != '[' {
@@ -91,9 +91,9 @@ func ExpectArgs(names ...string) cobra.PositionalArgs {
 		}
 		switch {
 		case len(args) < required:
-			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
+			return fmt.Errorf("%s is missing", names[len(args)])
 		case len(args) > len(names):
-			return fmt.Errorf("%s: unexpected argument %q: expected %v", cmd.CommandPath(), args[len(names)], names)
+			return fmt.Errorf("unexpected argument %q: expected %v", args[len(names)], names)
 		}
 		return nil
 	}
@@ -101,9 +101,9 @@ func ExpectArgs(names ...string) cobra.PositionalArgs {
 
 // ExpectSome returns a check that the command line has at least one argument. name is that of one.
 func ExpectSome(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
+	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), name)
+			return fmt.Errorf("%s is missing", name)
 		}
 		return nil
 	}
