@@ -141,9 +141,11 @@ func (h *handler) listedAddressDescriptor() scheduler.Descriptor[*nat.Nat44Globa
 	}
 }
 
-// readLists adds the lists to the value of NAT44, if the declared value uses them: all that VPP
+// readLists adds the lists to the value of NAT44. If the declared value uses them, that is all that VPP
 // has and that no value of its own declares. So an interface or address is found that was
-// dropped from a list while no agent ran.
+// dropped from a list while no agent ran. Otherwise, it is the listed items that were not removed yet.
+// If they were reported as values of their own instead, these would be removed beside the mappings
+// that depend on the listed ones, which VPP refuses.
 //
 // After a start, the values of their own are read back after this one. They may then be in the
 // lists, too. So a verb that removes such an item does nothing. An error leaves the lists
@@ -151,25 +153,26 @@ func (h *handler) listedAddressDescriptor() scheduler.Descriptor[*nat.Nat44Globa
 func (h *handler) readLists(ctx context.Context, v, declared *nat.Nat44Global) error {
 	interfaces, pool := map[string]bool{}, map[poolKey]bool{}
 	defer func() { h.listed.interfaces.replace(interfaces); h.listed.addresses.replace(pool) }()
-	if len(declared.GetNatInterfaces()) > 0 {
+	allInterfaces, allAddresses := len(declared.GetNatInterfaces()) > 0, len(declared.GetAddressPool()) > 0
+	if allInterfaces || !h.listed.interfaces.empty() {
 		all, err := h.namedFeatures(ctx)
 		if err != nil {
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			if !h.single.interfaces.has(name) {
+			if !h.single.interfaces.has(name) && (allInterfaces || h.listed.interfaces.has(name)) {
 				v.NatInterfaces = append(v.NatInterfaces, listedAs(name, all[name], declared)...)
 				interfaces[name] = true
 			}
 		}
 	}
-	if len(declared.GetAddressPool()) == 0 {
+	if !allAddresses && h.listed.addresses.empty() {
 		return nil
 	}
 	all, err := h.readPools(ctx)
 	for _, a := range all {
 		k := poolKey{a.Addr, a.Twice}
-		if h.single.addresses.has(k) {
+		if h.single.addresses.has(k) || !allAddresses && !h.listed.addresses.has(k) {
 			continue
 		}
 		v.AddressPool = append(v.AddressPool, &nat.Nat44Global_Address{Address: a.Addr.String(), VrfId: a.VRF, TwiceNat: a.Twice})

@@ -131,6 +131,13 @@ func (n *noted[T]) note(one T, is bool) {
 	}
 }
 
+// empty reports that nothing is in the set.
+func (n *noted[T]) empty() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.all) == 0
+}
+
 // has reports whether one is in the set.
 func (n *noted[T]) has(one T) bool {
 	n.mu.Lock()
