@@ -68,7 +68,7 @@ func TestNoteByGRPC(t *testing.T) {
 		{"model list acme.*", "acme.notes.note  config  keyplane.examples.notes.Note  config/acme/notes/v1/note/"},
 		{"model inspect acme.notes.note", "in files     acmeConfig.notes"},
 		{"model inspect acme.notes.note -o json", `"ConfigField": "acmeConfig.notes"`},
-		{"model inspect acme.notes.note", "\ntext                       string"},
+		{"model inspect acme.notes.note", "\ntext                string"},
 		{"schema acme.notes.note", `"title": "acme.notes.note"`},
 		{"schema", `"acmeConfig"`},
 		{"validate " + file(t, "acmeConfig: {notes: [{name: a, txt: b}]}\n"), "txt: expected a known field; did you mean text?"},
