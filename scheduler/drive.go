@@ -38,8 +38,8 @@ const (
 )
 
 const (
-	// parkAfter is the time without progress after which a run is parked. It is long for a
-	// verb and short for a person.
+	// parkAfter is the time without progress after which a run is parked, and the length of a turn. It is
+	// long for a verb and short for a person.
 	parkAfter = 100 * time.Millisecond
 	// mostParked bounds the memory of parked runs. If there are as many, new transactions,
 	// observations and retries wait, until a parked run has ended.
@@ -58,11 +58,12 @@ func (s *Scheduler) drive(ctx context.Context, r *run) {
 }
 
 // turnIsOver reports that other work goes first while r, which was driven since begun, waits. Each of many
-// read-backs, or of many verbs, may end soon, so that r is never without progress for long.
+// read-backs, or of many verbs, may end soon, so that r is never without progress for long. A new transaction
+// has no turns while its verbs make progress, so that transactions usually end in their order.
 func (r *run) turnIsOver(begun time.Time) bool {
 	reads := r.phase == readingBack || r.phase == readingFailed
-	patient := reads || r.parked || r.rec.Type != Northbound
-	return reads && r.parked || patient && time.Since(begun) >= parkAfter
+	takesTurns := reads || r.parked || r.rec.Type != Northbound
+	return reads && r.parked || takesTurns && time.Since(begun) >= parkAfter
 }
 
 // waitsForParked reports that r, which cannot go on, has no verb of its own that could end
