@@ -1,12 +1,12 @@
 package filedb
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/keyplane/keyplane/internal/packed"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
@@ -21,7 +21,7 @@ func (p *parser) end(data []byte, docs []*yaml.Node) {
 		p.nameless, p.unfinished = true, fmt.Errorf("%s:%w", p.path, err)
 		p.problems = append(p.problems, p.unfinished)
 		if last != nil && last.err == nil {
-			last.value, last.err = nil, fmt.Errorf("%s:%w", p.path, err)
+			last.value, last.err = packed.Text{}, fmt.Errorf("%s:%w", p.path, err)
 		}
 		return
 	}
@@ -63,7 +63,7 @@ func (c *content) cutFrom(old *content, unsure bool) error {
 		return fmt.Errorf(missing+"; this file system does not tell whether somebody is still writing the file: if it is complete, add a last line \"...\"", last.path(), last.key)
 	case at < 0 && inLine:
 		return fmt.Errorf(missing+", and the last line has no line feed, as if the file were cut off: if it is complete, add one", last.path(), last.key)
-	case at >= 0 && at == len(c.entries)-1 && inLine && !bytes.Equal(c.entries[at].value, last.value):
+	case at >= 0 && at == len(c.entries)-1 && inLine && !c.entries[at].value.Equal(last.value):
 		return fmt.Errorf("%s: the last line has no line feed, as if the file were cut off in %s: if it is complete, add one", last.path(), last.key)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package filedb
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -222,5 +221,5 @@ func same(a, b *entry) bool {
 	if a.err != nil && b.err != nil {
 		return a.err.Error() == b.err.Error()
 	}
-	return a.err == nil && b.err == nil && bytes.Equal(a.value, b.value)
+	return a.err == nil && b.err == nil && a.value.Equal(b.value)
 }

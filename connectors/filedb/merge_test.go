@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/packed"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -28,7 +29,9 @@ func at(path string, line int) kvdbsync.Origin {
 
 func TestWhoCounts(t *testing.T) {
 	const key = "/vnf-agent/vpp1/config/a"
-	from := func(path string, line int) entry { return entry{key: key, value: []byte("1"), origin: at(path, line)} }
+	from := func(path string, line int) entry {
+		return entry{key: key, value: packed.Of([]byte("1")), origin: at(path, line)}
+	}
 	tests := []struct {
 		name     string
 		files    files
@@ -78,13 +81,13 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 
 func TestWhatIsDifferent(t *testing.T) {
 	m := merged(files{"a": fileOf(final,
-		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 2)},
-		entry{key: "gone", value: []byte("1"), origin: at("a", 3)}, entry{key: "changed", value: []byte("1"), origin: at("a", 4)},
+		entry{key: "same", value: packed.Of([]byte("1")), origin: at("a", 1)}, entry{key: "moved", value: packed.Of([]byte("1")), origin: at("a", 2)},
+		entry{key: "gone", value: packed.Of([]byte("1")), origin: at("a", 3)}, entry{key: "changed", value: packed.Of([]byte("1")), origin: at("a", 4)},
 	)}, "")
 	var got []string
 	for _, e := range m.update(files{"a": fileOf(final,
-		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 3)},
-		entry{key: "changed", value: []byte("2"), origin: at("a", 4)}, entry{key: "new", err: os.ErrInvalid, origin: at("a", 5)},
+		entry{key: "same", value: packed.Of([]byte("1")), origin: at("a", 1)}, entry{key: "moved", value: packed.Of([]byte("1")), origin: at("a", 3)},
+		entry{key: "changed", value: packed.Of([]byte("2")), origin: at("a", 4)}, entry{key: "new", err: os.ErrInvalid, origin: at("a", 5)},
 	)}) {
 		got = append(got, e.Key+"="+string(e.Value))
 		if (e.Key == "new") != (e.Err != nil) {
@@ -113,7 +116,7 @@ func TestMergingChangesIsMergingAnew(t *testing.T) {
 			}
 			want := whatCounts(files)
 			for key, e := range want {
-				if m.counts[key] != e || mirror[key] != string(e.value) {
+				if m.counts[key] != e || mirror[key] != string(e.value.Bytes()) {
 					t.Fatalf("%s: %v counts, and %q was told; want %v", key, m.counts[key], mirror[key], e)
 				}
 			}
@@ -136,7 +139,7 @@ func change(t *rapid.T, all files) {
 		var entries []entry
 		for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"/x", "/y", "/z", "other"}), 0, 4).Draw(t, "keys") {
 			value := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "value")
-			entries = append(entries, entry{key: key, value: []byte(value), origin: at(path, i)})
+			entries = append(entries, entry{key: key, value: packed.Of([]byte(value)), origin: at(path, i)})
 		}
 		all[path] = fileOf(final, entries...)
 	case "gone", "back":
@@ -201,7 +204,7 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 	many := func(path string, n int) *file {
 		entries := make([]entry, n)
 		for i := range entries {
-			entries[i] = entry{key: key, value: []byte("1"), origin: at(path, i+1)}
+			entries[i] = entry{key: key, value: packed.Of([]byte("1")), origin: at(path, i+1)}
 		}
 		return fileOf(final, entries...)
 	}

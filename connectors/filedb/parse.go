@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/keyplane/keyplane/internal/packed"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
@@ -32,8 +33,8 @@ type content struct {
 
 // An entry is the value of a key in a file.
 type entry struct {
-	key    string // whole
-	value  []byte // JSON; nil if err is set
+	key    string      // whole
+	value  packed.Text // JSON; nil if err is set
 	origin kvdbsync.Origin
 	err    error // reason for which it is no value
 }
@@ -43,7 +44,7 @@ func (e *entry) path() string { return e.origin.File.Value() }
 
 // event returns the entry as the source gets it.
 func (e *entry) event() kvdbsync.Event {
-	return kvdbsync.Event{Key: e.key, Value: e.value, Origin: e.origin, Err: e.err}
+	return kvdbsync.Event{Key: e.key, Value: e.value.Bytes(), Origin: e.origin, Err: e.err}
 }
 
 // parseSlowly reads a file that quick cannot read. It fails only if no part can be read; a
@@ -142,7 +143,7 @@ func (p *parser) add(key string, it structured.Item) {
 		}
 		value, err = nil, fmt.Errorf("%s:%w", p.path, err)
 	}
-	p.entries = append(p.entries, entry{key, value, kvdbsync.Origin{File: p.file, Line: it.Line}, err})
+	p.entries = append(p.entries, entry{key, packed.Of(value), kvdbsync.Origin{File: p.file, Line: it.Line}, err})
 }
 
 // lost records a fault that may hide entries.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"unique"
 
+	"github.com/keyplane/keyplane/internal/packed"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models/structured"
 )
@@ -15,7 +16,7 @@ func quick(path string, data []byte, root string) (c *content, ok bool) {
 	p := parser{path: path, file: unique.Make(path), root: root, content: &content{}}
 	p.entries = make([]entry, 0, bytes.Count(data, []byte(`"key"`)))
 	ok = structured.Quick(data, func(it structured.Item) {
-		p.entries = append(p.entries, entry{key: p.wholeKey(it.Key), value: it.Value, origin: kvdbsync.Origin{File: p.file, Line: it.Line}})
+		p.entries = append(p.entries, entry{key: p.wholeKey(it.Key), value: packed.Of(it.Value), origin: kvdbsync.Origin{File: p.file, Line: it.Line}})
 	})
 	if !ok {
 		return nil, false

@@ -18,7 +18,7 @@ func (db *DB) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	if e, ok := entries[key]; ok {
-		return slices.Clone(e.value), e.err
+		return slices.Clone(e.value.Bytes()), e.err
 	}
 	published, err := db.status.under(key)
 	if err != nil {
@@ -45,7 +45,7 @@ func (db *DB) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) 
 	}
 	for key, e := range entries {
 		if e.err == nil {
-			out = append(out, kvdbsync.Pair{Key: key, Value: slices.Clone(e.value)})
+			out = append(out, kvdbsync.Pair{Key: key, Value: slices.Clone(e.value.Bytes())})
 		}
 	}
 	slices.SortFunc(out, func(a, b kvdbsync.Pair) int { return cmp.Compare(a.Key, b.Key) })

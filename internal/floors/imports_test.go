@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
 }
 
 func floors() []floor {
@@ -57,6 +57,7 @@ func floors() []floor {
 		{"internal/logs", nil},
 		{"internal/mailbox", nil},
 		{"internal/nearest", nil},
+		{"internal/packed", nil},
 		{"internal/lists", nil},
 		{"internal/olderctl", []string{"agent", "internal/scratch", "internal/testkit", "internal/vppsim", "proto"}},
 		{"internal/packets", []string{"descriptors", "internal/scratch", "internal/testkit", "models", "scheduler"}},
