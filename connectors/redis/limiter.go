@@ -27,7 +27,7 @@ const (
 	mostDepth   = 32       // of nested answers; COMMAND needs 8
 	mostLine    = 64 << 10 // bytes
 	mostDropped = 4 << 30  // bytes of one string that is dropped
-	mostTexts   = 8 << 20  // bytes of the strings of one page, or twice max-value-size: the sum of large values is in memory at once
+	mostTexts   = 4 << 20  // bytes of the strings of one page, or 5/4 of max-value-size: the sum of large values is in memory at once
 	perElement  = 64       // cost of an element in addition to its bytes: about the library's allocation
 	ownAnswers  = 1 << 20  // bytes of one answer about the server itself, such as INFO
 )
@@ -237,7 +237,7 @@ func (l *limiter) sized(line []byte, kind byte, length string) error {
 func (l *limiter) text(line []byte, size int64) error {
 	limit := max(l.bounds.Value, ownAnswers)
 	tooLarge := size > limit
-	hasRoom := l.spent+size <= l.bounds.Page && (l.alone || l.texts+size <= max(mostTexts, 2*limit))
+	hasRoom := l.spent+size <= l.bounds.Page && (l.alone || l.texts+size <= max(mostTexts, limit+limit/4))
 	if !tooLarge && hasRoom {
 		l.spent, l.texts, l.pushed = l.spent+size, l.texts+size, l.pushed+size
 		l.out, l.pass = line, size+2
