@@ -64,7 +64,7 @@ type schedulerConfig struct {
 func defaultScheduler() schedulerConfig {
 	return schedulerConfig{
 		PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
-		HistoryCount: 10_000, HistoryBytes: 256 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute, DriftPeriod: 10 * time.Minute,
+		HistoryCount: 10_000, HistoryBytes: 32 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute, DriftPeriod: 10 * time.Minute,
 	}
 }
 

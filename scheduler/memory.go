@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 )
@@ -40,17 +39,6 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
 }
 
-// rememberBefore remembers the values of tasks that are about to begin.
-func (s *Scheduler) rememberBefore(tasks []*executor.Task) {
-	s.ledger.Before(func(yield func(graph.Op) bool) {
-		for _, t := range tasks {
-			if !yield(t.Op) {
-				return
-			}
-		}
-	})
-}
-
 // rememberCompleted saves the outcome of completed runs, and packs their records. Their callers go
 // first. It yields the processor first, so that the caller of Commit goes on meanwhile.
 func (s *Scheduler) rememberCompleted() {
@@ -59,7 +47,8 @@ func (s *Scheduler) rememberCompleted() {
 	}
 	for _, r := range s.completed {
 		s.ledger.After(r.outcome)
-		s.history.Replace(r.kept, r.kept.packed())
+		packed := r.kept.packed(&s.registry.Sizes)
+		s.history.Replace(r.kept, packed, packed.bytes)
 	}
 	clear(s.completed)
 	s.completed = s.completed[:0]

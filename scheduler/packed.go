@@ -1,13 +1,17 @@
 package scheduler
 
 import (
+	"unsafe"
+
 	"github.com/keyplane/keyplane/scheduler/internal/columns"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/size"
 )
 
 // A keptRecord is a record in the history.
 type keptRecord struct {
 	*Record                                     // without the lists that are packed
+	bytes             int                       // about the memory of all
 	values            []*Value                  // of Values, if these only want values
 	planned, executed columns.Shared[Operation] // Planned and Executed
 	recent            columns.Recent[Record]    // with its lists again
@@ -19,24 +23,28 @@ const manyOperations = 1000
 
 // packed returns k in less memory: an eighth of the memory of a large transaction. Nobody should
 // wait for it.
-func (k *keptRecord) packed() *keptRecord {
+func (k *keptRecord) packed(types *size.Types) *keptRecord {
 	if len(k.Planned)+len(k.Executed) < manyOperations {
 		return k
 	}
 	r := *k.Record
-	p := &keptRecord{Record: &r, values: wantedIn(r.Values)}
+	p := &keptRecord{Record: &r, bytes: k.bytes, values: wantedIn(r.Values)}
 	if p.values != nil {
+		p.bytes -= cap(r.Values)*int(unsafe.Sizeof(Change{})) - len(p.values)*int(unsafe.Sizeof(&Value{}))
 		r.Values = nil
 	}
-	items := sharing().Items(p.values)
-	p.planned, p.executed = sharing().Pack(r.Planned, items), sharing().Pack(r.Executed, items)
+	repeated := func(o *Operation) { p.bytes -= len(o.Key) + types.Message(o.New) }
+	items := sharing(nil).Items(p.values)
+	p.planned, p.executed = sharing(repeated).Pack(r.Planned, items), sharing(repeated).Pack(r.Executed, items)
+	p.bytes += p.planned.Bytes() + p.executed.Bytes() - (cap(r.Planned)+cap(r.Executed))*int(unsafe.Sizeof(Operation{}))
 	r.Planned, r.Executed = nil, nil
 	return p
 }
 
 // sharing says how operations repeat values: most of them make one of the values of the record
-// actual, so their Key and New are those of that value.
-func sharing() columns.Sharing[Operation, *Value] {
+// actual, so their Key and New are those of that value. It calls repeated before it
+// removes them.
+func sharing(repeated func(*Operation)) columns.Sharing[Operation, *Value] {
 	return columns.Sharing[Operation, *Value]{
 		Key:   func(o *Operation) string { return o.Key },
 		KeyOf: (*Value).Key,
@@ -44,6 +52,7 @@ func sharing() columns.Sharing[Operation, *Value] {
 			if o.New == nil || kind.Message(v.v) != o.New {
 				return false
 			}
+			repeated(o)
 			o.Key, o.New = "", nil
 			return true
 		},
@@ -61,7 +70,7 @@ func (k *keptRecord) unpacked() *Record {
 		for _, v := range k.values {
 			r.Values = append(r.Values, Change{Key: v.Key(), Value: v})
 		}
-		r.Planned, r.Executed = sharing().Unpack(k.planned, k.values), sharing().Unpack(k.executed, k.values)
+		r.Planned, r.Executed = sharing(nil).Unpack(k.planned, k.values), sharing(nil).Unpack(k.executed, k.values)
 		return &r
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/size"
 )
 
 // TestPackedRecords packs large records of the history, and unpacks them for a reader.
@@ -51,10 +52,14 @@ func TestPackedRecords(t *testing.T) {
 	for name, r := range map[string]*Record{
 		"small": record(3, wanted), "values": record(manyOperations, wanted), "made values": making(record(manyOperations, wanted)), "refused values": record(manyOperations, refused),
 	} {
-		kept := &keptRecord{Record: r}
-		packed := kept.packed()
+		var types size.Types
+		kept := &keptRecord{Record: r, bytes: r.size(&types)}
+		packed := kept.packed(&types)
 		if isPacked := packed != kept; isPacked != (len(r.Executed) >= manyOperations) {
 			t.Errorf("%s: packed: %t", name, isPacked)
+		}
+		if packed != kept && (packed.bytes > kept.bytes*2/3 || packed.bytes < kept.bytes/10) {
+			t.Errorf("%s: %d bytes are packed into %d", name, kept.bytes, packed.bytes)
 		}
 		if got := packed.unpacked(); !reflect.DeepEqual(got, r) {
 			t.Errorf("%s: the record differs after it was packed", name)

@@ -158,8 +158,8 @@ func (s *Scheduler) complete(r *run) {
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
-	r.kept = &keptRecord{Record: kept}
-	s.history.Add(r.kept, kept.size(&s.registry.Sizes))
+	r.kept = &keptRecord{Record: kept, bytes: kept.size(&s.registry.Sizes)}
+	s.history.Add(r.kept, r.kept.bytes)
 	s.watchers.Mark()
 	if s.opts.TransactionLog != nil {
 		s.opts.TransactionLog.End(kept)
@@ -253,7 +253,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 		}
 	}
 	if s.opts.Memory != nil {
-		s.rememberBefore(together)
+		s.ledger.Before(executor.Operations(together))
 	}
 	for _, t := range together {
 		d := kind.OfOp(t.Op)

@@ -62,7 +62,7 @@ type Options struct {
 	Memory Memory
 	// HistoryCount and HistoryBytes bound the history. HistoryBytes is an estimate of the
 	// memory of the records, their values and texts. The oldest records are removed first;
-	// the newest one is always kept. Default to 10,000 and 256 MiB.
+	// the newest one is always kept. Default to 10,000 and 32 MiB.
 	HistoryCount, HistoryBytes int
 }
 
@@ -113,7 +113,7 @@ func New(opts Options) *Scheduler {
 	opts.Concurrency = cmp.Or(max(opts.Concurrency, 0), 64)
 	opts.VerbTimeout = cmp.Or(max(opts.VerbTimeout, 0), 30*time.Second)
 	opts.HistoryCount = cmp.Or(max(opts.HistoryCount, 0), 10_000)
-	opts.HistoryBytes = cmp.Or(max(opts.HistoryBytes, 0), 256<<20)
+	opts.HistoryBytes = cmp.Or(max(opts.HistoryBytes, 0), 32<<20)
 	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),

@@ -38,10 +38,9 @@ type target struct {
 }
 
 // moderate is the configuration of agents under attack. Operations that hang are given up
-// sooner than by default, removals wait for a shorter time, and the history takes less memory
-// than the whole agent may.
+// sooner than by default, and removals wait for a shorter time.
 func moderate(files map[string]string) map[string]string {
-	files["kvscheduler.conf"] = "operation-timeout: 2s\nhistory-bytes: 33554432\n"
+	files["kvscheduler.conf"] = "operation-timeout: 2s\n"
 	files["orchestrator.conf"] = "grace-time: 2s\npublish-status: [" + files["orchestrator.conf"] + "]\n"
 	return files
 }

@@ -40,6 +40,16 @@ func Pack[S any](n int, at func(i int) S) Packed[S] {
 // Len returns the number of structs.
 func (p Packed[S]) Len() int { return p.n }
 
+// Bytes returns the memory of the columns, without the memory to which their elements refer.
+func (p Packed[S]) Bytes() (n int) {
+	for _, column := range p.columns {
+		if column.IsValid() {
+			n += column.Len() * int(column.Type().Elem().Size())
+		}
+	}
+	return n
+}
+
 // Unpack returns new copies of the structs; nil if there are none.
 func (p Packed[S]) Unpack() []S {
 	if p.n == 0 {

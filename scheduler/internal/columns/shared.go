@@ -1,6 +1,9 @@
 package columns
 
-import "sync"
+import (
+	"sync"
+	"unsafe"
+)
 
 // A Sharing says how structs repeat parts of items. Most operations of a transaction, for example,
 // repeat the key and the message of one of its values.
@@ -66,6 +69,9 @@ func (s Sharing[S, I]) Unpack(p Shared[S], items []I) []S {
 	}
 	return all
 }
+
+// Bytes returns the memory of the packed structs, without the memory to which they refer.
+func (p Shared[S]) Bytes() int { return len(p.from)*int(unsafe.Sizeof(p.from[0])) + p.rest.Bytes() }
 
 // Len returns the number of structs.
 func (p Shared[S]) Len() int { return len(p.from) }

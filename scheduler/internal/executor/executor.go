@@ -21,6 +21,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -221,3 +222,14 @@ func (s *sharedTimeout) contextAt(now time.Time) context.Context {
 }
 
 func (s *sharedTimeout) end() { s.cancel() }
+
+// Operations yields the operations of tasks.
+func Operations(tasks []*Task) iter.Seq[graph.Op] {
+	return func(yield func(graph.Op) bool) {
+		for _, t := range tasks {
+			if !yield(t.Op) {
+				return
+			}
+		}
+	}
+}

@@ -40,13 +40,15 @@ func (h *History[T]) Add(item T, size int) {
 	h.list, h.sizes = h.list[old:], h.sizes[old:]
 }
 
-// Replace puts another form of an item into its place, if it is still kept. The size remains.
-func (h *History[T]) Replace(item, other T) {
+// Replace puts another form of an item into its place, if it is still kept. The other form has
+// at most the size of the item.
+func (h *History[T]) Replace(item, other T, size int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := len(h.list) - 1; i >= 0; i-- { // the newest ones are replaced
 		if h.list[i] == item {
-			h.list[i] = other
+			h.bytes += size - h.sizes[i]
+			h.list[i], h.sizes[i] = other, size
 			return
 		}
 	}

@@ -31,15 +31,17 @@ func TestTheOldestItemsLeave(t *testing.T) {
 	}
 }
 
+// TestReplace replaces an item by a smaller form, which leaves room for another one.
 func TestReplace(t *testing.T) {
-	h := history.New[int](2, 100)
+	h := history.New[int](3, 10)
 	for i := range 3 {
-		h.Add(i, 1)
+		h.Add(i, 4)
 	}
-	h.Replace(1, 10)
-	h.Replace(0, 5) // no longer kept
-	if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, []int{10, 2}) {
-		t.Errorf("%v are kept, want [10 2]", got)
+	h.Replace(1, 10, 2)
+	h.Replace(0, 5, 1) // no longer kept
+	h.Add(3, 4)
+	if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, []int{10, 2, 3}) {
+		t.Errorf("%v are kept, want [10 2 3]", got)
 	}
 }
 
