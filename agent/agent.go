@@ -10,6 +10,7 @@ import (
 
 	"github.com/mdlayher/sdnotify"
 
+	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
@@ -60,6 +61,15 @@ type assembly struct {
 	// All figures of /metrics; its registry is Parts.Metrics.
 	figures *metrics.Metrics
 }
+
+const (
+	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
+	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
+	// their own, so a client that is slow to read its answer delays no source.
+	sourceMemory = 24 << 20
+	// requestMemory is the same for the requests to the HTTP server.
+	requestMemory = 16 << 20
+)
 
 // serve runs the agent: it creates the parts, connects them, and runs them until ctx ends.
 //
@@ -206,7 +216,11 @@ func (a *assembly) describe(context.Context) (err error) {
 
 // merge creates the orchestrator of the stores.
 func (a *assembly) merge(context.Context) error {
-	a.applied = announcer{a.Scheduler, wake.New(), a.options.growHeap()}
+	started := func() {}
+	if a.options.process {
+		started = goruntime.AllowHeapGrowth(a.options.Env)
+	}
+	a.applied = announcer{a.Scheduler, wake.New(), started}
 	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))
 	a.health = newHealth(a.Scheduler, a.VPP, a.options.Name)
 	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }

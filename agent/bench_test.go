@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
@@ -72,7 +73,7 @@ func BenchmarkMemory(b *testing.B) {
 			write(b, filepath.Join(dir, "orchestrator.conf"), "state-dir: "+b.TempDir()+"\n")
 			for b.Loop() {
 				agent := startUntilStanding(b, filepath.Join(bin, "agent"), dir, "-microservice-label=bench")
-				<-time.After(quietTime + mergeTime + 5*time.Second)
+				<-time.After(goruntime.AfterStart + 5*time.Second)
 				status := fmt.Sprintf("/proc/%d/status", agent.Process.Pid)
 				const kiB = 1024.0 / 1e6 // in MB; the file has KiB, and calls them kB
 				b.ReportMetric(field(b, status, "VmRSS:")*kiB, "MB")

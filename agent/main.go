@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/internal/printable"
 )
 
@@ -25,6 +26,7 @@ const (
 func Main(o Options) {
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
+	goruntime.AddThreads(os.LookupEnv)
 	os.Exit(o.forProcess().run(ctx))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mdlayher/sdnotify"
 
+	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/internal/watchdog"
@@ -62,7 +63,7 @@ func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) err
 		return nil
 	}
 	_ = manager.Notify(sdnotify.Statusf(applied))
-	awaitQuiet(ctx, a.operations)
+	goruntime.AwaitQuiet(ctx, a.operations)
 	a.started()
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -115,7 +116,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
 		Decode:    func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
 	})
-	standing := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
+	standing := announcer{sched, wake.New(), goruntime.AllowHeapGrowth(os.LookupEnv)}
 	merging := conf.orchestrator.options([]orchestrator.Source{{Name: "etcd", Feed: source}}, known, conf.scheduler.retry(), log)
 	merging.Complete = standing.complete.Set
 	orch := orchestrator.New(sched, merging)

@@ -1,4 +1,4 @@
-package agent
+package goruntime
 
 import (
 	"runtime"
@@ -19,13 +19,13 @@ func TestHeapMayGrowAtTheStart(t *testing.T) {
 			t.Errorf("%s GOGC is %d, want %d", what, got, want)
 		}
 	}
-	done := allowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" })
+	done := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" })
 	expect("at the start", startGC)
 	done()
 	expect("then", usual)
 	done()
 	expect("after that", usual)
-	allowHeapGrowth(func(name string) (string, bool) { return "50", true })()
+	AllowHeapGrowth(func(name string) (string, bool) { return "50", true })()
 	expect("with GOGC set by the user", usual)
 }
 
@@ -34,11 +34,11 @@ func TestSoftLimitOfMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const mine = 3 << 30
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mine))
-	allowHeapGrowth(func(string) (string, bool) { return "1", true })
+	AllowHeapGrowth(func(string) (string, bool) { return "1", true })
 	if got := debug.SetMemoryLimit(-1); got != mine {
 		t.Errorf("the limit is %d although the user has set one, want %d", got, mine)
 	}
-	allowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" })
+	AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" })
 	if got := debug.SetMemoryLimit(-1); got != usualMemory {
 		t.Errorf("the limit is %d, want %d", got, usualMemory)
 	}
@@ -82,7 +82,7 @@ func TestStartLastsWhileOperationsRun(t *testing.T) {
 		counts := []uint64{10, 500, 900, 900, 1000}
 		asked := 0
 		begun := time.Now()
-		awaitQuiet(t.Context(), func() uint64 { asked++; return counts[asked-1] })
+		AwaitQuiet(t.Context(), func() uint64 { asked++; return counts[asked-1] })
 		if took := time.Since(begun); asked != 4 || took != 3*quietTime {
 			t.Errorf("the start was over after %d counts and %v, want 4 and %v", asked, took, 3*quietTime)
 		}

@@ -1,4 +1,4 @@
-package agent
+package goruntime
 
 import (
 	"context"
@@ -31,12 +31,6 @@ const (
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
 	// 200 MB. Above that, collections would cost ever more.
 	strainedMemory = 160 << 20
-	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
-	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
-	// their own, so a client that is slow to read its answer delays no source.
-	sourceMemory = 24 << 20
-	// requestMemory is the same for the requests to the HTTP server.
-	requestMemory = 16 << 20
 	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
 	// reached. Collecting even more often would leave no time for anything else.
 	fewestGarbage = 16 << 20
@@ -49,13 +43,15 @@ const (
 	// mergeTime is how long after the start the journals of the state folder have been merged,
 	// which takes memory for a moment.
 	mergeTime = 20 * time.Second
+	// AfterStart is how long after the last operation of the start no memory of the start is left.
+	AfterStart = quietTime + mergeTime
 )
 
-// allowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
+// AllowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
 // the usual limit applies again, and memory that only the start needed goes back to the
 // system. From the first call on, a soft limit of the memory follows the memory in use.
 // A user's GOGC and GOMEMLIMIT are left alone.
-func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
+func AllowHeapGrowth(env func(string) (string, bool)) (done func()) {
 	restore := func() {}
 	if _, set := env("GOGC"); !set {
 		before := debug.SetGCPercent(startGC)
@@ -72,14 +68,6 @@ func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
 	})
 	time.AfterFunc(longestStart, done)
 	return done
-}
-
-// growHeap is allowHeapGrowth if the agent is the process as a whole.
-func (o Options) growHeap() (done func()) {
-	if !o.process {
-		return func() {}
-	}
-	return allowHeapGrowth(o.Env)
 }
 
 // limitMemory sets the soft limit of the memory, now and after each collection of garbage.
@@ -110,8 +98,8 @@ func memoryLimit(inUse int64) int64 {
 	return min(limit, max(pressedMemory, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
 }
 
-// awaitQuiet returns when the count of operations has not changed for quietTime, or ctx ends.
-func awaitQuiet(ctx context.Context, operations func() uint64) {
+// AwaitQuiet returns at the end of the start: when the count of operations has not changed for quietTime, or ctx ends.
+func AwaitQuiet(ctx context.Context, operations func() uint64) {
 	quiet := time.NewTicker(quietTime)
 	defer quiet.Stop()
 	for before, now := uint64(0), operations(); ; before, now = now, operations() {
