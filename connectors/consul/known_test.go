@@ -31,7 +31,7 @@ func TestDiffering(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		store, seen := map[string]api.KVPair{}, map[string]string{}
-		k := newKnown()
+		var k known
 		index := uint64(1)
 		for range rapid.IntRange(1, 10).Draw(t, "answers") {
 			whole := rapid.Bool().Draw(t, "whole")
@@ -76,7 +76,7 @@ func TestDiffering(t *testing.T) {
 func TestNothingDiffersOnceSeen(t *testing.T) {
 	t.Parallel()
 	pairs := api.KVPairs{{Key: "a", ModifyIndex: 1, Value: []byte("1")}, {Key: "b", ModifyIndex: 2}}
-	k := newKnown()
+	var k known
 	for round, want := range []int{2, 0, 0} {
 		events, err := k.differing(answerOf(t, 2, pairs), false, nil)
 		if err != nil || len(events) != want {
@@ -89,7 +89,7 @@ func TestNothingDiffersOnceSeen(t *testing.T) {
 func TestDeletedOrAbsent(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
-		k := newKnown()
+		var k known
 		if _, err := k.differing(answerOf(t, 9, api.KVPairs{{Key: "a", ModifyIndex: 1}, {Key: "b", ModifyIndex: 2}}), true, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k := newKnown()
+	var k known
 	b.ReportAllocs()
 	for b.Loop() {
 		events, err := k.differing(&answer{index: keys, body: io.NopCloser(strings.NewReader(string(text)))}, false, nil)
@@ -133,7 +133,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`null`)
 	f.Add(`[{"Key":"a"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		k := newKnown()
+		var k known
 		events, err := k.differing(&answer{body: io.NopCloser(strings.NewReader(text))}, true, nil)
 		if err != nil {
 			return
@@ -152,7 +152,7 @@ func FuzzAnswer(f *testing.F) {
 func TestReadErrorIsHandedOn(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("connection reset")
-	k := newKnown()
+	var k known
 	body := io.MultiReader(strings.NewReader(`[{"Key":"a","ModifyIndex":1,"Value":"MQ=="},`), failing{broken})
 	if _, err := k.differing(&answer{body: io.NopCloser(body)}, true, nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)

@@ -78,7 +78,7 @@ func FuzzAnswers(f *testing.F) {
 		read := func(in io.Reader) (events []kvdbsync.Event, err error) {
 			_, cancel := context.WithCancelCause(t.Context())
 			a := &answer{index: 9, body: io.NopCloser(in), end: cancel, bounds: small}
-			k := newKnown()
+			var k known
 			return k.differing(a, true, nil)
 		}
 		events, err := read(strings.NewReader(string(said)))

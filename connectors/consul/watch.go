@@ -27,7 +27,7 @@ type watch struct {
 
 // newWatch returns a watch that has not asked yet.
 func newWatch(c *client, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) *watch {
-	return &watch{client: c, log: log, prefix: prefix, emit: emit, known: newKnown(), pace: newPace()}
+	return &watch{client: c, log: log, prefix: prefix, emit: emit, pace: newPace()}
 }
 
 // run emits the pairs under the prefix and then their changes, until an error.
