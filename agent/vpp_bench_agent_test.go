@@ -37,12 +37,7 @@ func startVPP(b *testing.B) *benchVPP {
 	if socket := os.Getenv("VPP_SOCKET"); socket != "" {
 		return &benchVPP{b: b, socket: socket}
 	}
-	var ours *testkit.VPP
-	if program := os.Getenv("VPP"); program != "" {
-		ours = testkit.StartVPP(b, program)
-	} else {
-		ours = testkit.StartVPPSim(b)
-	}
+	ours := testkit.StartVPPOrSim(b)
 	return &benchVPP{b, ours.Socket, ours}
 }
 

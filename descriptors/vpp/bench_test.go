@@ -44,7 +44,7 @@ import (
 //	govpp  | GoVPP's: a stream of its core, over its socket adapter
 //	writer | a socket that is written in pieces of 64 KiB, with GoVPP's bindings alone
 //
-// The simulated VPP is a process of its own, and starts anew for each of the three. Garbage is
+// VPP is simulated, or the program VPP=binary. It is a process of its own, and starts anew for each of the three. Garbage is
 // collected as an agent does it while it starts; see agent/heap.go.
 type race struct {
 	values config
@@ -56,7 +56,7 @@ type race struct {
 func (r race) run(b *testing.B) {
 	b.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	vpp := testkit.StartVPPSim(b)
+	vpp := testkit.StartVPPOrSim(b)
 	empty := func() string {
 		vpp.Kill()
 		vpp.Start()

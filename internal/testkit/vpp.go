@@ -55,6 +55,15 @@ func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 	return v.run(t, namespaces, program, config)
 }
 
+// StartVPPOrSim starts the VPP program of the environment variable VPP, or a simulated VPP without it.
+func StartVPPOrSim(t testing.TB) *VPP {
+	t.Helper()
+	if program := os.Getenv("VPP"); program != "" {
+		return StartVPP(t, program)
+	}
+	return StartVPPSim(t)
+}
+
 // StartVPPSim builds and starts cmd/vppsim, a simulated VPP, like StartVPP.
 func StartVPPSim(t testing.TB) *VPP {
 	t.Helper()

@@ -91,10 +91,7 @@ func startVPP(b *testing.B) (socket string) {
 	if socket = os.Getenv("VPP_SOCKET"); socket != "" {
 		return socket
 	}
-	if program := os.Getenv("VPP"); program != "" {
-		return testkit.StartVPP(b, program).Socket
-	}
-	return testkit.StartVPPSim(b).Socket
+	return testkit.StartVPPOrSim(b).Socket
 }
 
 // withRoutes makes routes by way of one loopback. They are removed at the end, as VPP may
