@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -71,13 +72,30 @@ func parsers(ctx context.Context, t *target) error {
 	})
 }
 
-// endless is a text again and again.
-type endless string
+// endless returns a reader of a text again and again.
+func endless(text string) io.Reader { return &repeated{text: text} }
 
-func (e endless) Read(p []byte) (int, error) {
-	n := 0
-	for n+len(e) <= len(p) {
-		n += copy(p[n:], e)
+// A repeated is a text that is read again and again.
+type repeated struct {
+	text string
+	at   int // of the next byte
+}
+
+// Read implements io.Reader. It fills p, however short that is: a reader that returns nothing is asked again for ever.
+func (r *repeated) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		m := copy(p[n:], r.text[r.at:])
+		n, r.at = n+m, (r.at+m)%len(r.text)
 	}
 	return n, nil
+}
+
+func TestEndless(t *testing.T) {
+	e := endless("abc")
+	for _, want := range []string{"a", "bcabca", "bc"} {
+		got := make([]byte, len(want))
+		if n, err := e.Read(got); n != len(want) || err != nil || string(got) != want {
+			t.Errorf("read %d bytes %q, %v; want %q", n, got, err, want)
+		}
+	}
 }
