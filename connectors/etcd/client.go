@@ -69,25 +69,6 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 	return &client{Client: c, line: l}, nil
 }
 
-// endpoints returns the endpoints, each with its scheme. The etcd client applies the
-// scheme of the first one to all. insecure-transport overrules a URL.
-func (c Config) endpoints() (out []string) {
-	scheme := "http://"
-	if c.secure() {
-		scheme = "https://"
-	}
-	for _, e := range c.Endpoints {
-		switch {
-		case c.InsecureTransport:
-			e = strings.Replace(e, "https://", "http://", 1)
-		case !strings.Contains(e, "://"):
-			e = scheme + e
-		}
-		out = append(out, e)
-	}
-	return out
-}
-
 // failFast makes a request fail with the reason when no endpoint can be reached. The etcd
 // client would wait and report only that the deadline has passed.
 func failFast(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

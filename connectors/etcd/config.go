@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,10 +102,13 @@ func (c Config) Validate() error {
 	}
 	full := c.withDefaults()
 	for i, e := range full.Endpoints {
+		scheme, _ := splitEndpoint(e)
 		switch {
 		case strings.TrimSpace(e) == "":
 			errs = append(errs, fmt.Errorf("endpoints[%d] is empty; it must be host:port or a URL", i))
-		case full.secure() && (strings.HasPrefix(e, "http://") || strings.HasPrefix(e, "unix://")):
+		case scheme != "" && !slices.Contains(schemes, scheme):
+			errs = append(errs, fmt.Errorf("endpoints[%d] is %s; a URL must begin with %s://", i, e, strings.Join(schemes, "://, ")))
+		case full.secure() && (scheme == "http" || scheme == "unix"):
 			errs = append(errs, fmt.Errorf("endpoints[%d] is %s, which is not encrypted, but %s; write https://, or set insecure-transport: true", i, e, full.whySecure()))
 		}
 	}
@@ -155,11 +159,42 @@ func (c Config) whySecure() string {
 		return "insecure-skip-tls-verify asks for TLS"
 	}
 	for _, e := range c.Endpoints {
-		if strings.HasPrefix(e, "https://") || strings.HasPrefix(e, "unixs://") {
+		if scheme, _ := splitEndpoint(e); scheme == "https" || scheme == "unixs" {
 			return e + " asks for TLS"
 		}
 	}
 	return ""
+}
+
+// schemes are those of endpoints. A connection is encrypted if its scheme ends with s.
+var schemes = []string{"http", "https", "unix", "unixs"}
+
+// splitEndpoint returns the scheme of an endpoint and the rest. The scheme is in lower case, as the
+// etcd client reads it, and empty for host:port.
+func splitEndpoint(e string) (scheme, rest string) {
+	scheme, rest, isURL := strings.Cut(e, "://")
+	if !isURL {
+		return "", e
+	}
+	return strings.ToLower(scheme), rest
+}
+
+// endpoints returns the endpoints, each with its scheme. The etcd client applies the
+// scheme of the first one to all. insecure-transport overrules a URL.
+func (c Config) endpoints() (out []string) {
+	usual := "http"
+	if c.secure() {
+		usual = "https"
+	}
+	for _, e := range c.Endpoints {
+		scheme, rest := splitEndpoint(e)
+		scheme = cmp.Or(scheme, usual)
+		if c.InsecureTransport {
+			scheme = strings.TrimSuffix(scheme, "s")
+		}
+		out = append(out, scheme+"://"+rest)
+	}
+	return out
 }
 
 // tlsFiles returns the settings in the form of package tlsfiles.
