@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/guard"
@@ -90,6 +93,20 @@ func kvs(keys ...string) (out []*mvccpb.KeyValue) {
 	return out
 }
 
+// filled adds to an answer n empty elements of its list with this number. On the server they take
+// only their bytes.
+func filled[M proto.Message](answer M, number protowire.Number, n int) M {
+	element := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), nil)
+	answer.ProtoReflect().SetUnknown(bytes.Repeat(element, n))
+	return answer
+}
+
+// The numbers of the lists of answers.
+const (
+	kvsOfRange, eventsOfWatch, responsesOfTxn = 2, 11, 3
+	crowd                                     = 1_900_000 // two bytes each, so a page has room for them
+)
+
 func always(r *pb.RangeResponse) func(*pb.RangeRequest) *pb.RangeResponse {
 	return func(*pb.RangeRequest) *pb.RangeResponse { return r }
 }
@@ -117,6 +134,7 @@ func TestHostileServer(t *testing.T) {
 			key := fmt.Sprintf("%010d%s", number, strings.Repeat("x", 100_000))
 			return &pb.RangeResponse{Header: head(5), Kvs: kvs(key), More: true}
 		}}, kvdbsync.ErrTooMuch},
+		"pairs of two bytes":       {hostile{page: always(filled(&pb.RangeResponse{Header: head(5)}, kvsOfRange, crowd))}, kvdbsync.ErrTooMuch},
 		"watch without a header":   {hostile{events: []*pb.WatchResponse{{}}}, etcd.ErrNotEtcd},
 		"event without a key":      {hostile{events: []*pb.WatchResponse{{Header: head(6), Events: event(mvccpb.Event_PUT, nil)}}}, etcd.ErrNotEtcd},
 		"deletion without a key":   {hostile{events: []*pb.WatchResponse{{Header: head(6), Events: event(mvccpb.Event_DELETE, nil)}}}, etcd.ErrNotEtcd},
@@ -124,6 +142,7 @@ func TestHostileServer(t *testing.T) {
 		"fragments for ever": {hostile{events: []*pb.WatchResponse{{Header: head(6), Fragment: true, Events: event(mvccpb.Event_PUT, &mvccpb.KeyValue{
 			Key: []byte(root + "a"), Value: make([]byte, 100_000), ModRevision: 6})}}}, kvdbsync.ErrTooMuch},
 		"empty fragments for ever": {hostile{events: []*pb.WatchResponse{{Header: head(6), Fragment: true}}}, kvdbsync.ErrTooMuch},
+		"events of two bytes":      {hostile{events: []*pb.WatchResponse{filled(&pb.WatchResponse{Header: head(6)}, eventsOfWatch, crowd)}}, kvdbsync.ErrTooMuch},
 		"message beyond a page": {hostile{events: []*pb.WatchResponse{{Header: head(6), Events: event(mvccpb.Event_PUT, &mvccpb.KeyValue{
 			Key: []byte(root + "a"), Value: make([]byte, 5<<20), ModRevision: 6})}}}, nil},
 	} {
@@ -159,18 +178,24 @@ func TestHostileLease(t *testing.T) {
 			t.Errorf("a lease of %d s: %v", ttl, err)
 		}
 	}
-	for name, txn := range map[string]*pb.TxnResponse{
-		"no responses":     {Header: head(5)},
-		"another response": {Header: head(5), Responses: []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{}}}}},
-		"empty response":   {Header: head(5), Responses: []*pb.ResponseOp{{}}},
+	for name, test := range map[string]struct {
+		txn  *pb.TxnResponse
+		want error
+	}{
+		"no responses":           {&pb.TxnResponse{Header: head(5)}, etcd.ErrNotEtcd},
+		"another response":       {&pb.TxnResponse{Header: head(5), Responses: []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{}}}}}, etcd.ErrNotEtcd},
+		"empty response":         {&pb.TxnResponse{Header: head(5), Responses: []*pb.ResponseOp{{}}}, etcd.ErrNotEtcd},
+		"responses of two bytes": {filled(&pb.TxnResponse{Header: head(5)}, responsesOfTxn, crowd), kvdbsync.ErrTooMuch},
+		"pairs of a response": {&pb.TxnResponse{Header: head(5), Responses: []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponseRange{
+			ResponseRange: filled(&pb.RangeResponse{}, kvsOfRange, crowd)}}}}, kvdbsync.ErrTooMuch},
 	} {
-		server := hostile{ttl: 60, txn: txn}
+		server := hostile{ttl: 60, txn: test.txn}
 		lease, err := etcd.New(server.start(t), slog.New(slog.DiscardHandler)).Lease(t.Context(), testkit.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := lease.Claim(t.Context(), root+"owner", nil, []byte("me")); !errors.Is(err, etcd.ErrNotEtcd) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := lease.Claim(t.Context(), root+"owner", nil, []byte("me")); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
 		_ = lease.Close(t.Context()) // the server cannot revoke it
 	}
@@ -216,7 +241,7 @@ func TestValueThatIsTooLarge(t *testing.T) {
 		case synced && len(b.Events) > 0:
 			cancel()
 		}
-		if b.Synced && got[root+"huge"] != "too large: the answer has more bytes than max-page-size allows, 4194304" {
+		if b.Synced && got[root+"huge"] != "too large: the value has more bytes than max-value-size allows, 1048576" {
 			t.Errorf("huge: %.100s", got[root+"huge"])
 		}
 	}

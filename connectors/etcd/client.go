@@ -60,7 +60,8 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(l.dial),
-			grpc.WithChainUnaryInterceptor(failFast),
+			grpc.WithChainUnaryInterceptor(unary(cfg.Bounds)),
+			grpc.WithChainStreamInterceptor(streaming(cfg.Bounds)),
 		},
 	})
 	if err != nil {
@@ -69,17 +70,13 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 	return &client{Client: c, line: l}, nil
 }
 
-// failFast makes a request fail with the reason when no endpoint can be reached. The etcd
-// client would wait and report only that the deadline has passed.
-func failFast(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
-}
-
 // messageSize returns the size of the largest accepted message. gRPC knows the size of a
-// message before it reads it.
-func messageSize(b kvdbsync.Bounds) int { return int(min(b.WithDefaults().Page, math.MaxInt32)) }
-
-// streamOptions bound the messages of a stream.
-func streamOptions(b kvdbsync.Bounds) []grpc.CallOption {
-	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(messageSize(b)), grpc.WaitForReady(false)}
+// message before it reads it. While a message is decoded, up to three copies of its bytes are
+// in memory, so a page of large values is not accepted whole.
+func messageSize(b kvdbsync.Bounds) int {
+	b = b.WithDefaults()
+	return int(min(b.Page, 2*b.Value+largePage, math.MaxInt32))
 }
+
+// largePage is the size of a message with no large value in it.
+const largePage = 4 << 20

@@ -31,6 +31,12 @@ func FuzzAnswers(f *testing.F) {
 	bounds := kvdbsync.Bounds{Value: 10, Page: 100, Listing: 1000}
 	at := position{cluster: 1, rev: 5}
 	f.Fuzz(func(t *testing.T, said []byte) {
+		for _, m := range []proto.Message{&pb.RangeResponse{}, &pb.WatchResponse{}, &pb.TxnResponse{}} {
+			got := weigh(m.ProtoReflect().Descriptor(), said, 1<<40, mostNested)
+			if proto.Unmarshal(said, m) == nil && weight(t, m, 1<<40) > got {
+				t.Errorf("%x weighs %d, and decoded more", said, got)
+			}
+		}
 		var listed pb.RangeResponse
 		if proto.Unmarshal(said, &listed) == nil {
 			got := (*clientv3.GetResponse)(&listed)

@@ -143,11 +143,11 @@ type page struct {
 	large bool // it has one key, and no answer has room for the value
 }
 
-// listed converts a pair of a page. A value that alone exceeds the bound of a page is an
+// listed converts a pair of a page. A value that alone exceeds the bound of a message is an
 // error of its key.
 func (w *watch) listed(kv *mvccpb.KeyValue, large bool) kvdbsync.Event {
 	if large {
-		return kvdbsync.Event{Key: string(kv.Key), Err: w.bounds.PageTooLarge(), Rev: kv.ModRevision}
+		return kvdbsync.Event{Key: string(kv.Key), Err: fmt.Errorf("%w: the value has more bytes than max-value-size allows, %d", kvdbsync.ErrTooMuch, w.bounds.Value), Rev: kv.ModRevision}
 	}
 	return putEvent(kv, w.bounds)
 }

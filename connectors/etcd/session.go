@@ -70,7 +70,7 @@ const mostTTL = 9_000_000_000
 func (s *session) renew(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream
-	stream, err := pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx, streamOptions(s.bounds)...)
+	stream, err := pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
 		return rpctypes.Error(err)
 	}

@@ -100,7 +100,7 @@ func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (pb.Wa
 
 // create begins the watch after the listed revision, and waits for its confirmation. It uses the bare protocol: the library's watcher hides reconnects, and the fragments of a revision.
 func (w *watch) create(ctx context.Context) (pb.Watch_WatchClient, *pb.ResponseHeader, error) {
-	stream, err := pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx, streamOptions(w.bounds)...)
+	stream, err := pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx)
 	if err != nil {
 		return nil, nil, rpctypes.Error(err)
 	}

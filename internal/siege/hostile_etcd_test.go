@@ -1,6 +1,7 @@
 package siege
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 )
 
 // hostileEtcd answers as an etcd that is broken in all its answers.
@@ -66,16 +69,36 @@ func (e *brokenEtcd) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResp
 		{Header: e.header(-7), Kvs: []*mvccpb.KeyValue{e.pair("a", "{}")}},
 		{Header: e.header(10), Kvs: []*mvccpb.KeyValue{{Key: []byte("/elsewhere"), Value: r.Key}}, More: true, Count: 2},
 		{Header: e.header(10), Kvs: []*mvccpb.KeyValue{e.pair("same", "{}")}, More: true, Count: 1 << 40},
-		{Header: e.header(10), Kvs: []*mvccpb.KeyValue{e.pair("large", strings.Repeat("x", 100<<20))}, Count: 1},
 		{Header: e.header(math.MaxInt64), Kvs: []*mvccpb.KeyValue{e.pair("z", "{}"), e.pair("a", "{}")}, Count: 2},
 	}
-	return answers[n/2%len(answers)], nil
+	switch n = n / 2 % (len(answers) + 3); n - len(answers) {
+	case 0:
+		return crowded(&pb.RangeResponse{Header: e.header(10)}, 2), nil
+	case 1: // the agent reads it, and drops the value
+		return e.large(11), nil
+	case 2:
+		return e.large(100), nil
+	}
+	return answers[n], nil
 }
 
-// Txn answers with fewer results than there were operations.
+// large is an answer with a value of so many megabytes.
+func (e *brokenEtcd) large(megabytes int) *pb.RangeResponse {
+	return &pb.RangeResponse{Header: e.header(10), Kvs: []*mvccpb.KeyValue{e.pair("large", strings.Repeat("x", megabytes<<20))}, Count: 1}
+}
+
+// crowded adds to an answer six million empty elements of its list with this number. Each has two bytes,
+// and would take a hundred in the agent.
+func crowded[M proto.Message](answer M, number protowire.Number) M {
+	element := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), nil)
+	answer.ProtoReflect().SetUnknown(bytes.Repeat(element, 6_000_000))
+	return answer
+}
+
+// Txn answers with too many results, and with fewer results than there were operations.
 func (e *brokenEtcd) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if e.next()%2 == 0 {
-		return &pb.TxnResponse{Succeeded: false}, nil
+		return crowded(&pb.TxnResponse{Header: e.header(10), Succeeded: true}, 3), nil
 	}
 	return &pb.TxnResponse{Header: e.header(10), Succeeded: true, Responses: []*pb.ResponseOp{{}, {}}}, nil
 }
@@ -94,6 +117,9 @@ func (e *brokenEtcd) Watch(stream pb.Watch_WatchServer) error {
 		{{Header: e.header(10), Created: true, Canceled: true, CompactRevision: math.MaxInt64, CancelReason: strings.Repeat("r", 1<<20)}},
 		{{Header: e.header(10), Created: true}, {Header: e.header(10), Canceled: true}},
 		{{Header: e.header(10), Created: true}, {Header: e.header(12), Fragment: true, Events: []*mvccpb.Event{{Kv: e.pair("a", "{}")}}}},
+	}
+	if n%3 == 0 {
+		answers[0] = []*pb.WatchResponse{{Header: e.header(10), Created: true}, crowded(&pb.WatchResponse{Header: e.header(11)}, 11)}
 	}
 	for _, r := range answers[n%len(answers)] {
 		if err := stream.Send(r); err != nil {
