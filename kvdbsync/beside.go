@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/printable"
 )
 
 // A Browser is a store that can name the keys beside the watched ones. A Source warns about
@@ -95,10 +97,11 @@ func (s *Source) lookBeside(ctx context.Context) {
 	names, err := s.o.Browser.Beside(ctx, s.o.Root, append([]string{s.o.Prefix}, s.o.Known...))
 	if err != nil {
 		// The store may forbid it, and nothing depends on the answer.
-		s.o.Log.Debug("cannot look for keys beside the watched ones", "source", s.o.Name, "err", err)
+		s.o.Log.Debug("cannot look for keys beside the watched ones", "source", s.o.Name, "err", short(err))
 		return
 	}
 	for _, name := range names {
+		name = printable.Cut(name, maxErrorText)
 		if s.warned[name] {
 			continue
 		}

@@ -31,7 +31,7 @@ func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.o.Log.Warn("anti-entropy listing failed", "source", s.o.Name, "err", err)
+			s.o.Log.Warn("anti-entropy listing failed", "source", s.o.Name, "err", short(err))
 		case len(lost) > 0:
 			stop(fmt.Errorf("%w: %d keys, such as %s", ErrDrifted, len(lost), lost[0]))
 			return

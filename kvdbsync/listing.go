@@ -46,6 +46,7 @@ type listing struct {
 	first    bool   // the first listing of the Source
 	parts    []part // in order; a key may come more than once
 	problems []error
+	long     longKeys
 	decoder  *predecoder // of the first listing
 	tally    Tally
 }
@@ -68,7 +69,12 @@ func (s *Source) gather(l *listing, b Batch) error {
 		if err := l.tally.Pair(e.Key, len(e.Value)); err != nil {
 			return err
 		}
-		if e, ok := s.relative(e); ok {
+		e, watched := s.relative(e)
+		switch {
+		case !watched:
+		case len(e.Key) > MaxKey:
+			l.long.note(e)
+		default:
 			events = append(events, e)
 			l.lost = l.lost || e.Absent
 		}
@@ -86,7 +92,7 @@ func (s *Source) gather(l *listing, b Batch) error {
 		l.about.Identity, l.about.Former = b.Identity, b.Former
 	}
 	if b.Problems != nil {
-		l.problems = b.Problems
+		l.problems = allShort(b.Problems)
 	}
 	return nil
 }

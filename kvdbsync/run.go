@@ -15,7 +15,7 @@ import (
 func (s *Source) Run(ctx context.Context) error {
 	pace := newPacer(s.o.MinBackoff, s.o.MaxBackoff)
 	for {
-		err := guard.Run(func() error { return s.watch(ctx) })
+		err := short(guard.Run(func() error { return s.watch(ctx) }))
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -122,6 +122,7 @@ type Source struct {
 	resynced    bool    // since the last Take
 	distrust    error   // since the last Take
 	problems    []error
+	long        longKeys
 	unannounced bool          // Take has something besides pending events
 	decoded     int64         // bytes of values that predecode has decoded since the last Take
 	came        time.Time     // time of the oldest pending event; zero: none is pending
@@ -160,7 +161,7 @@ func (s *Source) Take() (Change, bool) {
 	}
 	c := Change{
 		Source: s.o.Name, Events: events, Rev: s.rev,
-		Synced: s.synced, Resynced: s.resynced, Distrust: s.distrust, Problems: s.problems,
+		Synced: s.synced, Resynced: s.resynced, Distrust: s.distrust, Problems: s.allProblems(),
 	}
 	if c.Resynced {
 		c.Listing = s.listing
@@ -223,11 +224,12 @@ func (s *Source) replace(l *listing) {
 		s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 	}
 	s.rev = l.about.Rev
-	s.problems = l.problems
+	s.problems, s.long = l.problems, l.long
+	problems := len(s.allProblems())
 	s.synced, s.resynced, s.unannounced = true, true, true
 	keys := s.mirror.live
 	s.mu.Unlock()
-	s.health.update(l.about.Rev, keys, len(l.problems))
+	s.health.update(l.about.Rev, keys, problems)
 	s.health.synced()
 	s.signal()
 }
@@ -247,9 +249,15 @@ func (s *Source) follow(now Listing) {
 
 // apply takes over one batch. It returns an error if the store then exceeds the bounds.
 func (s *Source) apply(b Batch) error {
+	var long []Event
 	events := b.Events[:0] // the batch belongs to the source
 	for _, e := range b.Events {
-		if e, ok := s.relative(s.bounded(e)); ok {
+		e, watched := s.relative(s.bounded(e))
+		switch {
+		case !watched:
+		case len(e.Key) > MaxKey:
+			long = append(long, e)
+		default:
 			events = append(events, e)
 		}
 	}
@@ -263,10 +271,10 @@ func (s *Source) apply(b Batch) error {
 	}
 	s.clock()
 	s.rev = max(s.rev, b.Rev)
-	if b.Problems != nil && !slices.EqualFunc(s.problems, b.Problems, sameText) {
-		s.problems, s.unannounced = b.Problems, true
+	if b.Problems != nil || long != nil {
+		s.followProblems(b.Problems, long)
 	}
-	rev, keys, problems := s.rev, s.mirror.live, len(s.problems)
+	rev, keys, problems := s.rev, s.mirror.live, len(s.allProblems())
 	bytes := s.mirror.bytes
 	signal := s.unannounced || len(s.mirror.pending) > 0
 	s.mu.Unlock()
@@ -279,6 +287,23 @@ func (s *Source) apply(b Batch) error {
 	}
 	return nil
 }
+
+// followProblems takes over the problems of a batch, nil for those before, and events of keys that are
+// too long. The caller holds mu.
+func (s *Source) followProblems(problems []error, long []Event) {
+	before := s.allProblems()
+	if problems != nil {
+		s.problems = allShort(problems)
+	}
+	for _, e := range long {
+		s.long.note(e)
+	}
+	s.unannounced = s.unannounced || !slices.EqualFunc(before, s.allProblems(), sameText)
+}
+
+// allProblems returns those that the connector reported, and that of keys that are too long. The caller
+// holds mu.
+func (s *Source) allProblems() []error { return s.long.problems(s.problems) }
 
 // mostDecoded is the number of bytes of values that a source decodes until its consumer
 // takes them. A decoded value takes up to ten times its bytes. The consumer decodes the
@@ -308,11 +333,12 @@ func (s *Source) predecode(events []Event, states []state) {
 	}
 }
 
-// bounded replaces a value that is too large by an error.
+// bounded replaces a value that is too large by an error, and cuts the text of an error.
 func (s *Source) bounded(e Event) Event {
 	if err := s.o.Bounds.CheckValue(int64(len(e.Value))); err != nil {
 		e.Value, e.Err = nil, err
 	}
+	e.Err = short(e.Err)
 	return e
 }
 

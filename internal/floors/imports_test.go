@@ -29,11 +29,11 @@ func floors() []floor {
 		// It is on top of the scheduler, for the packages that show it.
 		{"scheduler/internal/actual", []string{"scheduler"}},
 		{"scheduler", []string{"internal/printable", "models", "proto", "scheduler/internal"}},
-		{"kvdbsync", []string{"models"}},
+		{"kvdbsync", []string{"internal/printable", "models"}},
 		{"kvdbsync/conformance", []string{"kvdbsync"}},
 		{"statestore", nil},
 		{"orchestrator", []string{"internal/summary", "kvdbsync", "models", "proto", "scheduler"}},
-		{"connectors/*", []string{"internal/config", "internal/filelease", "kvdbsync", "models"}},
+		{"connectors/*", []string{"internal/config", "internal/filelease", "internal/printable", "kvdbsync", "models"}},
 		{"descriptors/*", []string{"internal/alloc", "internal/config", "internal/lists", "internal/spelling", "internal/vppsim", "internal/vppwire", "models", "proto", "scheduler"}},
 		{"descriptors/vpp/internal/existing", []string{"descriptors/vpp/conn", "descriptors/vpp/iface", "descriptors/vpp/internal/ifindex", "descriptors/vpp/internal/leftovers", "descriptors/vpp/internal/simulated", "scheduler"}},
 		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
