@@ -61,9 +61,7 @@ func parseSlowly(ctx context.Context, all *models.Registry, path string, data []
 	for _, doc := range docs {
 		p.document(doc)
 	}
-	if p.more > 0 {
-		p.problems = append(p.problems, fmt.Errorf("%s: and %d problems more", path, p.more))
-	}
+	p.finish()
 	if format == document.YAML {
 		p.end(data, docs)
 	}
@@ -143,12 +141,33 @@ func (p *parser) add(key string, it structured.Item) {
 		}
 		value, err = nil, fmt.Errorf("%s:%w", p.path, err)
 	}
-	p.entries = append(p.entries, entry{key, packed.Of(value), kvdbsync.Origin{File: p.file, Line: it.Line}, err})
+	p.take(entry{key, packed.Of(value), kvdbsync.Origin{File: p.file, Line: it.Line}, err})
+}
+
+// take adds an entry, unless its key is too long: errors about it name the key.
+func (p *parser) take(e entry) {
+	if err := kvdbsync.CheckKey(e.key); err != nil {
+		p.fault(fmt.Errorf("%d: %w", e.origin.Line, err))
+		return
+	}
+	p.entries = append(p.entries, e)
+}
+
+// finish records the number of faults that are not reported.
+func (p *parser) finish() {
+	if p.more > 0 {
+		p.problems = append(p.problems, fmt.Errorf("%s: and %d problems more", p.path, p.more))
+	}
 }
 
 // lost records a fault that may hide entries.
 func (p *parser) lost(err error) {
 	p.nameless = true
+	p.fault(err)
+}
+
+// fault records a fault.
+func (p *parser) fault(err error) {
 	if len(p.problems) < mostFaults {
 		p.problems = append(p.problems, fmt.Errorf("%s:%w", p.path, err))
 		return

@@ -83,6 +83,25 @@ func sayTheSame(t *testing.T, path string, data []byte) (quickly bool) {
 	return true
 }
 
+// An entry with a key that is too long is left out, in each form. The fault is short, and tells where.
+func TestKeysThatAreTooLong(t *testing.T) {
+	key := strings.Repeat("k", 1<<20)
+	for path, text := range map[string]string{
+		"a.json": `{"data":[{"key":"config/` + key + `","value":1},{"key":"config/b","value":1}]}`,
+		"b.json": `{"data":[{"key":"config\/` + key + `","value":1},{"key":"config/b","value":1}]}`, // not the quick form
+		"a.yaml": "data:\n- {key: config/b, value: 1}\n- {value: 1, key: config/" + key + "}\n",
+	} {
+		c, err := parse(path, []byte(text), "/vnf-agent/vpp1/")
+		if err != nil || len(c.problems) != 1 || len(c.entries) != 1 || c.entries[0].key != "/vnf-agent/vpp1/config/b" || c.nameless {
+			t.Fatalf("%s: %.1000v, %.1000v", path, c, err)
+		}
+		what := c.problems[0].Error()
+		if !strings.HasPrefix(what, path+":") || !strings.HasSuffix(what, "k\"… has 1048599 bytes; expected at most 4096") || len(what) > 300 {
+			t.Errorf("%s: %.1000s", path, what)
+		}
+	}
+}
+
 func TestQuickSaysWhatParseDoes(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"data":[{"key":"config/a","value":{"n":1}}]}`: true,

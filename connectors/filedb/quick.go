@@ -16,10 +16,11 @@ func quick(path string, data []byte, root string) (c *content, ok bool) {
 	p := parser{path: path, file: unique.Make(path), root: root, content: &content{}}
 	p.entries = make([]entry, 0, bytes.Count(data, []byte(`"key"`)))
 	ok = structured.Quick(data, func(it structured.Item) {
-		p.entries = append(p.entries, entry{key: p.wholeKey(it.Key), value: packed.Of(it.Value), origin: kvdbsync.Origin{File: p.file, Line: it.Line}})
+		p.take(entry{key: p.wholeKey(it.Key), value: packed.Of(it.Value), origin: kvdbsync.Origin{File: p.file, Line: it.Line}})
 	})
 	if !ok {
 		return nil, false
 	}
+	p.finish()
 	return p.content, true
 }
