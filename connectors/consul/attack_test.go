@@ -95,6 +95,16 @@ func TestHostileAnswersToRequests(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	for code, text := range map[int]string{
+		http.StatusInternalServerError: strings.Repeat("x", 1<<20),
+		http.StatusConflict:            `{"Errors":[{"OpIndex":0,"What":"` + strings.Repeat("x", 60_000) + `"}]}`,
+	} {
+		say, status = text, code
+		err := client.Apply(t.Context(), []kvdbsync.Pair{{Key: root + "a", Value: []byte("1")}})
+		if err == nil || len(err.Error()) > 2000 {
+			t.Errorf("the text of an error of megabytes with status %d is %.2100v", code, err)
+		}
+	}
 	status = http.StatusOK
 	for _, text := range []string{"null", "{}", "[", `"x"`} {
 		say = text

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -158,8 +159,28 @@ func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		limit := min(a.bounds.Page, 2*a.bounds.Value+answerSize)
 		answer.Body = &boundedBody{answer.Body, limit, a.bounds}
+		switch {
+		case answer.StatusCode == http.StatusConflict: // a list of the refused changes
+			answer.Body = cutBody(answer.Body, maxConflict)
+		case answer.StatusCode >= http.StatusBadRequest:
+			answer.Body = cutBody(answer.Body, maxErrorBody)
+		}
 	}
 	return answer, err
+}
+
+// The library puts the whole body of an error into its text.
+const (
+	maxErrorBody = 1000
+	maxConflict  = 64 << 10
+)
+
+// cutBody returns the beginning of a body.
+func cutBody(body io.ReadCloser, most int64) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(body, most), body}
 }
 
 // close closes connections that are not in use; those of running requests end with them.

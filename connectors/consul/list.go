@@ -131,7 +131,7 @@ func (c *client) url(q question) string {
 func head(r *http.Response, token string) (index uint64, err error) {
 	none := r.StatusCode == http.StatusNotFound
 	if r.StatusCode != http.StatusOK && !none {
-		text, _ := io.ReadAll(io.LimitReader(r.Body, 1000)) // the error text, as far as it can be read
+		text, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody)) // the error text, as far as it can be read
 		return 0, api.StatusError{Code: r.StatusCode, Body: strings.TrimSpace(string(text))}
 	}
 	index, err = strconv.ParseUint(r.Header.Get("X-Consul-Index"), 10, 64)

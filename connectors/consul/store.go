@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -174,7 +175,7 @@ func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, ops api.KV
 		if refused == nil || refused.OpIndex < 0 || refused.OpIndex >= len(ops) {
 			return unwritten(changes, fmt.Errorf("%w: it refuses a change that nobody asked for", ErrNotConsul))
 		}
-		return fmt.Errorf("writing /%s in consul: %w", ops[refused.OpIndex].Key, reason(refused.What))
+		return fmt.Errorf("writing /%s in consul: %w", ops[refused.OpIndex].Key, reason(printable.Cut(refused.What, maxErrorBody)))
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -25,12 +27,16 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
+// mostShown is more than an error may have, and much less than a server can send.
+const mostShown = 4 << 10
+
 // A hostile is a server of which the test has each answer.
 type hostile struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
 	pb.UnimplementedLeaseServer
 
+	fault  error
 	page   func(*pb.RangeRequest) *pb.RangeResponse // nil: one key
 	events []*pb.WatchResponse                      // after the first; the last is said for ever
 	txn    *pb.TxnResponse
@@ -40,6 +46,9 @@ type hostile struct {
 func head(rev int64) *pb.ResponseHeader { return &pb.ResponseHeader{ClusterId: 1, Revision: rev} }
 
 func (h *hostile) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if h.fault != nil {
+		return nil, h.fault
+	}
 	if h.page != nil {
 		return h.page(r), nil
 	}
@@ -139,6 +148,8 @@ func TestHostileServer(t *testing.T) {
 		"event without a key":      {hostile{events: []*pb.WatchResponse{{Header: head(6), Events: event(mvccpb.Event_PUT, nil)}}}, etcd.ErrNotEtcd},
 		"deletion without a key":   {hostile{events: []*pb.WatchResponse{{Header: head(6), Events: event(mvccpb.Event_DELETE, nil)}}}, etcd.ErrNotEtcd},
 		"event of an unknown kind": {hostile{events: []*pb.WatchResponse{{Header: head(6), Events: event(7, kvs("a")[0])}}}, etcd.ErrNotEtcd},
+		"a reason of megabytes":    {hostile{events: []*pb.WatchResponse{{Header: head(6), Canceled: true, CancelReason: strings.Repeat("x", 2<<20)}}}, etcd.ErrClosed},
+		"an error of megabytes":    {hostile{fault: status.Error(codes.Unknown, strings.Repeat("x", 2<<20))}, nil},
 		"fragments for ever": {hostile{events: []*pb.WatchResponse{{Header: head(6), Fragment: true, Events: event(mvccpb.Event_PUT, &mvccpb.KeyValue{
 			Key: []byte(root + "a"), Value: make([]byte, 100_000), ModRevision: 6})}}}, kvdbsync.ErrTooMuch},
 		"empty fragments for ever": {hostile{events: []*pb.WatchResponse{{Header: head(6), Fragment: true}}}, kvdbsync.ErrTooMuch},
@@ -162,6 +173,9 @@ func TestHostileServer(t *testing.T) {
 			cancel()
 			if err := <-done; err != nil {
 				t.Error(err)
+			}
+			if last != nil && len(last.Error()) > mostShown {
+				t.Errorf("the error has %d bytes", len(last.Error()))
 			}
 			if last == nil || test.want != nil && !errors.Is(last, test.want) || errors.Is(last, guard.ErrPanic) {
 				t.Errorf("ended with %v, want %v", last, test.want)

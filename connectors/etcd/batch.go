@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -61,13 +62,16 @@ func checkEvents(r *pb.WatchResponse, tally *kvdbsync.Tally) error {
 	return nil
 }
 
+// maxReason is the length of the longest reason of a server in bytes.
+const maxReason = 1 << 10
+
 // failure returns the server's reason for ending the watch; nil: the watch goes on.
 func failure(r *pb.WatchResponse) error {
 	switch {
 	case r.CompactRevision != 0:
 		return fmt.Errorf("%w: the oldest revision is %d", rpctypes.ErrCompacted, r.CompactRevision)
 	case r.Canceled && r.CancelReason != "":
-		return fmt.Errorf("%w: %s", ErrClosed, r.CancelReason)
+		return fmt.Errorf("%w: %s", ErrClosed, printable.Cut(r.CancelReason, maxReason))
 	case r.Canceled:
 		return ErrClosed
 	}

@@ -25,6 +25,9 @@ const (
 	grpcPingWithin = 3 * time.Second
 )
 
+// headerSize bounds the headers of an answer in bytes. The text of an error is one of them.
+const headerSize = 64 << 10
+
 // A client talks to a cluster on a connection of its own.
 type client struct {
 	*clientv3.Client
@@ -60,6 +63,7 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(l.dial),
+			grpc.WithMaxHeaderListSize(headerSize),
 			grpc.WithChainUnaryInterceptor(unary(cfg.Bounds)),
 			grpc.WithChainStreamInterceptor(streaming(cfg.Bounds)),
 		},
