@@ -9,6 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // ErrNoNamespace reports that a path is not a network namespace.
@@ -42,27 +44,26 @@ func (This) Open(path string) (Kernel, ID, error) {
 
 // openNamespace opens path only if it is a network namespace. The path comes from a value
 // and may name any file: opening a FIFO would block forever, and opening a device such as
-// /dev/watchdog has side effects. So the file is first opened with O_PATH, which has
-// neither problem, and again when the kernel reports that it belongs to nsfs.
+// /dev/watchdog has side effects. So the file is only opened when the kernel reports that
+// it belongs to nsfs.
 func openNamespace(path string) (*os.File, error) {
-	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	at, err := plainfile.Find(path)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	defer unix.Close(at)
+	defer at.Close()
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(at, &fs); err != nil {
+	if err := unix.Fstatfs(int(at.Fd()), &fs); err != nil {
 		return nil, &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 	if fs.Type != unix.NSFS_MAGIC {
 		return nil, fmt.Errorf("%s: %w", path, ErrNoNamespace)
 	}
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	file, err := plainfile.Reopen(at, os.O_RDONLY)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), path)
-	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
+	kind, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_NSTYPE)
 	if err == nil && kind != unix.CLONE_NEWNET {
 		err = ErrNoNamespace
 	}
