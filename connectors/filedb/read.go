@@ -12,9 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/keyplane/keyplane/internal/filelease"
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // errBusy means that another process is writing the file.
@@ -37,9 +36,9 @@ type text struct {
 // quiet for a moment, and the text is unsure. Errors begin with the path, and match
 // errBusy and fs.ErrNotExist.
 func read(path string, c Config) (t text, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := open(path, c, &t)
 	if err != nil {
-		return t, unreadable(path, err)
+		return t, err
 	}
 	defer f.Close() // this also ends the lease
 	writer := filelease.Take(f)
@@ -49,12 +48,8 @@ func read(path string, c Config) (t text, err error) {
 	}
 	t.id, t.unsure = identify(info), writer == filelease.Unknown
 	switch {
-	case !info.Mode().IsRegular():
-		return t, fmt.Errorf("%s: is %s: expected a file", path, kind(info.Mode()))
 	case info.Size() > int64(c.MaxFileSize):
 		return t, fmt.Errorf("%s: has %d bytes, more than max-file-size allows (%v): split it, or raise max-file-size in filedb.conf", path, info.Size(), c.MaxFileSize)
-	case !c.FollowLinks && stray(f, path, c.Paths):
-		return t, strayLink(path)
 	case writer == filelease.Writing:
 		return t, fmt.Errorf("%s: %w: another process has it open for writing", path, errBusy)
 	case t.unsure && time.Since(t.id.status).Abs() < quiet:
@@ -69,9 +64,34 @@ func read(path string, c Config) (t text, err error) {
 	return t, nil
 }
 
-// stray reports whether the opened file lies outside of the places, because a link was
-// changed after the walk. Without /proc this cannot be known, and stray relies on the
-// walk.
+// open opens a regular file within the configured paths, and sets its identity. Since the walk,
+// something else may have taken its place: a device that acts when it is opened, or a link.
+func open(path string, c Config, t *text) (*os.File, error) {
+	at, err := plainfile.Find(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer at.Close()
+	info, err := at.Stat()
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	t.id = identify(info)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is %s: expected a file", path, kind(info.Mode()))
+	case !c.FollowLinks && stray(at, path, c.Paths):
+		return nil, strayLink(path)
+	}
+	f, err := plainfile.Reopen(at, os.O_RDONLY)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return f, nil
+}
+
+// stray reports whether the found file lies outside of the places, because a link was
+// changed after the walk.
 func stray(f *os.File, path string, places []string) bool {
 	raw, err := f.SyscallConn()
 	if err != nil || slices.Contains(places, path) {

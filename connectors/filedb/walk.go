@@ -161,7 +161,8 @@ func (w *walk) directory(ctx context.Context, f folder) {
 
 // list returns the entries of a folder, sorted by name, within the bounds of the place.
 func (w *walk) list(ctx context.Context, f folder) (entries []fs.DirEntry, err error) {
-	dir, err := os.Open(f.path)
+	// A pipe that has taken the place of the folder would block the walk for ever.
+	dir, err := os.OpenFile(f.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
