@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -79,7 +78,7 @@ func (db *DB) inspect(ctx context.Context) error {
 
 // peek decides by the header whether the file must be inspected.
 func (db *DB) peek() error {
-	file, err := os.OpenFile(db.cfg.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not even a pipe may block
+	file, err := openFile(db.cfg.Path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
 // verify closes the file if another one is at the path, or if another program has written
@@ -53,7 +55,7 @@ func (db *DB) opener(path string, flag int, mode os.FileMode) (*os.File, error) 
 	if db.info != nil {
 		flag &^= os.O_CREATE
 	}
-	file, err := os.OpenFile(path, flag, mode)
+	file, err := openFile(path, flag, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -64,14 +66,20 @@ func (db *DB) opener(path string, flag int, mode os.FileMode) (*os.File, error) 
 	return file, nil
 }
 
+// openFile opens a file, if it is one.
+func openFile(path string, flag int, mode os.FileMode) (*os.File, error) {
+	file, err := plainfile.OpenFile(path, flag, mode)
+	if errors.Is(err, plainfile.ErrNoFile) {
+		return nil, fmt.Errorf("%w: it is no regular file", ErrDamaged)
+	}
+	return file, err
+}
+
 // admit returns an error if the library must not open the file.
 func (db *DB) admit(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: it is no regular file", ErrDamaged)
 	}
 	if info.Size() == 0 {
 		if db.info != nil {

@@ -17,13 +17,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 	"unique"
 
 	"github.com/keyplane/keyplane/internal/filelease"
+	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
@@ -63,7 +62,7 @@ var ErrNone = errors.New("no initial configuration")
 // Config.WriterTimeout.
 var ErrBusy = errors.New("is still being written: another process has it open for writing")
 
-// ErrNoFile means that the path is that of a pipe or a device.
+// ErrNoFile means that the path is that of a folder, a pipe, a socket or a device.
 var ErrNoFile = errors.New("is no regular file")
 
 // New reads the file as soon as no process has it open for writing. root,
@@ -97,17 +96,16 @@ func awaitWriter(path string, patience time.Duration) (data []byte, err error) {
 	}
 }
 
-// read returns the content of the file, or ErrBusy while another process writes it. It does not block on a
-// pipe, into which nobody may ever write.
+// read returns the content of the file, or ErrBusy while another process writes it.
 func read(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := plainfile.Open(path)
+	if errors.Is(err, plainfile.ErrNoFile) {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoFile)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // this also ends the lease
-	if info, err := f.Stat(); err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeDevice) != 0 {
-		return nil, errors.Join(err, fmt.Errorf("%s: %w", path, ErrNoFile))
-	}
 	if filelease.Take(f) == filelease.Writing {
 		return nil, fmt.Errorf("%s: %w", path, ErrBusy)
 	}
