@@ -3,7 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/keyplane/keyplane/internal/config"
 )
@@ -19,6 +24,42 @@ type files struct {
 	log *slog.Logger
 }
 
+// find returns the path of a file, and whether it exists. Without -config-dir a name is that of a file in
+// the current directory. There somebody else may have left one: the error says who.
+func (f files) find(name string) (path string, found bool, err error) {
+	path, found = config.Find(name, f.dir)
+	if !found || f.given["config-dir"] || strings.ContainsRune(name, filepath.Separator) {
+		return path, found, nil
+	}
+	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and what it leads to
+		info, err := stat(path)
+		if err != nil {
+			continue // it vanished, or load reports why it cannot be read
+		}
+		if why := foreign(info, os.Geteuid()); why != "" {
+			return path, true, fmt.Errorf("%s %s; in the current directory only files are read that nobody but root and the user %d can write: "+
+				"to read all files of this directory, set -config-dir=.", path, why, os.Geteuid())
+		}
+	}
+	return path, true, nil
+}
+
+// foreign says how another user than root and this one can write a file; empty: none can.
+func foreign(info fs.FileInfo, user int) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || info.Mode()&fs.ModeSymlink != 0 && (st.Uid == 0 || int(st.Uid) == user): // links have no mode
+		return ""
+	case st.Uid != 0 && int(st.Uid) != user:
+		return fmt.Sprintf("belongs to the user %d", st.Uid)
+	case st.Mode&0o002 != 0:
+		return "can be written by all users"
+	case st.Mode&0o020 != 0 && st.Gid != st.Uid: // that is the group of the owner alone
+		return fmt.Sprintf("can be written by the group %d", st.Gid)
+	}
+	return ""
+}
+
 // A validator returns an error for each invalid key.
 type validator interface{ Validate() error }
 
@@ -27,7 +68,10 @@ type validator interface{ Validate() error }
 // one: a typing mistake in endpoints must not make the agent use the default. Other unknown keys are
 // only logged, because files of other releases have them.
 func (f files) load(flag, name string, into any) (found bool, err error) {
-	path, found := config.Find(name, f.dir)
+	path, found, err := f.find(name)
+	if err != nil {
+		return true, err
+	}
 	// Files are optional, so only an explicit name deserves a warning.
 	if !found {
 		if f.given[flag] {

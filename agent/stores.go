@@ -18,7 +18,6 @@ import (
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/budget"
-	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -112,7 +111,7 @@ type StoreOptions struct {
 	// Models are the models that the agent knows.
 	Models *models.Registry
 
-	dir    string         // of configuration files
+	files  files          // configuration files
 	memory *budget.Budget // of all stores, for texts that are parsed
 }
 
@@ -177,11 +176,14 @@ func openInitfile(o StoreOptions) (kvdbsync.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch path, exists := config.Find(cfg.Path, o.dir); {
+	path, exists, err := o.files.find(cfg.Path)
+	switch {
+	case err != nil:
+		return nil, err
 	case exists:
 		cfg.Path = path
 	case filepath.Base(cfg.Path) == cfg.Path: // a file of somebody else may have this name in the current directory
-		cfg.Path = filepath.Join(o.dir, cfg.Path)
+		cfg.Path = filepath.Join(o.files.dir, cfg.Path)
 	}
 	cfg.Models = o.Models
 	file, err := initfile.New(cfg, o.Root)
@@ -250,7 +252,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registr
 	root := s.root()
 	for _, kind := range s.storeKinds() {
 		log := loggers.Logger(kind.name)
-		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, memory: memory, Log: log.With("source", kind.name), dir: f.dir, Load: func(into any) (bool, error) {
+		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, memory: memory, Log: log.With("source", kind.name), files: f, Load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {

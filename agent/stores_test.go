@@ -15,11 +15,11 @@ func TestInitialFileOfTheCurrentDirectory(t *testing.T) {
 	if err := os.WriteFile("initial-config.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := StoreOptions{dir: ours, Log: slog.New(slog.DiscardHandler), Load: func(any) (bool, error) { return false, nil }}
+	o := StoreOptions{files: files{dir: ours}, Log: slog.New(slog.DiscardHandler), Load: func(any) (bool, error) { return false, nil }}
 	if c, err := openInitfile(o); c != nil || err != nil {
 		t.Errorf("the file of the current directory is a source: %v, %v", c, err)
 	}
-	o.dir = theirs
+	o.files.dir = theirs
 	if c, err := openInitfile(o); c == nil || err != nil {
 		t.Errorf("the file in the folder of configuration files is no source: %v", err)
 	}
