@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
 }
 
 func floors() []floor {
@@ -44,6 +44,7 @@ func floors() []floor {
 		{"internal/budget", nil},
 		{"internal/capability", nil},
 		{"internal/config", nil},
+		{"internal/conns", nil},
 		{"internal/coverage", nil},
 		{"internal/faults", []string{"connectors", "internal/owner", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"internal/faults/history", nil},

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
@@ -101,15 +99,4 @@ func takeTurn(ctx context.Context, turns chan<- struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// connectionLimit returns the number of connections that the server accepts at once:
-// at most a quarter of the process's file descriptors. The others remain for stores,
-// namespaces and VPP, regardless of the number of clients.
-func connectionLimit(configured int) int {
-	var files unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil {
-		return configured
-	}
-	return int(max(1, min(uint64(configured), files.Cur/4)))
 }

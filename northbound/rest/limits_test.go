@@ -140,12 +140,3 @@ func TestConnectionsAreLimited(t *testing.T) {
 		}
 	}
 }
-
-func TestConnectionsLeaveFilesToTheAgent(t *testing.T) {
-	if got := connectionLimit(1 << 40); got >= 1<<40 || got < 1 {
-		t.Errorf("limit %d, want at most a quarter of the limit of open files", got)
-	}
-	if got := connectionLimit(2); got != 2 {
-		t.Errorf("limit %d, want 2", got)
-	}
-}

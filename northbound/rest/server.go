@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"github.com/keyplane/keyplane/internal/conns"
 )
 
 // A Server serves a Handler on a TCP address.
@@ -101,7 +101,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
-	l = netutil.LimitListener(l, connectionLimit(s.Config.MaxConnections))
+	l = conns.Limit(l, s.Config.MaxConnections)
 	go func() {
 		if secure != nil {
 			served <- web.ServeTLS(l, "", "")
