@@ -19,18 +19,8 @@ const (
 // errLargeAnswer reports an answer that would be too large.
 var errLargeAnswer = errors.New("the answer is too large")
 
-// An answer is one with many values while it is made. gRPC needs the whole of it in memory, up
-// to three times: as values, as bytes, and until the client has read it.
+// An answer is one with many values. It counts them before they are copied.
 type answer struct{ bytes, most int }
-
-// beginAnswer waits for memory, which answers of all servers share. leave gives it back.
-func (s *service) beginAnswer(ctx context.Context) (a *answer, leave func(), err error) {
-	leave, err = s.Memory.Enter(ctx, bytesOfAnswer)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &answer{most: s.mostAnswer}, leave, nil
-}
 
 // add counts a value before it becomes a part of the answer.
 func (a *answer) add(v proto.Message) error {
@@ -39,4 +29,13 @@ func (a *answer) add(v proto.Message) error {
 			errLargeAnswer, a.most, answerPerRequest)
 	}
 	return nil
+}
+
+// newAnswer returns an answer without values.
+func (s *service) newAnswer() *answer { return &answer{most: s.mostAnswer} }
+
+// begin waits for memory, which answers of all servers share, until the answer is written. gRPC needs the
+// whole of it up to three times: as values, as bytes, and until the client has read it.
+func (s *service) begin(ctx context.Context, a *answer) error {
+	return callOf(ctx).hold(ctx, max(bytesOfAnswer, 3*int64(a.bytes)))
 }

@@ -26,7 +26,9 @@ func (c *config) Update(ctx context.Context, req *configurator.UpdateRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.declare(ctx, values, req.GetFullResync(), req.GetWaitDone()); err != nil {
+	replace, wait := req.GetFullResync(), req.GetWaitDone()
+	req.Reset()
+	if _, err := c.declare(ctx, values, replace, wait); err != nil {
 		return nil, err
 	}
 	return &configurator.UpdateResponse{}, nil
@@ -38,7 +40,9 @@ func (c *config) Delete(ctx context.Context, req *configurator.DeleteRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.declare(ctx, values, false, req.GetWaitDone()); err != nil {
+	wait := req.GetWaitDone()
+	req.Reset()
+	if _, err := c.declare(ctx, values, false, wait); err != nil {
 		return nil, err
 	}
 	return &configurator.DeleteResponse{}, nil
@@ -46,20 +50,21 @@ func (c *config) Delete(ctx context.Context, req *configurator.DeleteRequest) (*
 
 // Get returns the values that take effect, of all sources.
 func (c *config) Get(ctx context.Context, _ *configurator.GetRequest) (*configurator.GetResponse, error) {
-	a, leave, err := c.beginAnswer(ctx)
-	if err != nil {
-		return nil, c.failure(err)
-	}
-	defer leave()
 	all, err := c.Layers.Effective(ctx)
 	if err != nil {
 		return nil, c.failure(err)
 	}
-	b := newBuilder()
+	a := c.newAnswer()
 	for _, v := range all {
 		if err := a.add(v.Message); err != nil {
 			return nil, c.failure(err)
 		}
+	}
+	if err := c.begin(ctx, a); err != nil {
+		return nil, c.failure(err)
+	}
+	b := newBuilder()
+	for _, v := range all {
 		b.add(c.shown(v.Message))
 	}
 	return &configurator.GetResponse{Config: b.config}, nil
@@ -83,11 +88,10 @@ func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*config
 		return nil, c.failure(ctx.Err())
 	}
 	defer func() { <-c.dumping }()
-	a, leave, err := c.beginAnswer(ctx)
-	if err != nil {
+	a := c.newAnswer()
+	if err := c.begin(ctx, a); err != nil {
 		return nil, c.failure(err)
 	}
-	defer leave()
 	b := newBuilder()
 	connected := stats.Of(c.Scheduler).Connections
 	for _, d := range inspect.Descriptors(c.Scheduler) {

@@ -61,30 +61,87 @@ func flag(md metadata.MD, key string) (bool, error) {
 	return on, nil
 }
 
+// An outcome is what remains of a request when its transaction has ended.
+type outcome struct {
+	asked   []asked  // values of the request, each key once
+	removed []string // keys of other values that a replacement removed
+	seq     string   // the number of the transaction; empty: none was made
+}
+
+// An asked is a value that a request has put or removed.
+type asked struct {
+	key     string
+	removal bool
+}
+
+// outcomeOf copies what the answer needs, so that nothing else of a request stays in memory while it waits.
+func outcomeOf(values []orchestrator.Declared, record *scheduler.Record) (out outcome) {
+	known := make(map[string]bool, len(values))
+	for _, v := range values {
+		if !known[v.Key] {
+			known[v.Key] = true
+			out.asked = append(out.asked, asked{v.Key, v.Message == nil})
+		}
+	}
+	if record == nil {
+		return out
+	}
+	out.seq = strconv.FormatUint(record.Seq, 10)
+	for _, c := range record.Values {
+		if c.Value == nil && !known[c.Key] {
+			known[c.Key] = true
+			out.removed = append(out.removed, c.Key)
+		}
+	}
+	return out
+}
+
 // declare makes one transaction of values, and waits until nothing is pending if the caller
-// asks for it. The header of the answer has the number of the transaction.
-func (s *service) declare(ctx context.Context, values []orchestrator.Declared, replace, wait bool) (*scheduler.Record, error) {
+// asks for it. The header of the answer has the number of the transaction. The caller keeps neither the values
+// nor the request, because the memory of the call is given back before it waits.
+func (s *service) declare(ctx context.Context, values []orchestrator.Declared, replace, wait bool) (outcome, error) {
 	w, err := wishOf(ctx)
 	if err != nil {
-		return nil, err
+		return outcome{}, err
 	}
 	record, err := s.Layers.Declare(ctx, orchestrator.Request{Layer: w.source, Values: values, Replace: replace, Revert: w.revert})
+	out := outcomeOf(values, record)
 	if record != nil {
-		_ = rpc.SetHeader(ctx, metadata.Pairs(metaSeqNum, strconv.FormatUint(record.Seq, 10)))
+		_ = rpc.SetHeader(ctx, metadata.Pairs(metaSeqNum, out.seq))
 	}
 	if err != nil {
-		return record, s.failure(err)
+		return outcome{}, s.failure(err)
 	}
-	if wait || w.wait {
-		keys := make([]string, len(values))
-		for i, v := range values {
-			keys[i] = v.Key
-		}
-		if err := s.awaitPending(ctx, keys); err != nil {
-			return record, s.failure(err)
-		}
+	if !wait && !w.wait {
+		return out, nil
 	}
-	return record, nil
+	callOf(ctx).release()
+	leave, err := s.countAwaited(len(out.asked))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer leave()
+	keys := make([]string, len(out.asked))
+	for i, v := range out.asked {
+		keys[i] = v.key
+	}
+	if err := s.awaitPending(ctx, keys); err != nil {
+		return outcome{}, s.failure(err)
+	}
+	return out, nil
+}
+
+// maxAwaited is how many values all calls may wait for at once. One call alone may wait for more.
+const maxAwaited = 100_000
+
+// countAwaited counts values that a call waits for, until leave is called.
+func (s *service) countAwaited(values int) (leave func(), err error) {
+	more := int64(values)
+	if all := s.awaited.Add(more); all > maxAwaited && all > more {
+		s.awaited.Add(-more)
+		return nil, status.Errorf(codes.ResourceExhausted, "the values are declared, but calls wait for %d values already; the maximum is %d with those of this call", all-more, maxAwaited)
+	}
+	return func() { s.awaited.Add(-more) }, nil
 }
 
 // awaitPending waits until none of the keys is pending. It ends a little before the deadline of

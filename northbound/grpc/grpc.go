@@ -22,9 +22,15 @@
 // Secrets are shown only to clients of a Unix socket and to those with a certificate.
 // Server.Private serves the same calls on the agent's own socket.
 //
+// # Bounds
+//
+// At the address, all clients together can take a bounded number of calls and amount of memory. net/http
+// serves HTTP/2, and a gate in front of the server of gRPC receives each request and counts
+// its memory before it is decoded, until the answer is written. See gate and docs/grpc.md.
+//
 // # Goroutines
 //
-// google.golang.org/grpc has a goroutine for each call. This package adds one for the
+// net/http and google.golang.org/grpc have goroutines for each call. This package adds one for the
 // subscriptions (see hub) and keeps no other state between calls. Run ends all of them.
 //
 // Tests use real clients over TCP, TLS and Unix sockets on a real scheduler and orchestrator;
@@ -34,6 +40,7 @@ package grpc
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	rpc "google.golang.org/grpc"
@@ -65,7 +72,7 @@ type Options struct {
 	Counters func(ctx context.Context) ([]*interfaces.InterfaceStats, error)
 	// Metrics takes the figures of Config.PrometheusMetrics. Defaults to none.
 	Metrics prometheus.Registerer
-	// Memory is shared with others that make large answers. Defaults to no bound.
+	// Memory is shared with others that take large requests and make large answers. Defaults to no bound.
 	Memory *budget.Budget
 	Log    *slog.Logger
 }
@@ -86,6 +93,7 @@ type service struct {
 	events  *notifications
 	// The largest answer, in bytes.
 	mostAnswer int
+	awaited    *atomic.Int64 // values that calls wait for
 }
 
 // models are those that clients may declare.

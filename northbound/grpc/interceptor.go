@@ -27,6 +27,8 @@ type interceptor struct {
 // unary wraps the handler of a request with one answer. The error of the handler, or of
 // its panic, becomes the status of the answer.
 func (i interceptor) unary(ctx context.Context, req any, info *rpc.UnaryServerInfo, handle rpc.UnaryHandler) (reply any, err error) {
+	ctx, leave := whileThere(ctx)
+	defer leave()
 	err = i.call(ctx, info.FullMethod, func() (err error) {
 		err = i.addressed(ctx, func(header metadata.MD) error { return rpc.SetHeader(ctx, header) })
 		if err == nil {
@@ -38,7 +40,10 @@ func (i interceptor) unary(ctx context.Context, req any, info *rpc.UnaryServerIn
 }
 
 func (i interceptor) stream(srv any, stream rpc.ServerStream, info *rpc.StreamServerInfo, handle rpc.StreamHandler) error {
-	return i.call(stream.Context(), info.FullMethod, func() error {
+	ctx, leave := whileThere(stream.Context())
+	defer leave()
+	stream = presentStream{stream, ctx}
+	return i.call(ctx, info.FullMethod, func() error {
 		if err := i.addressed(stream.Context(), stream.SetHeader); err != nil {
 			return err
 		}

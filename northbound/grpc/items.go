@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/keyplane/keyplane/models"
@@ -50,9 +49,8 @@ func (s *service) declaredOf(item *generic.Item) (d orchestrator.Declared, err e
 
 // unpack returns the value in an Any. Only the name after the last slash of its type counts.
 func (s *service) unpack(packed *anypb.Any) (proto.Message, *models.Model, error) {
-	name := packed.GetTypeUrl()
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	model, ok := s.models().ByMessage(protoreflect.FullName(name))
+	name := messageName(packed.GetTypeUrl())
+	model, ok := s.models().ByMessage(name)
 	if !ok {
 		return nil, nil, fmt.Errorf("data.any.type_url is %.80q: %w; expected %q and a message of a model", packed.GetTypeUrl(), models.ErrNoModel, typeURL)
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
@@ -29,11 +27,13 @@ func (m *manager) SetConfig(ctx context.Context, req *generic.SetConfigRequest) 
 	if err != nil {
 		return nil, err
 	}
-	record, err := m.declare(ctx, values, req.GetOverwriteAll(), false)
+	replace := req.GetOverwriteAll()
+	req.Reset()
+	out, err := m.declare(ctx, values, replace, false)
 	if err != nil {
 		return nil, err
 	}
-	return m.results(ctx, values, record), nil
+	return m.results(ctx, out), nil
 }
 
 // updates returns the values of a request. A malformed item refuses the whole request:
@@ -56,32 +56,26 @@ func (s *service) updates(items []*generic.UpdateItem) ([]orchestrator.Declared,
 // results returns a result for each value of the request, then for each other value that a
 // replacement removed, and one with the number of the transaction. The result of a value that another
 // source still declares says so, although this one has withdrawn it.
-func (m *manager) results(ctx context.Context, values []orchestrator.Declared, record *scheduler.Record) *generic.SetConfigResponse {
+func (m *manager) results(ctx context.Context, of outcome) *generic.SetConfigResponse {
 	out := &generic.SetConfigResponse{}
-	reported := make(map[string]bool, len(values))
-	add := func(key string) {
-		if !reported[key] {
-			reported[key] = true
-			out.Results = append(out.Results, &generic.UpdateResult{Key: key, Status: m.statusUnder(key, kvscheduler.ValueState_REMOVED)})
+	add := func(key string) *generic.ItemStatus {
+		st := m.statusUnder(key, kvscheduler.ValueState_REMOVED)
+		out.Results = append(out.Results, &generic.UpdateResult{Key: key, Status: st})
+		return st
+	}
+	for _, v := range of.asked {
+		if st := add(v.key); v.removal && st.Status != kvscheduler.ValueState_REMOVED.String() {
+			m.nameSources(ctx, v.key, st)
 		}
 	}
-	for _, v := range values {
-		add(v.Key)
-		if st := out.Results[len(out.Results)-1].Status; v.Message == nil && st.Status != kvscheduler.ValueState_REMOVED.String() {
-			m.nameSources(ctx, v.Key, st)
-		}
+	for _, key := range of.removed {
+		add(key)
 	}
-	if record == nil {
-		return out
+	if of.seq != "" {
+		out.Results = append(out.Results, &generic.UpdateResult{Key: metaSeqNum, Status: &generic.ItemStatus{
+			Status: kvscheduler.ValueState_NONEXISTENT.String(), Message: of.seq,
+		}})
 	}
-	for _, c := range record.Values {
-		if c.Value == nil {
-			add(c.Key)
-		}
-	}
-	out.Results = append(out.Results, &generic.UpdateResult{Key: metaSeqNum, Status: &generic.ItemStatus{
-		Status: kvscheduler.ValueState_NONEXISTENT.String(), Message: strconv.FormatUint(record.Seq, 10),
-	}})
 	return out
 }
 
@@ -112,21 +106,23 @@ func (m *manager) GetConfig(ctx context.Context, req *generic.GetConfigRequest) 
 	if err != nil {
 		return nil, err
 	}
-	a, leave, err := m.beginAnswer(ctx)
-	if err != nil {
-		return nil, m.failure(err)
-	}
-	defer leave()
 	all, err := m.Layers.Effective(ctx, keys...)
 	if err != nil {
 		return nil, m.failure(err)
 	}
+	all = slices.DeleteFunc(all, func(v orchestrator.Effective) bool { return !hasLabels(v.Labels, req.GetLabels()) })
+	a := m.newAnswer()
+	for _, v := range all {
+		if err := a.add(v.Message); err != nil {
+			return nil, m.failure(err)
+		}
+	}
+	if err := m.begin(ctx, a); err != nil {
+		return nil, m.failure(err)
+	}
 	out := &generic.GetConfigResponse{}
 	for _, v := range all {
-		if !hasLabels(v.Labels, req.GetLabels()) {
-			continue
-		}
-		item, err := m.counted(a, v.Key, v.Message)
+		item, err := m.itemOf(v.Key, v.Message)
 		if err != nil {
 			return nil, m.failure(err)
 		}
@@ -167,17 +163,19 @@ func (m *manager) DumpState(ctx context.Context, req *generic.DumpStateRequest) 
 	if err != nil {
 		return nil, err
 	}
-	a, leave, err := m.beginAnswer(ctx)
-	if err != nil {
+	applied := slices.DeleteFunc(m.statuses(keys), func(st *scheduler.Status) bool { return st.Actual == nil || st.Base != "" })
+	a := m.newAnswer()
+	for _, st := range applied {
+		if err := a.add(st.Actual); err != nil {
+			return nil, m.failure(err)
+		}
+	}
+	if err := m.begin(ctx, a); err != nil {
 		return nil, m.failure(err)
 	}
-	defer leave()
 	out := &generic.DumpStateResponse{}
-	for _, st := range m.statuses(keys) {
-		if st.Actual == nil || st.Base != "" {
-			continue
-		}
-		item, err := m.counted(a, st.Key, st.Actual)
+	for _, st := range applied {
+		item, err := m.itemOf(st.Key, st.Actual)
 		if err != nil {
 			return nil, m.failure(err)
 		}
@@ -186,14 +184,6 @@ func (m *manager) DumpState(ctx context.Context, req *generic.DumpStateRequest) 
 		}
 	}
 	return out, nil
-}
-
-// counted is itemOf for an item of an answer with many.
-func (m *manager) counted(a *answer, key string, value proto.Message) (*generic.Item, error) {
-	if err := a.add(value); err != nil {
-		return nil, err
-	}
-	return m.itemOf(key, value)
 }
 
 // statuses returns the statuses of the keys, or of all values of models if keys is nil,

@@ -68,9 +68,15 @@ func (n *notifications) close(r *wake.Signal) {
 	delete(n.readers, r)
 }
 
+// maxFilters is how many filters a call of Notify may have: each is compared with each notification.
+const maxFilters = 100
+
 // Notify sends the notifications from a number on, and then each new one. A client that reads
 // slowly misses those that are dropped meanwhile; next_idx shows the gap.
 func (c *config) Notify(req *configurator.NotifyRequest, stream configurator.ConfiguratorService_NotifyServer) error {
+	if n := len(req.GetFilters()); n > maxFilters {
+		return status.Errorf(codes.ResourceExhausted, "there are %d filters; the maximum is %d", n, maxFilters)
+	}
 	ready := c.events.open()
 	defer c.events.close(ready)
 	for next := req.GetIdx(); ; {

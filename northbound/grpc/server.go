@@ -11,16 +11,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
-	"golang.org/x/net/netutil"
 	rpc "google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
+
+	"github.com/keyplane/keyplane/internal/conns"
 )
 
 // A Server serves all services at one address, and on the agent's own socket. It may not be
@@ -41,11 +39,11 @@ type Server struct {
 // only Private.
 func (s *Server) Run(ctx context.Context) error {
 	s.Options.Log = cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
-	limits, err := s.serverOptions(s.Options.Log)
+	options, err := s.serverOptions(s.Options.Log)
 	if err != nil {
 		return fmt.Errorf("gRPC server: %w", err)
 	}
-	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{}), mostAnswer: answerPerRequest * s.Config.MaxMsgSize}
+	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{}), mostAnswer: answerPerRequest * s.Config.MaxMsgSize, awaited: new(atomic.Int64)}
 	services.states = newHub(s.Options.Scheduler, services.ended)
 	defer services.states.wait()
 	services.events = newNotifications()
@@ -56,14 +54,14 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, report := range s.Options.Events {
 		events.Go(func() { report(watching, services.events.add) })
 	}
-	end := s.servePrivate(*services, limits)
+	end := s.servePrivate(*services, options)
 	defer end()
 	if s.Config.Disabled {
 		<-ctx.Done()
 		close(services.ended)
 		return nil
 	}
-	return s.serve(ctx, services, limits)
+	return s.serve(ctx, services, options)
 }
 
 // Private returns a handler of the calls for a listener that only the agent's own user can
@@ -75,15 +73,17 @@ func (s *Server) Private() http.Handler {
 			http.Error(w, "the agent starts or stops", http.StatusServiceUnavailable)
 			return
 		}
-		server.ServeHTTP(w, r)
+		c := newCall(r, s.Options.Memory)
+		defer c.end()
+		c.serve(server, &answering{ResponseWriter: w}, r)
 	})
 }
 
 // servePrivate makes Private serve until end is called. Streams end with the services; the
 // listener of the caller waits for other calls.
-func (s *Server) servePrivate(services service, limits []rpc.ServerOption) (end func()) {
+func (s *Server) servePrivate(services service, options []rpc.ServerOption) (end func()) {
 	services.secrets = true
-	server := rpc.NewServer(limits...)
+	server := rpc.NewServer(options...)
 	alive := services.register(server)
 	s.private.Store(server)
 	return func() {
@@ -92,7 +92,7 @@ func (s *Server) servePrivate(services service, limits []rpc.ServerOption) (end 
 	}
 }
 
-// serverOptions are those of both servers: limits and interceptors.
+// serverOptions are those of both servers: the largest request, and interceptors.
 func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
 	guard := interceptor{log: log, label: s.Options.Label, calls: s.Config.ExtendedLogging}
 	var out []rpc.ServerOption
@@ -105,10 +105,6 @@ func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
 	}
 	return append(out,
 		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize),
-		rpc.MaxConcurrentStreams(s.Config.MaxConcurrentStreams),
-		rpc.ConnectionTimeout(10*time.Second), // until the end of the handshake
-		rpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
-		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		rpc.ChainUnaryInterceptor(guard.unary), rpc.ChainStreamInterceptor(guard.stream),
 	), nil
 }
@@ -119,12 +115,9 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 	end := sync.OnceFunc(func() { close(services.ended) })
 	defer end()
 	log := s.Options.Log
-	if files := s.Config.files(); files.Enabled() {
-		conf, err := files.Load()
-		if err != nil {
-			return fmt.Errorf("gRPC server: %w", err)
-		}
-		options = append(slices.Clip(options), rpc.Creds(credentials.NewTLS(conf)))
+	secure, err := s.Config.files().Load()
+	if err != nil {
+		return fmt.Errorf("gRPC server: %w", err)
 	}
 	if !s.Config.local() && !s.Config.authenticated() {
 		log.Warn("other hosts can change the network over gRPC without authentication", "endpoint", s.Config.Endpoint)
@@ -139,8 +132,17 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 	}
 	server := rpc.NewServer(options...)
 	alive := services.register(server)
+	web := s.web(newGate(server, services, s.Config), log)
+	web.TLSConfig = secure
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(netutil.LimitListener(l, s.Config.MaxConnections)) }()
+	l = conns.Limit(l, s.Config.MaxConnections)
+	go func() {
+		if secure != nil {
+			served <- web.ServeTLS(l, "", "")
+			return
+		}
+		served <- web.Serve(l)
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
@@ -148,14 +150,48 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 	}
 	alive.Shutdown()
 	end()
-	late := time.AfterFunc(time.Second, server.Stop)
-	defer late.Stop()
-	server.GracefulStop()
-	if err := <-served; !errors.Is(err, rpc.ErrServerStopped) { // Serve was not called yet
-		return err
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if web.Shutdown(last) != nil {
+		web.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
 	}
 	return nil
 }
+
+// web returns the server of HTTP/2 for the address. That of gRPC itself would keep what clients
+// send and do not read, without a bound for all of them together.
+func (s *Server) web(calls http.Handler, log *slog.Logger) *http.Server {
+	web := &http.Server{
+		Handler:           calls,
+		Protocols:         new(http.Protocols),
+		ReadHeaderTimeout: 10 * time.Second, // of a connection
+		ReadTimeout:       time.Minute,      // of a request
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          int(s.Config.MaxConcurrentStreams),
+			MaxReceiveBufferPerConnection: receiveBuffer,
+			MaxReceiveBufferPerStream:     receiveBuffer,
+			SendPingTimeout:               time.Minute,
+			PingTimeout:                   20 * time.Second,
+			WriteByteTimeout:              maxUnread,
+		},
+	}
+	web.Protocols.SetHTTP2(true)
+	web.Protocols.SetUnencryptedHTTP2(true)
+	return web
+}
+
+const (
+	// maxHeader is the most metadata of a call, in bytes. Clients made from gRPC's C core send half as much.
+	maxHeader = 16 << 10
+	// receiveBuffer is how many bytes of requests a connection keeps until their calls read them.
+	receiveBuffer = 256 << 10
+)
 
 // listen opens the address, with retries. It logs an error once, until the error
 // changes. It returns nil if ctx ends.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -14,7 +15,7 @@ import (
 // Bounds of one message of a stream: most clients accept 4 MiB.
 const (
 	maxNotifications = 1000
-	maxMessage       = 1 << 20
+	maxMessage       = 256 << 10 // unless a single value has more
 )
 
 // Subscribe sends the states of values: first all that exist, then each change. A client that
@@ -101,6 +102,15 @@ func (m *manager) sendAll(stream generic.ManagerService_SubscribeServer, changes
 		return err
 	}
 	for _, c := range changes {
+		if c.size() > budget.Small {
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := m.sendLarge(stream, c); err != nil {
+				return err
+			}
+			continue
+		}
 		n, err := m.notification(c)
 		if err != nil {
 			return m.failure(err)
@@ -117,16 +127,41 @@ func (m *manager) sendAll(stream generic.ManagerService_SubscribeServer, changes
 	return flush()
 }
 
+// sendLarge sends a change of a large value. Memory that it shares with others is taken before its value is
+// copied, and until it is written.
+func (m *manager) sendLarge(stream generic.ManagerService_SubscribeServer, ch *change) error {
+	c := callOf(stream.Context())
+	defer c.release()
+	if err := c.hold(stream.Context(), 3*int64(ch.size())); err != nil {
+		return m.failure(err)
+	}
+	n, err := m.notification(ch)
+	if err != nil {
+		return m.failure(err)
+	}
+	if err := stream.Send(&generic.SubscribeResponse{Notifications: []*generic.Notification{n}}); err != nil {
+		return err
+	}
+	return c.awaitWritten(stream.Context())
+}
+
 // notification is the item of a value, as declared or as found, and its state. A removed value
 // has no data.
 func (m *manager) notification(c *change) (*generic.Notification, error) {
-	value := c.status.Desired
-	if value == nil {
-		value = c.status.Actual
-	}
-	item, err := m.itemOf(c.status.Key, value)
+	item, err := m.itemOf(c.status.Key, c.value())
 	return &generic.Notification{Item: item, Status: statusOf(c.status)}, err
 }
+
+// value is the value as declared or as found; nil: it was removed.
+func (c *change) value() proto.Message {
+	if c.status.Desired != nil {
+		return c.status.Desired
+	}
+	return c.status.Actual
+}
+
+// size is that of the value on the wire.
+func (c *change) size() int { return proto.Size(c.value()) }
 
 // resumeAt is the notification with a token.
 func resumeAt(token string) *generic.Notification {
