@@ -150,6 +150,9 @@ type handler struct {
 	// The clients of GET /events, of this listener.
 	streams *events.Streams
 	waiter  *waiting.Waiter // the clients of POST /scheduler/wait
+	// The memory of their requests, and a token for each of the large ones that are read.
+	waits      *budget.Budget
+	largeWaits chan struct{}
 }
 
 // Handler returns a handler for all paths. It refuses requests of browsers on behalf
@@ -161,7 +164,7 @@ func Handler(o Options) http.Handler {
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
 		o.answerTime = noTimeout
 	}
-	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive), reading: make(chan struct{}, maxReading)}
+	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive), reading: make(chan struct{}, maxReading), waits: budget.New(memoryOfWaits), largeWaits: make(chan struct{}, maxLargeWaits)}
 	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.Ended})
 	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Relist: h.relist, Ended: o.Ended})
 	mux := http.NewServeMux()

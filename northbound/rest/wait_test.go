@@ -2,10 +2,15 @@ package rest
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/waiting"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -104,6 +109,56 @@ func TestWaitRefuses(t *testing.T) {
 		out, took := w.waits(`{"All": true, "Milliseconds": 3000}`, func() {})
 		if out.Done || len(out.Incomplete) == 0 || took != 3*time.Second {
 			t.Errorf("with an incomplete source, after %v: %+v", took, out)
+		}
+	})
+}
+
+// An unread body must not be read.
+type unread struct{ t *testing.T }
+
+// Read implements io.Reader.
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// TestWaitsAreBounded has as many clients wait as may: the body of a further one is not read.
+func TestWaitsAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for range waiting.MaxClients {
+			go w.ask("POST", "/scheduler/wait", `{"Keys": ["a"], "Milliseconds": 1000}`)
+		}
+		synctest.Wait()
+		answer := httptest.NewRecorder()
+		w.handler.ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/scheduler/wait", unread{w.t}))
+		if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "32 clients wait already") {
+			t.Errorf("one more: %d, %s", answer.Code, answer.Body)
+		}
+		<-time.After(2 * time.Second)
+		w.says("POST", "/scheduler/wait", `{"Keys": [""`+strings.Repeat(`,""`, 400_000)+`]}`, 413, "the body has 400002 keys and fields; the maximum is 400000")
+	})
+}
+
+// TestLargeWaitsShareMemory has two large requests wait. The second one begins when the first one ends, and a
+// small one waits beside them.
+func TestLargeWaitsShareMemory(t *testing.T) {
+	inWorld(t, func(w *world) {
+		many := `{"Milliseconds": 1000, "Keys": ["a"` + strings.Repeat(`,"a"`, 90_000) + `]}`
+		begun, ended := time.Now(), make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				w.ask("POST", "/scheduler/wait", many)
+				ended <- time.Since(begun)
+			}()
+		}
+		synctest.Wait()
+		if _, took := w.waits(`{"Keys": ["a"], "Milliseconds": 100}`, func() {}); took != 100*time.Millisecond {
+			t.Errorf("a small request waits for %v", took)
+		}
+		for _, want := range []time.Duration{time.Second, 2 * time.Second} {
+			if took := <-ended; took != want {
+				t.Errorf("a large request ends after %v, want %v", took, want)
+			}
 		}
 	})
 }

@@ -2,6 +2,8 @@
 // and again.
 //
 //	waiter := waiting.New(waiting.Options{Scheduler: sched, Incomplete: sources})
+//	leave, err := waiter.Enter()
+//	defer leave()
 //	answer, err := waiter.Wait(ctx, wire.Wait{State: "configured", Keys: keys})
 //
 // The scheduler tells when something has changed; then the present states are compared. Between
@@ -14,7 +16,7 @@
 // hopeless.
 //
 // Bounds: at most MaxClients requests wait at the same time, each up to MaxWait. A client that wants
-// to wait longer asks again. Tests run real schedulers in virtual time.
+// to wait longer asks again. One of them compares at a time, as that needs a list of all states. Tests run real schedulers in virtual time.
 package waiting
 
 import (
@@ -23,6 +25,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,7 +83,8 @@ type Options struct {
 // A Waiter serves waiting requests. Any goroutine may use it.
 type Waiter struct {
 	Options
-	clients atomic.Int32
+	clients   atomic.Int32
+	comparing sync.Mutex // held by the one that compares
 }
 
 // New returns a Waiter without a client.
@@ -94,6 +98,15 @@ func New(o Options) *Waiter {
 	return &Waiter{Options: o}
 }
 
+// Enter counts a client, from before its request is read until leave is called. The error is ErrFull.
+func (w *Waiter) Enter() (leave func(), err error) {
+	if w.clients.Add(1) > MaxClients {
+		w.clients.Add(-1)
+		return nil, ErrFull
+	}
+	return func() { w.clients.Add(-1) }, nil
+}
+
 // Wait returns when the values have the state, when that has become hopeless, or when the time is
 // over. The error is that of a request that makes no sense, or of ctx.
 func (w *Waiter) Wait(ctx context.Context, q wire.Wait) (wire.Waited, error) {
@@ -101,11 +114,6 @@ func (w *Waiter) Wait(ctx context.Context, q wire.Wait) (wire.Waited, error) {
 	if err != nil {
 		return wire.Waited{}, err
 	}
-	if w.clients.Add(1) > MaxClients {
-		w.clients.Add(-1)
-		return wire.Waited{}, ErrFull
-	}
-	defer w.clients.Add(-1)
 	// Before the first comparison, so that no change falls between both.
 	changed := changes.Collect(w.Scheduler, 1)
 	defer changed.Close()
@@ -254,6 +262,8 @@ func stateNamed(name string) (scheduler.State, error) {
 
 // compare tells which values lack the state now.
 func (w *Waiter) compare(q wish) (out wire.Waited) {
+	w.comparing.Lock()
+	defer w.comparing.Unlock()
 	all := w.Scheduler.Statuses("")
 	bases := map[string]bool{} // the values that the wait is about, for those derived from them
 	for _, st := range all {
@@ -281,8 +291,6 @@ func (w *Waiter) compare(q wish) (out wire.Waited) {
 		out.Hopeless = out.Hopeless && len(out.Incomplete) == 0
 	}
 	slices.SortFunc(out.Missing, func(a, b wire.ValueStatus) int { return strings.Compare(a.Key, b.Key) })
-	out.MissingCount = len(out.Missing)
-	out.Missing = out.Missing[:min(len(out.Missing), maxMissing)]
 	out.Done = out.MissingCount == 0 && len(out.Incomplete) == 0
 	return out
 }
@@ -324,9 +332,7 @@ func (q *wish) compare(st *scheduler.Status, out *wire.Waited) {
 			q.miss(st, out)
 		}
 	case named && !proto.Equal(v, st.Desired): // its state is still that of another content
-		missing := states.One(st)
-		missing.Details = append([]string{"its content is another one"}, missing.Details...)
-		out.Missing = append(out.Missing, missing)
+		add(st, out, "its content is another one")
 	case !q.reached(st):
 		q.miss(st, out)
 	}
@@ -365,8 +371,18 @@ func (q *wish) reached(st *scheduler.Status) bool {
 // miss adds a value that lacks the state. A value that is to be configured and failed does not change
 // by itself.
 func (q *wish) miss(st *scheduler.Status, out *wire.Waited) {
-	out.Missing = append(out.Missing, states.One(st))
+	add(st, out)
 	if q.state == scheduler.Configured && slices.Contains([]scheduler.State{scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented}, st.State) {
 		out.Hopeless = true
 	}
+}
+
+// add counts a value that is missing, and names the first ones.
+func add(st *scheduler.Status, out *wire.Waited, details ...string) {
+	if out.MissingCount++; out.MissingCount > maxMissing {
+		return
+	}
+	missing := states.One(st)
+	missing.Details = append(details, missing.Details...)
+	out.Missing = append(out.Missing, missing)
 }

@@ -177,26 +177,33 @@ func TestEnds(t *testing.T) {
 
 // At most MaxClients requests wait. The next one is refused until one of them ends.
 func TestMaxClients(t *testing.T) {
+	w := waiting.New(waiting.Options{})
+	var leave func()
+	for range waiting.MaxClients {
+		var err error
+		if leave, err = w.Enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Enter(); !errors.Is(err, waiting.ErrFull) {
+		t.Errorf("one more: %v", err)
+	}
+	leave()
+	if _, err := w.Enter(); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
+}
+
+// An answer counts all values that are missing, and names some.
+func TestManyMissing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *scheduler.Scheduler) {
-		w := waiting.New(waiting.Options{Scheduler: s, Short: same})
-		ended := make(chan error, waiting.MaxClients)
-		for range waiting.MaxClients {
-			go func() {
-				_, err := w.Wait(t.Context(), absent())
-				ended <- err
-			}()
+		request := wire.Wait{Milliseconds: 1}
+		for i := range 3000 {
+			request.Keys = append(request.Keys, fmt.Sprintf("item/%d", i))
 		}
-		synctest.Wait()
-		if _, err := w.Wait(t.Context(), absent()); !errors.Is(err, waiting.ErrFull) {
-			t.Errorf("one more: %v", err)
-		}
-		for range waiting.MaxClients {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := w.Wait(t.Context(), wire.Wait{Keys: []string{"item/absent"}, Milliseconds: 1}); err != nil {
-			t.Errorf("after all have ended: %v", err)
+		got, err := waiting.New(waiting.Options{Scheduler: s, Short: same}).Wait(t.Context(), request)
+		if err != nil || got.Done || got.Count != 3000 || got.MissingCount != 3000 || len(got.Missing) != 1000 {
+			t.Errorf("%d of %d are missing, %d are named: %v", got.MissingCount, got.Count, len(got.Missing), err)
 		}
 	})
 }
