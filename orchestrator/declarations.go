@@ -53,22 +53,37 @@ func (o *Orchestrator) Declarations(ctx context.Context, key string) ([]Declarat
 	return ask(ctx, o, func() []Declaration { return o.declarations(key) })
 }
 
-// DeclarationsUnder is Declarations for all keys with the prefix, sorted by key.
-func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) ([]Declaration, error) {
-	return ask(ctx, o, func() (out []Declaration) {
-		seen := map[string]bool{}
+// keysAtOnce is how many keys Run's goroutine looks up for DeclarationsUnder before it serves others.
+const keysAtOnce = 500
+
+// DeclarationsUnder is Declarations for all keys with the prefix, sorted by key. The entries of one key
+// are of the same moment. Run's goroutine only collects keys and looks some up at a time: a client that asks
+// again and again for all keys must not delay the changes of sources.
+func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) (out []Declaration, err error) {
+	keys, err := ask(ctx, o, func() (keys []string) {
 		for _, l := range o.sources {
 			for e := range l.entries.All() {
-				key := e.key()
-				if strings.HasPrefix(key, prefix) && !seen[key] {
-					seen[key] = true
-					out = append(out, o.declarations(key)...)
+				if key := e.key(); strings.HasPrefix(key, prefix) {
+					keys = append(keys, key)
 				}
 			}
 		}
-		slices.SortStableFunc(out, func(a, b Declaration) int { return cmp.Compare(a.Key, b.Key) })
-		return out
+		return keys
 	})
+	slices.Sort(keys)
+	for part := range slices.Chunk(slices.Compact(keys), keysAtOnce) {
+		some, err := ask(ctx, o, func() (some []Declaration) {
+			for _, key := range part {
+				some = append(some, o.declarations(key)...)
+			}
+			return some
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, err
 }
 
 // declarations lists the sources that have the key, the highest priority first.
@@ -113,10 +128,10 @@ func (o *Orchestrator) Content(ctx context.Context, source string) ([]Held, erro
 			for e := range l.entries.All() {
 				out = append(out, e.held())
 			}
-			slices.SortFunc(out, func(a, b Held) int { return cmp.Compare(a.Key, b.Key) })
 		}
 		return out
 	})
+	slices.SortFunc(all, func(a, b Held) int { return cmp.Compare(a.Key, b.Key) }) // here: it takes long
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %q", ErrNoSource, source)
 	}

@@ -108,3 +108,24 @@ func TestClaimsWhenNobodyAnswers(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestClaimsOfManyKeys lists more keys than are looked up at once, of which two sources have some.
+func TestClaimsOfManyKeys(t *testing.T) {
+	life(t, map[string]int{"files": 2, "etcd": 1}, "", newNotebook(), func(t *testing.T, r *rig) {
+		const many = 1201
+		var names, want strings.Builder
+		for i := range many {
+			fmt.Fprintf(&names, " if%04d=1", i)
+			if i == 700 {
+				fmt.Fprintf(&want, "if%04d files 2 valid wins\nif%04d etcd 1 valid\n", i, i)
+				continue
+			}
+			fmt.Fprintf(&want, "if%04d etcd 1 valid wins\n", i)
+		}
+		r.give("etcd", listed(strings.TrimSpace(names.String())))
+		r.give("files", listed("if0700=7"))
+		if got := r.claims(t, "config/"); got != want.String() {
+			t.Errorf("claims\n%.300s\nwant\n%.300s", got, want.String())
+		}
+	})
+}

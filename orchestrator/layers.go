@@ -303,11 +303,14 @@ type Effective struct {
 // Effective returns the values that take effect, sorted by key. keys selects some of them;
 // none selects all. Run's goroutine answers between transactions.
 func (o *Orchestrator) Effective(ctx context.Context, keys ...string) ([]Effective, error) {
+	if keys == nil {
+		all, err := ask(ctx, o, o.allEffective)
+		slices.SortFunc(all, func(a, b Effective) int { return strings.Compare(a.Key, b.Key) }) // here: it takes long
+		return all, err
+	}
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	return ask(ctx, o, func() (out []Effective) {
-		if keys == nil {
-			return o.allEffective()
-		}
-		for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+		for _, key := range keys {
 			for _, l := range o.sources {
 				if e := l.entries.Get(key); e.valid() != nil {
 					out = append(out, e.effective(l.Name))
@@ -319,7 +322,7 @@ func (o *Orchestrator) Effective(ctx context.Context, keys ...string) ([]Effecti
 	})
 }
 
-// allEffective returns the effective values of all keys, sorted by key. A value counts at
+// allEffective returns the effective values of all keys, in no order. A value counts at
 // the first source that has a valid one.
 func (o *Orchestrator) allEffective() (out []Effective) {
 	for rank, l := range o.sources {
@@ -331,7 +334,6 @@ func (o *Orchestrator) allEffective() (out []Effective) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Effective) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 
