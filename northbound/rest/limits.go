@@ -47,20 +47,26 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 			}
 			defer func() { <-h.reading }()
 		}
-		if err := takeTurn(r.Context(), h.turns); err != nil {
-			return err
+		if e.Body != "" { // bodyOf knows the need
+			return h.inTurn(w, r, 0, func(w http.ResponseWriter) error { return serve(w, r, q) })
 		}
-		defer func() { <-h.turns }()
-		if e.Body == "" { // bodyOf knows the need of the others
-			leave, err := h.Memory.Enter(r.Context(), bytesOfAnswer)
-			if err != nil {
-				return err
-			}
-			defer leave()
-		}
-		return serve(h.impatient(w), r, q)
+		return h.inTurn(w, r, bytesOfAnswer, func(w http.ResponseWriter) error { return serve(w, r, q) })
 	}
 	return e
+}
+
+// inTurn serves an expensive request when there is a slot and so much memory for it.
+func (h *handler) inTurn(w http.ResponseWriter, r *http.Request, bytes int64, serve func(http.ResponseWriter) error) error {
+	if err := takeTurn(r.Context(), h.turns); err != nil {
+		return err
+	}
+	defer func() { <-h.turns }()
+	leave, err := h.Memory.Enter(r.Context(), bytes)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return serve(h.impatient(w))
 }
 
 // An impatient writer breaks off an answer if the client reads nothing of it for maxUnread, or

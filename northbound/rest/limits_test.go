@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -139,4 +140,32 @@ func TestConnectionsAreLimited(t *testing.T) {
 			t.Errorf("more than %d connections at once: %v", limit, err)
 		}
 	}
+}
+
+// TestAnswersOfManyValuesTakeTurns asks for many values while other requests have all turns. Those for
+// one value, and for the sources themselves, do not wait.
+func TestAnswersOfManyValuesTakeTurns(t *testing.T) {
+	inWorld(t, func(w *world) {
+		h := &handler{Options: w.options(), sched: w.sched, turns: make(chan struct{}, maxExpensive)}
+		for range maxExpensive {
+			h.turns <- struct{}{}
+		}
+		for path, want := range map[string]int{
+			"/sources": 200, "/sources?key=" + ifPrefix + "a": 200, "/sources?key-prefix=config": 503,
+			"/scheduler/status": 503, "/scheduler/status?key-prefix=config": 503, "/scheduler/status?key=" + ifPrefix + "a": 200,
+			"/scheduler/explain?key=a": 503, "/scheduler/stats": 503,
+		} {
+			at, _, _ := strings.Cut(path, "?")
+			for _, e := range slices.Concat(h.aboutAgent(), h.schedulerPaths()) {
+				if e.Path != at {
+					continue
+				}
+				answer := httptest.NewRecorder()
+				h.limited(e).Handle(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, path, nil))
+				if answer.Code != want {
+					w.t.Errorf("%s: status %d, want %d: %.100s", path, answer.Code, want, answer.Body)
+				}
+			}
+		}
+	})
 }

@@ -21,7 +21,8 @@ type Sources interface {
 	DeclarationsUnder(ctx context.Context, prefix string) ([]orchestrator.Declaration, error)
 }
 
-// sources answers the state of the sources or, for keys, the sources that hold them.
+// sources answers the state of the sources or, for keys, the sources that hold them. Those of a prefix may be
+// all values, so this takes turns.
 func (h *handler) sources(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 	by, value, err := q.AtMostOne("key", "key-prefix")
 	if err != nil {
@@ -30,19 +31,24 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q endpoint.Que
 	if h.Sources == nil {
 		return reply.NotFound(errors.New("this agent has no sources"))
 	}
-	var declarations []orchestrator.Declaration
+	read := h.Sources.Declarations
 	switch by {
 	case "":
 		return reply.Array(w, reply.Mapped(h.Sources.Health(), sourceOf))
-	case "key":
-		declarations, err = h.Sources.Declarations(r.Context(), h.short(value))
-	default:
-		declarations, err = h.Sources.DeclarationsUnder(r.Context(), h.short(value))
+	case "key-prefix":
+		read = h.Sources.DeclarationsUnder
 	}
-	if err != nil {
-		return err
+	answer := func(w http.ResponseWriter) error {
+		declarations, err := read(r.Context(), h.short(value))
+		if err != nil {
+			return err
+		}
+		return reply.Array(w, reply.Mapped(declarations, declarationOf))
 	}
-	return reply.Array(w, reply.Mapped(declarations, declarationOf))
+	if by == "key-prefix" {
+		return h.inTurn(w, r, bytesOfAnswer, answer)
+	}
+	return answer(w)
 }
 
 // sourceOf converts the state of a source.

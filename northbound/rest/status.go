@@ -12,27 +12,28 @@ import (
 )
 
 // status answers the state of one value, of the values of a descriptor or below a
-// prefix, or of all values. Derived values are listed with their base value.
-func (h *handler) status(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+// prefix, or of all values. Derived values are listed with their base value. Many values take turns.
+func (h *handler) status(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 	by, value, err := q.AtMostOne("key", "descriptor", "key-prefix")
 	if err != nil {
 		return err
 	}
-	if by != "descriptor" {
-		value = h.short(value)
-	}
-	statuses := h.sched.Statuses("")
 	switch by {
 	case "key":
-		return reply.JSON(w, states.OfKey(statuses, value))
+		return reply.JSON(w, states.OfKey(h.sched.Status, h.short(value)))
+	case "key-prefix":
+		value = h.short(value)
 	case "descriptor":
 		if _, err := h.descriptor(by, value); err != nil {
 			return err
 		}
 	}
-	derived := states.DerivedFrom(statuses)
-	bases := slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
-		return st.Base != "" || by == "descriptor" && st.Descriptor != value || by == "key-prefix" && !strings.HasPrefix(st.Key, value)
+	return h.inTurn(w, r, bytesOfAnswer, func(w http.ResponseWriter) error {
+		statuses := h.sched.Statuses("")
+		derived := states.DerivedFrom(statuses)
+		bases := slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
+			return st.Base != "" || by == "descriptor" && st.Descriptor != value || by == "key-prefix" && !strings.HasPrefix(st.Key, value)
+		})
+		return reply.Array(w, reply.Mapped(bases, derived.With))
 	})
-	return reply.Array(w, reply.Mapped(bases, derived.With))
 }

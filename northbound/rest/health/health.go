@@ -125,8 +125,7 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 	for _, d := range inspect.Descriptors(h.Scheduler) {
 		connections[d.Name] = d.Connection
 	}
-	all := h.Scheduler.Statuses("")
-	for _, st := range all {
+	for _, st := range h.unsettled() {
 		line := fmt.Sprintf("%s is %s", st.Key, st.State)
 		if why := strings.Join(append(slices.Clone(st.Details), reply.ErrorText(st.Err)), ", "); why != "" {
 			line += ": " + strings.TrimSuffix(why, ", ")
@@ -144,10 +143,25 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 		case scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented, scheduler.Missing:
 			unapplied.add(line)
 		case scheduler.Nonexistent, scheduler.Removed, scheduler.Configured,
-			scheduler.Obtained, scheduler.Discovered: // as declared, or not declared
+			scheduler.Obtained, scheduler.Discovered: // not among them
 		}
 	}
 	return needed
+}
+
+// unsettled returns the values that are not as declared, sorted by key. They are usually few, while probes ask
+// often.
+func (h *Health) unsettled() (out []*scheduler.Status) {
+	for st := range h.Scheduler.All() {
+		switch st.State {
+		case scheduler.Nonexistent, scheduler.Removed, scheduler.Configured,
+			scheduler.Obtained, scheduler.Discovered: // as declared, or not declared
+		case scheduler.Retrying, scheduler.Pending, scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented, scheduler.Missing:
+			out = append(out, st)
+		}
+	}
+	slices.SortFunc(out, func(a, b *scheduler.Status) int { return strings.Compare(a.Key, b.Key) })
+	return out
 }
 
 // waitsFor reports whether a connection is what a PENDING value waits for: the scheduler

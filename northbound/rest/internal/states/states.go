@@ -5,22 +5,32 @@ package states
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// OfKey returns the state of key and its derived values. The list all is sorted by key. An
-// unknown key is NONEXISTENT. It costs a search for the key and one pass over the derived
-// values.
-func OfKey(all []*scheduler.Status, key string) wire.BaseValueStatus {
-	i, found := slices.BinarySearchFunc(all, key, func(st *scheduler.Status, key string) int { return strings.Compare(st.Key, key) })
+// OfKey returns the state of key and its derived values. An unknown key is NONEXISTENT. Its cost does not
+// depend on the number of other values.
+func OfKey(find func(key string) (*scheduler.Status, bool), key string) wire.BaseValueStatus {
+	base, found := find(key)
 	if !found {
 		return wire.BaseValueStatus{Value: wire.ValueStatus{Key: key, State: scheduler.Nonexistent.String()}}
 	}
-	return DerivedFrom(all).With(all[i])
+	parts := Parts{}
+	parts.add(find, base)
+	return parts.With(base)
+}
+
+// add adds the values that are derived from one, directly or indirectly.
+func (p Parts) add(find func(key string) (*scheduler.Status, bool), base *scheduler.Status) {
+	for _, key := range base.Derived() {
+		if st, found := find(key); found && st.Base == base.Key {
+			p[base.Key] = append(p[base.Key], st)
+			p.add(find, st)
+		}
+	}
 }
 
 // One converts the state of one value.
