@@ -143,11 +143,14 @@ func addressKey(v *interfaces.Interface, source keys.Source, addr string) string
 	return keys.Address{Interface: v.GetName(), Source: source, Addr: addr}.Key()
 }
 
-// part returns the attributes of the interface that its derived values need.
+// part returns the attributes of the interface that its derived values need. Plans print all of
+// them, so there are no more: only parts of an EXISTING interface need its identity.
 func part(v *interfaces.Interface) *interfaces.Interface {
-	return &interfaces.Interface{
-		Name: v.GetName(), Type: v.GetType(), HostIfName: hostName(v), VrfMasterInterface: v.GetVrfMasterInterface(),
+	out := &interfaces.Interface{VrfMasterInterface: v.GetVrfMasterInterface()}
+	if v.GetType() == interfaces.Interface_EXISTING {
+		out.Type, out.HostIfName = v.GetType(), hostName(v)
 	}
+	return out
 }
 
 // hash makes a short name from a logical name, which may exceed the kernel's 15 bytes.

@@ -182,6 +182,27 @@ func TestDependenciesAndDerived(t *testing.T) {
 	}
 }
 
+// A plan prints the fields of each part. Those of the whole interface would look like changes of it.
+func TestPartsHaveNoOtherFields(t *testing.T) {
+	v := testkit.Parse[*value](t, `name: "a" type: DUMMY host_if_name: "eth0" enabled: true mtu: 1400 ip_addresses: "10.0.0.1/24" vrf_master_interface: "v"`)
+	var got []string
+	for _, kv := range derived("", v) {
+		text, err := models.Text(kv.Value, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.TrimSpace(kv.Key+" "+text))
+	}
+	want := []string{
+		"linux/interface/state/a/UP",
+		`linux/interface/a/vrf/v vrf_master_interface:"v"`,
+		`linux/interface/a/address/static/10.0.0.1/24 ip_addresses:"10.0.0.1/24" vrf_master_interface:"v"`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestTemporaryNamesFit(t *testing.T) {
 	for _, name := range []string{"a", strings.Repeat("long", 60), "veth1"} {
 		if temp := tempName(name); len(temp) > longestName || !strings.HasPrefix(temp, "veth-") {
