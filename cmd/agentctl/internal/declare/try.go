@@ -21,6 +21,12 @@ import (
 // defaultTrial is the time of a trial without the flag --confirm.
 const defaultTrial = time.Minute
 
+// The times that an agent accepts for a trial.
+const (
+	shortestTrial = time.Second
+	longestTrial  = 24 * time.Hour
+)
+
 // try returns the command that declares files for a time.
 func try(s *session.Session) *cobra.Command {
 	c := change{Session: s, atomic: true}
@@ -65,6 +71,10 @@ func try(s *session.Session) *cobra.Command {
 			return listTrials(ctx, s, f)
 		case cancel:
 			return endTrial(ctx, s, "/configuration/cancel", c.source, "Taken back: %s of %s.\n")
+		}
+		// Without a time, the agent would not take the change back.
+		if c.trial < shortestTrial || c.trial > longestTrial {
+			return session.Usagef("--confirm: %v: expected %v to %v", c.trial, shortestTrial, longestTrial)
 		}
 		if err := c.declareFiles(ctx, args); err != nil {
 			return err
