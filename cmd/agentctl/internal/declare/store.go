@@ -80,18 +80,18 @@ func (c *change) values(ctx context.Context, from documents.Documents) (out []do
 // the store, the changes of the store. answers says which. The caller calls end after its last
 // request.
 func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes []kvdbsync.Pair) (answers bool, end func(), err error) {
-	end, err = c.ReachStoreAgent(ctx)
+	leave, err := c.ReachStoreAgent(ctx)
 	if err != nil {
 		return false, nil, err
 	}
 	defer func() {
 		if err != nil {
-			end()
+			leave()
 		}
 	}()
 	p, err := c.plan(ctx)
 	if err == nil {
-		return true, end, c.show(p)
+		return true, leave, c.show(p)
 	}
 	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound {
 		return false, nil, err
@@ -101,7 +101,7 @@ func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes
 	if err != nil {
 		return false, nil, err
 	}
-	return false, end, show.Changes(c.Out, c.Env, "Plan for the store "+c.source, all, 0)
+	return false, leave, show.Changes(c.Out, c.Env, "Plan for the store "+c.source, all, 0)
 }
 
 // shown returns a value of a store for people, without secrets; nil: it is not a valid value.
