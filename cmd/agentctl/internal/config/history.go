@@ -87,7 +87,7 @@ func historyTable(out io.Writer, records []wire.Record, details bool) error {
 		errs := failures(r)
 		cells := []string{
 			strconv.FormatUint(r.SeqNum, 10), transactionKind(r), show.Short(time.Since(r.Start)) + " ago",
-			countNoun(len(r.Values), "value"), operations(r), result(errs), summary(r),
+			countOrNone(len(r.Values), "value"), operations(r), result(errs), summary(r),
 		}
 		if details {
 			cells = append(cells, strings.Join(slices.DeleteFunc(append([]string{r.Description}, errs...), func(s string) bool { return s == "" }), "; "))
@@ -118,16 +118,12 @@ func transactionKind(r wire.Record) string {
 	}
 }
 
-// countNoun returns a number with its noun: "-", "1 value", "2 values".
-func countNoun(n int, what string) string {
-	switch n {
-	case 0:
+// countOrNone is show.Count, but "-" for none.
+func countOrNone(n int, noun string) string {
+	if n == 0 {
 		return "-"
-	case 1:
-		return "1 " + what
-	default:
-		return fmt.Sprintf("%d %ss", n, what)
 	}
+	return show.Count(n, noun)
 }
 
 // operations counts the executed operations by name: "CREATE:2 DELETE:1".
@@ -184,6 +180,6 @@ func result(errs []string) string {
 	case 1:
 		return "error"
 	default:
-		return countNoun(len(errs), "error")
+		return show.Count(len(errs), "error")
 	}
 }

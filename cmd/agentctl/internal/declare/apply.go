@@ -170,7 +170,7 @@ func (c *change) outcome(ctx context.Context, deadline time.Time) error {
 	if err != nil {
 		return fmt.Errorf("declared, but its effect is unknown: %w", err)
 	}
-	fmt.Fprintf(c.Out, "Declared in %s: %s.\n", show.Line(c.source), values(out.Count))
+	fmt.Fprintf(c.Out, "Declared in %s: %s.\n", show.Line(c.source), show.Count(out.Count, "value"))
 	if out.Done {
 		return nil
 	}
@@ -180,6 +180,6 @@ func (c *change) outcome(ctx context.Context, deadline time.Time) error {
 	if c.wait || out.Hopeless {
 		return waitError(c.Session, "configured", out)
 	}
-	_, err = fmt.Fprintf(c.Out, "%d of %s not configured yet.\n", out.MissingCount, values(out.Count))
+	_, err = fmt.Fprintf(c.Out, "%d of %s not configured yet.\n", out.MissingCount, show.Count(out.Count, "value"))
 	return err
 }

@@ -59,7 +59,7 @@ func exportValues(s *session.Session) *cobra.Command {
 			return err
 		}
 		if n := len(out.Hidden); n > 0 {
-			fmt.Fprintf(s.Err, "agentctl: the secrets of %d values are hidden (--secrets prints them); the agent refuses such values: %s\n", n, show.Line(first(out.Hidden)))
+			fmt.Fprintf(s.Err, "agentctl: the secrets of %s are hidden (--secrets prints them); the agent refuses such values: %s\n", show.Count(n, "value"), show.Line(first(out.Hidden)))
 		}
 		var missing []error
 		for _, n := range out.Notes {

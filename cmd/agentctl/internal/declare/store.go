@@ -48,11 +48,7 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if err := into.Apply(ctx, changes); err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	noun := "keys"
-	if len(changes) == 1 {
-		noun = "key"
-	}
-	fmt.Fprintf(c.Out, "Written into the store %s: %d %s.\n", c.source, len(changes), noun)
+	fmt.Fprintf(c.Out, "Written into the store %s: %s.\n", c.source, show.Count(len(changes), "key"))
 	switch {
 	case !c.wait:
 		return nil

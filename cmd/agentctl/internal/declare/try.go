@@ -118,7 +118,7 @@ func endTrial(ctx context.Context, s *session.Session, path, source, done string
 	if err := s.Request(ctx, http.MethodPost, path, url.Values{"datasrc": {source}}, nil, &t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, done, values(len(t.Keys)), show.Line(t.Source))
+	_, err := fmt.Fprintf(s.Out, done, show.Count(len(t.Keys), "value"), show.Line(t.Source))
 	return err
 }
 

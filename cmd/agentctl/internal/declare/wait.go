@@ -100,7 +100,7 @@ func wait(ctx context.Context, s *session.Session, q wire.Wait, deadline time.Ti
 // printWaited prints the values that lack the state.
 func printWaited(to io.Writer, state string, out wire.Waited) error {
 	if out.Done {
-		_, err := fmt.Fprintf(to, "%s %s.\n", values(out.Count), nowAre(out.Count, state))
+		_, err := fmt.Fprintf(to, "%s %s.\n", show.Count(out.Count, "value"), nowAre(out.Count, state))
 		return err
 	}
 	t := show.NewTable(to, "STATE", "KEY", "REASON")
@@ -124,14 +124,6 @@ func textOf(text string) []string {
 	return []string{text}
 }
 
-// values returns a number of values with its noun.
-func values(n int) string {
-	if n == 1 {
-		return "1 value"
-	}
-	return fmt.Sprintf("%d values", n)
-}
-
 // nowAre is the verb of the result, for n values.
 func nowAre(n int, state string) string {
 	if n == 1 {
@@ -149,5 +141,5 @@ func waitError(s *session.Session, state string, out wire.Waited) error {
 	case out.Hopeless:
 		why = "some have failed, and do not change by themselves"
 	}
-	return fmt.Errorf("%d of %s not %s: %s", out.MissingCount, values(max(out.Count, out.MissingCount)), state, why)
+	return fmt.Errorf("%d of %s not %s: %s", out.MissingCount, show.Count(max(out.Count, out.MissingCount), "value"), state, why)
 }

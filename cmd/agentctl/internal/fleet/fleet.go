@@ -137,7 +137,7 @@ func table(s *session.Session, out io.Writer, all []Agent, now time.Time) error 
 	if len(sums) == 0 {
 		sums = []string{"none of them is selected, or none publishes a summary"}
 	}
-	_, err := fmt.Fprintf(s.Err, "%d agents: %s\n", len(all), strings.Join(sums, ", "))
+	_, err := fmt.Fprintf(s.Err, "%s: %s\n", show.Count(len(all), "agent"), strings.Join(sums, ", "))
 	return err
 }
 

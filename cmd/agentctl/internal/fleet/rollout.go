@@ -242,9 +242,9 @@ func (o *rollout) takeBack(ctx context.Context, jobs []*job) error {
 			errs = append(errs, fmt.Errorf("%s: %w", j.label, err))
 			continue
 		}
-		text := fmt.Sprintf("undone: %d keys", len(back))
+		text := "undone: " + show.Count(len(back), "key")
 		if others > 0 {
-			text += fmt.Sprintf("; %d keys stay, because somebody else has changed them", others)
+			text += "; left, because somebody else has changed them: " + show.Count(others, "key")
 		}
 		o.say(j.label, text)
 	}

@@ -138,7 +138,7 @@ func TestApplyToAnAgentThatEnded(t *testing.T) {
 		t.Errorf("code %d, %s", code, problems)
 	}
 	out, _, code := s.agentctl("apply", template(t, "a=2"), "--labels", "ended-1", "--wait", "--batch-timeout", "1s", "--undo")
-	if code != cli.ExitFailed || !strings.Contains(out, "not configured within 1s") || !strings.Contains(out, "does the agent run") || !strings.Contains(out, "undone: 1 keys") {
+	if code != cli.ExitFailed || !strings.Contains(out, "not configured within 1s") || !strings.Contains(out, "does the agent run") || !strings.Contains(out, "undone: 1 key") {
 		t.Errorf("code %d, %s", code, out)
 	}
 	if value, err := s.client.Get(t.Context(), fleet.Key("ended-1", "a")); err != nil || string(value) != string(fleet.Value("a", "1")) {

@@ -37,7 +37,7 @@ func drift(s *session.Session) *cobra.Command {
 			all = append(all, repairOf(v))
 		}
 		err := f.Write(s.Out, d, func(out io.Writer) error {
-			return show.Changes(out, s.Env, fmt.Sprintf("Of %d values", d.Read), all, 0)
+			return show.Changes(out, s.Env, "Of "+show.Count(d.Read, "value"), all, 0)
 		})
 		if err == nil && len(all) > 0 {
 			err = session.ErrChanges

@@ -18,3 +18,11 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 values", 1: "1 value", 2: "2 values"} {
+		if got := show.Count(n, "value"); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}

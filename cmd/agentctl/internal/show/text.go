@@ -23,6 +23,14 @@ func JSONError(err error) string {
 	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
 }
 
+// Count returns a number with its noun: "1 value", "2 values".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // Compact removes insignificant white space from JSON. Other text is returned unchanged.
 func Compact(data []byte) string {
 	var b bytes.Buffer

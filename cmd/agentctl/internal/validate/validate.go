@@ -4,6 +4,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,7 +65,7 @@ func validate(s *session.Session) *cobra.Command {
 			return err
 		}
 		if invalid > 0 {
-			return fmt.Errorf("%d mistakes", invalid)
+			return errors.New(show.Count(invalid, "mistake"))
 		}
 		if offline {
 			return nil
