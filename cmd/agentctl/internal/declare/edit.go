@@ -43,15 +43,16 @@ type editing struct {
 func edit(s *session.Session) *cobra.Command {
 	e := editing{change: change{Session: s}}
 	cmd := &cobra.Command{
-		Use:   "edit KEY|NAME",
+		Use:   "edit VALUE",
 		Short: "Edits a declared value in an editor",
-		Long: "Edit opens the value in $VISUAL or $EDITOR (default vi) as YAML, and stores the result where the value comes from: in the store or the\n" +
-			"data source that takes effect, or in --source. An invalid value is not stored: the editor opens again, with the errors as comments at\n" +
-			"the top. A text that is invalid and unchanged, or empty, ends the command. If the value has changed in its source while the editor was\n" +
-			"open, it is not overwritten. Stores are reached through the agent's socket; values of filedb are edited in their files.",
+		Long: "Edit opens VALUE (a key, a name, or a unique part of either) in $VISUAL or $EDITOR (default vi) as YAML, and stores the result where\n" +
+			"the value comes from: in the store or the data source that takes effect, or in --source. An invalid value is not stored: the editor\n" +
+			"opens again, with the errors as comments at the top. A text that is invalid and unchanged, or empty, ends the command. If the value\n" +
+			"has changed in its source while the editor was open, it is not overwritten. Stores are reached through the agent's socket; values of\n" +
+			"filedb are edited in their files.",
 		Example:           "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source etcd",
 		ValidArgsFunction: names.CompleteValue(s),
-		Args:              session.ExpectArgs("KEY|NAME"),
+		Args:              session.ExpectArgs("VALUE"),
 	}
 	cmd.Flags().StringVar(&e.source, "source", "", "edit the value of this store or data source (default: the one that takes effect)")
 	cmd.RunE = s.WithAgentUntil(editTime, func(ctx context.Context, args []string) error {

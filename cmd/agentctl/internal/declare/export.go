@@ -22,11 +22,11 @@ func exportValues(s *session.Session) *cobra.Command {
 	var source string
 	var secrets bool
 	cmd := &cobra.Command{
-		Use:   "export [MODEL|KEY|NAME...]",
+		Use:   "export [VALUE|MODEL...]",
 		Short: "Prints declared values as YAML that can be applied again",
 		Long: "Export prints the declared values that take effect, or with --source those that one source declares. A file of filedb, agentctl apply\n" +
-			"and PUT /configuration read the output unchanged. MODEL is a name, a pattern such as 'linux.*', or all; NAME is the name of a value, or a unique\n" +
-			"part of it.\n\n" +
+			"and PUT /configuration read the output unchanged. VALUE is a key, a name, or a unique part of either; MODEL is a name,\n" +
+			"a pattern such as 'linux.*', or all.\n\n" +
 			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept. Such a\n" +
 			"value cannot be applied. If a declared value cannot be exported, the exit code is 1, and the others are printed.",
 		Example:           "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",

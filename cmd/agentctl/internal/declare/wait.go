@@ -28,19 +28,20 @@ const answerTime = 10 * time.Second
 func waitFor(s *session.Session) *cobra.Command {
 	var q wire.Wait
 	cmd := &cobra.Command{
-		Use:   "wait KEY|NAME|MODEL|all...",
+		Use:   "wait VALUE|MODEL|all...",
 		Short: "Waits until values have a state",
-		Long: "Wait returns as soon as all of the values have the state: of a KEY, of the value with a NAME (or a unique part of it),\n" +
-			"of all values of a MODEL (a name or a pattern such as 'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no such value exists.\n" +
+		Long: "Wait returns as soon as all of the values have the state: of a VALUE (a key, a name, or a unique part of either), of all values\n" +
+			"of a MODEL (a name or a pattern such as 'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no\n" +
+			"such value exists. A key need not have a value yet.\n\n" +
 			"Values that a store held when the wait began count with their content of then: the agent first reads the stores again. For all, and\n" +
-			"for the values of a model, a store that the agent does not reach prevents the end. A wait for a KEY or NAME leaves it out.\n\n" +
+			"for the values of a model, a store that the agent does not reach prevents the end. A wait for a VALUE leaves it out.\n\n" +
 			"Exit codes: 0 the values have the state, 1 the timeout has ended, or a value is INVALID, FAILED or UNIMPLEMENTED, which does not\n" +
 			"change by itself. Then the values that lack the state are printed. The agent tells the end; it is not asked again and again.",
 		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait veth1\n  agentctl wait linux.l3.route --for removed",
 		ValidArgsFunction: names.CompleteModelOrValue(s),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("KEY, NAME, MODEL or all is missing")
+				return errors.New("VALUE, MODEL or all is missing")
 			}
 			return patternsOrKeys(cmd, args)
 		},
