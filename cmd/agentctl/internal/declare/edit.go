@@ -55,6 +55,7 @@ func edit(s *session.Session) *cobra.Command {
 		Args:              session.ExpectArgs("VALUE"),
 	}
 	cmd.Flags().StringVar(&e.source, "source", "", "edit the value of this store or data source (default: the one that takes effect)")
+	_ = cmd.RegisterFlagCompletionFunc("source", names.CompleteSource(s)) // fails only without the flag
 	cmd.RunE = s.WithAgentUntil(editTime, func(ctx context.Context, args []string) error {
 		if err := e.find(ctx, args[0]); err != nil {
 			return err

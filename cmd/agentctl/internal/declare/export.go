@@ -30,7 +30,7 @@ func exportValues(s *session.Session) *cobra.Command {
 			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept. Such a\n" +
 			"value cannot be applied. If a declared value cannot be exported, the exit code is 1, and the others are printed.",
 		Example:           "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
-		ValidArgsFunction: names.CompleteModelOrValue(s),
+		ValidArgsFunction: names.Each(names.CompleteModelOrValue(s)),
 		Args:              patternsOrKeys,
 	}
 	cmd.Flags().StringVar(&source, "source", "", "print what this SOURCE declares, such as etcd or agentctl, whether or not it takes effect")

@@ -38,7 +38,7 @@ func waitFor(s *session.Session) *cobra.Command {
 			"Exit codes: 0 the values have the state, 1 the timeout has ended, or a value is INVALID, FAILED or UNIMPLEMENTED, which does not\n" +
 			"change by itself. Then the values that lack the state are printed. The agent tells the end; it is not asked again and again.",
 		Example:           "  agentctl wait all --timeout 30s\n  agentctl wait veth1\n  agentctl wait linux.l3.route --for removed",
-		ValidArgsFunction: names.CompleteModelOrValue(s),
+		ValidArgsFunction: names.Each(names.CompleteModelOrValue(s)),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("VALUE, MODEL or all is missing")

@@ -42,6 +42,13 @@ func CompleteModelOrValue(s *session.Session) cobra.CompletionFunc {
 	}
 }
 
+// Each returns a completion that completes each argument as f completes the first one.
+func Each(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, given string) ([]string, cobra.ShellCompDirective) {
+		return f(cmd, nil, given)
+	}
+}
+
 // wordsOf returns the names and keys that begin with given, with state and model for people.
 func wordsOf(listed []browse.ListedValue, known session.Catalogue, given string) (out []string) {
 	models := map[string]int{} // number of values by name
