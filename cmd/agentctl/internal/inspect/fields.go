@@ -52,8 +52,8 @@ func describeModels(types messageTypes, all []wire.Model) ([]describedModel, err
 	return out, nil
 }
 
-// Widths of the columns of fields, without the spaces between them. The table has 80 columns; the last
-// three columns share what a terminal has beyond that.
+// Widths of the columns of fields on 80 columns, without the spaces between them. The last three share
+// what a terminal has beyond that.
 const (
 	tableWidth   = 80
 	nameWidth    = 26
@@ -118,16 +118,38 @@ func writeFields(b *strings.Builder, fields []facts.Field, spare int) {
 	}
 }
 
-// fieldWidths returns the widths of the columns. What short names leave goes to long defaults, and
-// then to what is allowed, so that fewer words break.
+// fieldWidths returns the widths of the columns. Names and types are whole. The three columns with texts
+// share the rest of the line: first each gets its longest word, then defaults and examples get what they
+// need, and what is left is for what is allowed. Only on a line that has no room for the longest words,
+// words are broken.
 func fieldWidths(rows [][]string, spare int) []int {
-	name, standard := 0, 0
+	whole, word := make([]int, 5), make([]int, 5)
 	for _, row := range rows {
-		name, standard = max(name, len(row[0])), max(standard, len(row[3]))
+		for i, cell := range row {
+			whole[i] = max(whole[i], len(cell))
+			for w := range strings.FieldsSeq(cell) {
+				word[i] = max(word[i], len(w))
+			}
+		}
 	}
+	widths := []int{whole[0], typeWidth, word[2], word[3], word[4]}
+	left := tableWidth + spare - (len(widths) - 1) - widths[0] - widths[1] - widths[2] - widths[3] - widths[4]
+	if left < 0 {
+		return narrowWidths(whole, spare)
+	}
+	for _, i := range []int{3, 4, 2} {
+		more := min(left, whole[i]-widths[i])
+		widths[i], left = widths[i]+more, left-more
+	}
+	return widths
+}
+
+// narrowWidths returns widths of columns in which long words are broken, but no names of fields. What short
+// names leave goes to long defaults, and then to what is allowed, which also pays for long names.
+func narrowWidths(whole []int, spare int) []int {
 	widths := []int{nameWidth, typeWidth, allowedWidth + spare/2, defaultWidth + spare/6, exampleWidth + spare - spare/2 - spare/6}
-	left := max(0, nameWidth-name)
-	longer := min(left, max(0, standard-widths[3]))
+	left := nameWidth - whole[0]
+	longer := min(max(0, left), max(0, whole[3]-widths[3]))
 	widths[0], widths[2], widths[3] = widths[0]-left, widths[2]+left-longer, widths[3]+longer
 	return widths
 }
@@ -153,7 +175,7 @@ func writeRow(b *strings.Builder, widths []int, cells []string) {
 	}
 }
 
-// wrap breaks a text at spaces, or within words that are wider than the column.
+// wrap breaks a text at spaces. Words that are wider than the column are broken, after a sign if they have one.
 func wrap(text string, width int) (out []string) {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	line := indent
@@ -168,7 +190,11 @@ func wrap(text string, width int) (out []string) {
 			line = word
 		}
 		for len(line) > width {
-			out, line = append(out, line[:width]), line[width:]
+			end := width
+			if at := strings.LastIndexAny(line[:width], "_/:"); at > len(indent) {
+				end = at + 1
+			}
+			out, line = append(out, line[:end]), line[end:]
 		}
 	}
 	return append(out, line)

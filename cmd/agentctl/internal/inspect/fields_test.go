@@ -21,6 +21,11 @@ func TestFieldsFitATerminal(t *testing.T) {
 		if err := fieldTables(&out, described, false); err != nil {
 			t.Fatal(err)
 		}
+		for _, f := range described[0].Fields {
+			if name := f.Name[strings.LastIndexByte(f.Name, '.')+1:]; !strings.Contains(out.String(), name) {
+				t.Errorf("%s: the name %s is broken:\n%s", m.Name(), name, &out)
+			}
+		}
 		for line := range strings.Lines(out.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%s: %d columns: %s", m.Name(), n, line)
@@ -28,6 +33,9 @@ func TestFieldsFitATerminal(t *testing.T) {
 		}
 	}
 	if got := wrap("  a bc defghij", 5); strings.Join(got, "|") != "  a|bc|defgh|ij" {
+		t.Errorf("%q", got)
+	}
+	if got := wrap("OFFLOAD_DEFAULT", 10); strings.Join(got, "|") != "OFFLOAD_|DEFAULT" {
 		t.Errorf("%q", got)
 	}
 }
@@ -67,6 +75,30 @@ func TestShortNamesLeaveRoom(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		if len(line) > 81 {
 			t.Errorf("wider than a terminal: %s", line)
+		}
+	}
+}
+
+// TestWideTerminalsBreakNoWord has each word of each model whole on a terminal of 140 columns.
+func TestWideTerminalsBreakNoWord(t *testing.T) {
+	for _, m := range models.BuiltIn().All() {
+		described, err := describeModels(nil, []wire.Model{{Name: m.Name()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		writeFields(&out, described[0].Fields, 60)
+		for _, f := range described[0].Fields {
+			for _, word := range []string{f.Default, f.Example, f.Name[strings.LastIndexByte(f.Name, '.')+1:]} {
+				if !strings.Contains(out.String(), word) && !strings.Contains(word, " ") {
+					t.Errorf("%s: %s of %s is broken:\n%s", m.Name(), word, f.Name, &out)
+				}
+			}
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 140 {
+				t.Errorf("%s: %d columns: %s", m.Name(), n, line)
+			}
 		}
 	}
 }
