@@ -52,15 +52,14 @@ func rightsOf(label, user, word string) rights {
 
 // Command returns the command that prints how to give a user the least rights.
 func Command(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:   "access",
 		Short: "Prints how to give the agent the least rights in a store",
 		Long: "Access prints the commands with which the administrator of a store makes a user with the least rights. It executes nothing.\n" +
 			"The agent reads all keys of its label, and writes its own status, its summary and the key owner, nothing else. An editor reads them too,\n" +
 			"and writes the keys below config/. An agent whose keys are edited through its socket (agentctl kvdb) needs both.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+		Example: "  agentctl access etcd --for both",
+	})
 	cmd.AddCommand(
 		store(s, "etcd", "a role and a user of etcd", "etcdctl, with the rights of root", etcd),
 		store(s, "redis", "a user of Redis 7 or newer", "redis-cli, with the rights of the administrator", redis),

@@ -104,7 +104,7 @@ func errorText(err error) string {
 // command itself.
 func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	valid = new(bool)
-	root = &cobra.Command{
+	root = session.Group(&cobra.Command{
 		Use:           "agentctl",
 		Short:         "Shows the state of the agent and edits its stores",
 		Version:       version(),
@@ -123,7 +123,8 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 			"Exit codes: 0 success, 1 the command failed, 2 the command line is invalid,\n" +
 			"3 the key does not exist.",
 		Example: "  agentctl status\n  agentctl values\n  agentctl explain veth1",
-	}
+	})
+	root.SetFlagErrorFunc(session.FlagError)
 	s.Flags(root.PersistentFlags())
 	root.AddCommand(config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s), fleet.Command(s), migrate.Command(s))
 	root.AddCommand(report.Command(s))

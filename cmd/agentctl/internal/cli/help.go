@@ -15,7 +15,7 @@ import (
 
 // usage is the help of a command below its description. It names the flags of all commands only
 // where they are defined, at the root: 14 more flags below each command hide its own.
-const usage = `Usage:{{if .Runnable}}
+const usage = `Usage:{{if and .Runnable (not (index .Annotations %q))}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} COMMAND{{end}}{{if .Aliases}}
 
@@ -43,13 +43,14 @@ const widestHelp = 120
 func addHelp(root *cobra.Command, s *session.Session) {
 	columns, _ := show.Size(s.Out)
 	columns = min(columns, widestHelp)
-	root.SetUsageTemplate(fmt.Sprintf(usage, columns))
+	root.SetUsageTemplate(fmt.Sprintf(usage, session.IsGroup, columns))
 	printHelp := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		cmd.Long = show.Fill(cmd.Long, columns)
 		printHelp(cmd, args)
 	})
 	root.AddCommand(options(s), man(), completion())
+	refuseUnknownTopics(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"config":               names.CompleteFile,
@@ -66,9 +67,32 @@ func addHelp(root *cobra.Command, s *session.Session) {
 	}
 }
 
+// refuseUnknownTopics makes the command help fail for a command that does not exist. That of cobra prints
+// the help of root then, and ends with the exit code 0.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
+		found, rest, err := root.Find(args)
+		if err == nil && len(rest) > 0 && found.HasSubCommands() {
+			err = session.UnknownCommand(found, rest[0])
+		}
+		if err != nil {
+			return session.Usagef("%w", err)
+		}
+		return found.Help()
+	}
+}
+
 // aboutItself reports whether a command needs no settings. An invalid configuration file must
 // not stop a shell from completing, or hide the help that would tell how to mend it.
 func aboutItself(cmd *cobra.Command) bool {
+	if _, group := cmd.Annotations[session.IsGroup]; group {
+		return true
+	}
 	for ; cmd.HasParent(); cmd = cmd.Parent() {
 		switch cmd.Name() {
 		case "completion", "help", "man", "options", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:

@@ -17,13 +17,11 @@ import (
 
 // Command returns the command for declared values, transactions and resyncs. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:     "config",
 		Short:   "Reads and changes declared values; history; repairs differences",
 		Example: "  agentctl config history\n  agentctl config get > network.yaml",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(get(s), update(s), remove(s), retrieve(s), watch(s), history(s), resync(s))
 	return cmd
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -81,9 +82,9 @@ func remove(s *session.Session) *cobra.Command {
 }
 
 // fileArgs checks that there is a file.
-func fileArgs(cmd *cobra.Command, args []string) error {
+func fileArgs(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("%s: FILE is missing: expected a file of values, a folder, or - for standard input", cmd.CommandPath())
+		return errors.New("FILE is missing: expected a file of values, a folder, or - for standard input")
 	}
 	return nil
 }

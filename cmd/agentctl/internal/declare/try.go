@@ -109,7 +109,7 @@ func noStore(cmd *cobra.Command) error {
 	if !intoStore(cmd) {
 		return nil
 	}
-	return fmt.Errorf("%s: a trial is a change of the agent's own values, not of a store: expected no --store; apply --store writes into a store", cmd.CommandPath())
+	return errors.New("a trial is a change of the agent's own values, not of a store: expected no --store; apply --store writes into a store")
 }
 
 // endTrial ends a trial in one of the ways, and prints the number of its values and its source.

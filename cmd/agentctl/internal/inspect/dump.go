@@ -47,7 +47,7 @@ func dump(s *session.Session) *cobra.Command {
 			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.",
 		Example:           "  agentctl dump all\n  agentctl dump 'linux.*' --view SB\n  agentctl dump vpp.interfaces -f yaml",
 		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
-		Args:              session.Patterns("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all"),
+		Args:              session.Patterns("MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
 	view := show.ChoiceFlag(cmd, "view", "cached", "state to print", "cached", "NB", "SB")
 	origin := show.ChoiceFlag(cmd, "origin", "", "print only values of this origin", "NB", "SB", "unknown")

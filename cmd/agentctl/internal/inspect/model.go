@@ -16,14 +16,12 @@ import (
 
 // model returns the commands about the models of the agent.
 func model(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:     "model",
 		Aliases: []string{"models"},
 		Short:   "Shows the models: the kinds of values that the agent knows",
 		Example: "  agentctl model list\n  agentctl model inspect linux.l3.route",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(modelList(s), modelInspect(s))
 	return cmd
 }
@@ -68,7 +66,7 @@ func modelInspect(s *session.Session) *cobra.Command {
 			"says so and prints the built-in models.",
 		Example:           "  agentctl model inspect linux.l3.route",
 		ValidArgsFunction: names.CompleteModel(s, ""),
-		Args:              session.Patterns("agentctl model inspect: MODEL is missing: expected names, patterns such as linux.*, or all"),
+		Args:              session.Patterns("MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {

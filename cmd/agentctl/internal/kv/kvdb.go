@@ -25,7 +25,7 @@ func Commands(s *session.Session) []*cobra.Command {
 
 // keys returns the command that edits the keys of a store.
 func keys(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:     "kvdb",
 		Aliases: []string{"kv"},
 		Short:   "Lists, gets, puts and deletes keys of a store",
@@ -33,9 +33,7 @@ func keys(s *session.Session) *cobra.Command {
 			"A short KEY or PREFIX, which does not begin with " + session.AllAgents + ", is completed: config/... with the label of the agent (with a socket, that of the agent\n" +
 			"that listens there); any other begins with a label itself, such as vpp2/config/...",
 		Example: "  agentctl kvdb list config/\n  agentctl --store redis kvdb get config/linux/interfaces/v2/interface/veth1",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(list(s), get(s), put(s), del(s))
 	return cmd
 }

@@ -17,13 +17,13 @@ import (
 
 // Command returns the commands that show and change the log levels of the agent's components.
 func Command(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:   "log",
 		Short: "Shows and changes the log levels of the agent",
 		Long: "Each component of the agent has a logger with a level of its own. A change counts at once, until the end of the agent;\n" +
 			"logs.conf has the levels of its start.",
 		Example: "  agentctl log list\n  agentctl log set kvscheduler debug",
-	}
+	})
 	cmd.AddCommand(list(s), set(s))
 	return cmd
 }

@@ -20,13 +20,11 @@ import (
 
 // Command returns the command about gRPC services. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:     "service",
 		Short:   "Lists and calls the gRPC services of the agent",
 		Example: "  agentctl service list",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(list(s), call(s))
 	return cmd
 }

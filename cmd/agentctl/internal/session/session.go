@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ type Streams struct {
 // ExpectArgs returns a check that the command line has one argument for each name. Names in
 // brackets are optional; they come last.
 func ExpectArgs(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(cmd *cobra.Command, args []string) error {
 		required := 0
 		for _, name := range names {
 			if name[0] != '[' {
@@ -92,8 +93,12 @@ func ExpectArgs(names ...string) cobra.PositionalArgs {
 		switch {
 		case len(args) < required:
 			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > 0 && len(names) == 0 && cmd.HasSubCommands():
+			return UnknownCommand(cmd, args[0])
+		case len(args) > 0 && len(names) == 0:
+			return fmt.Errorf("unexpected argument %q: expected none", args[0])
 		case len(args) > len(names):
-			return fmt.Errorf("unexpected argument %q: expected %v", args[len(names)], names)
+			return fmt.Errorf("unexpected argument %q: expected only %s", args[len(names)], strings.Join(names, " "))
 		}
 		return nil
 	}

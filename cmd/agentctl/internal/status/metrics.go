@@ -16,14 +16,12 @@ import (
 
 // metrics returns the commands about the models of metrics.
 func metrics(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:     "metrics",
 		Short:   "Prints the metrics of the agent",
 		Long:    "Metrics prints counters of the agent as one JSON object each. GET /metrics of the HTTP server has those for Prometheus.",
 		Example: "  agentctl metrics list\n  agentctl metrics get govppmux.stats",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(metricsList(s), metricsGet(s))
 	return cmd
 }

@@ -21,13 +21,11 @@ import (
 
 // Command returns the command about VPP. By itself it prints its help.
 func Command(s *session.Session) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := session.Group(&cobra.Command{
 		Use:     "vpp",
 		Short:   "Shows the state of VPP, and runs its commands",
 		Example: "  agentctl vpp info\n  agentctl vpp cli show interface",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(info(s), line(s))
 	return cmd
 }
@@ -63,9 +61,9 @@ func line(s *session.Session) *cobra.Command {
 		Long: "Cli runs a line of VPP's command line, such as show interface, and prints the output of VPP. VPP reports an unknown command as\n" +
 			"output too, so the exit code is that of the request. An argument that begins with - comes after --.",
 		Example: "  agentctl vpp cli show interface\n  agentctl vpp cli -- show trace max 10",
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, " ")) == "" {
-				return fmt.Errorf("%s: COMMAND is missing: expected a line such as show version", cmd.CommandPath())
+				return errors.New("COMMAND is missing: expected a line such as show version")
 			}
 			return nil
 		},

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/keyplane/keyplane/internal/nearest"
+)
+
+// IsGroup is the annotation of commands that only have commands below them.
+const IsGroup = "group of commands"
+
+// Group makes cmd a command that does nothing itself: it prints its help. A word that is none of the
+// commands below it is an error, so that a mistyped command does not end with the exit code 0.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = ExpectArgs()
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Annotations = map[string]string{IsGroup: "yes"}
+	return cmd
+}
+
+// UnknownCommand returns the error of a word that is none of the commands below cmd.
+func UnknownCommand(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := nearest.Word(word, names); near != "" {
+		return fmt.Errorf("unknown command %q: did you mean %s %s?", word, cmd.CommandPath(), near)
+	}
+	if !cmd.HasParent() {
+		return fmt.Errorf("unknown command %q: expected one that %s -h lists", word, cmd.CommandPath())
+	}
+	return fmt.Errorf("unknown command %q: expected %s", word, strings.Join(names, ", "))
+}
+
+// FlagError returns an error about a flag in the words of agentctl: package pflag quotes functions of Go.
+func FlagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		return unknownFlag(cmd, unknown.GetSpecifiedName())
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("--%s: %q: %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid))
+	}
+	return err
+}
+
+// unknownFlag returns the error of a flag that cmd does not have.
+func unknownFlag(cmd *cobra.Command, name string) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := nearest.Word(name, names); near != "" {
+		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, near)
+	}
+	return fmt.Errorf("unknown flag --%s", name)
+}
+
+// expected says what the value of a flag has to be.
+func expected(invalid *pflag.InvalidValueError) string {
+	cause := invalid.Unwrap()
+	_, number := errors.AsType[*strconv.NumError](cause)
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case kind == "duration":
+		return "expected a time such as 30s or 2m"
+	case kind == "bool":
+		return "expected true or false"
+	case number:
+		return "expected a number"
+	}
+	return cause.Error()
+}
