@@ -37,6 +37,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/report"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/service"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/status"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/top"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/validate"
@@ -73,7 +74,7 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 		return ExitChanges
 	}
 	err = rest
-	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
+	fmt.Fprintln(s.Err, show.Broken(s.Err, "agentctl: "+errorText(err), 2))
 	_, mistaken := errors.AsType[session.UsageError](err)
 	switch {
 	case !*valid, mistaken:

@@ -176,12 +176,15 @@ func (o *changeFlags) print(s *session.Session, r results) error {
 			switch {
 			case o.verbose:
 			case o.withdraw && v.State != "REMOVED":
-				fmt.Fprintf(s.Err, "%s stays, and is %s: %s\n", show.Line(v.Key), v.State, show.Remote(v.Message))
+				warn(s, fmt.Sprintf("%s stays, and is %s: %s", show.Line(v.Key), v.State, show.Remote(v.Message)))
 			case v.State == "PENDING":
-				fmt.Fprintf(s.Err, "%s is PENDING: %s\n", show.Line(v.Key), show.Remote(v.Message))
+				warn(s, fmt.Sprintf("%s is PENDING: %s", show.Line(v.Key), show.Remote(v.Message)))
 			}
 		}
 		_, err := fmt.Fprintln(out, "OK")
 		return err
 	})
 }
+
+// warn prints a line to standard error.
+func warn(s *session.Session, text string) { fmt.Fprintln(s.Err, show.Broken(s.Err, text, 2)) }

@@ -92,7 +92,7 @@ func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes
 	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound {
 		return false, nil, err
 	}
-	fmt.Fprintf(c.Err, "agentctl: no plan of the agent, so these are the changes of the store: %s\n", show.Remote(err.Error()))
+	fmt.Fprintln(c.Err, show.Broken(c.Err, "agentctl: no plan of the agent, so these are the changes of the store: "+show.Remote(err.Error()), 2))
 	all, err := c.differences(ctx, store, changes)
 	if err != nil {
 		return false, nil, err

@@ -36,7 +36,7 @@ func explain(s *session.Session) *cobra.Command {
 			return err
 		}
 		return f.Write(s.Out, e, func(out io.Writer) error {
-			_, err := io.WriteString(out, explanationLines(e, ""))
+			_, err := io.WriteString(out, show.Broken(out, explanationLines(e, ""), 4))
 			return err
 		})
 	})

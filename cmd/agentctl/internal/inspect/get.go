@@ -202,7 +202,7 @@ func describe(out io.Writer, i item) error {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "%-9s %s\n", name+":", show.Line(text))
+			b.WriteString(show.Broken(out, fmt.Sprintf("%-9s %s\n", name+":", show.Line(text)), 10))
 		}
 	}
 	line("Name", i.Name)

@@ -34,6 +34,7 @@ type Change struct {
 type printer struct {
 	// Everything is printed at once, so that a failed command leaves no half of a list.
 	out    strings.Builder
+	to     io.Writer
 	colour bool
 }
 
@@ -41,11 +42,12 @@ type printer struct {
 // off (no-color.org), and so does TERM=dumb.
 func newPrinter(out io.Writer, env func(string) (string, bool)) *printer {
 	none, _ := env("NO_COLOR")
-	return &printer{colour: Draws(out, env) && none == ""}
+	return &printer{to: out, colour: Draws(out, env) && none == ""}
 }
 
 // line prints a line in the colour of its symbol.
 func (p *printer) line(symbol, text string) {
+	text = Broken(p.to, text, 8)
 	code := map[string]string{Creates: "32", Updates: "33", Deletes: "31", Recreates: "35"}[symbol]
 	if !p.colour || code == "" {
 		p.out.WriteString(text + "\n")

@@ -11,8 +11,8 @@ import (
 const brokenAt = 90
 
 // Fill breaks the paragraphs of a text, such as a help, into lines of at most so many columns. Lines
-// that begin with a space, and short lines, stay as they are. A word that is longer gets a line
-// of its own.
+// that begin with a space, and short lines, stay as they are. A word that is longer than a line stays
+// where it is.
 func Fill(text string, columns int) string {
 	var out []string
 	full := false // the line before was full
@@ -27,23 +27,23 @@ func Fill(text string, columns int) string {
 	}
 	for i, line := range out {
 		if line != "" && line[0] != ' ' {
-			out[i] = fill(line, columns)
+			out[i] = fill(line, columns, 0)
 		}
 	}
 	return strings.Join(out, "\n")
 }
 
-// fill breaks one paragraph.
-func fill(text string, columns int) string {
+// fill breaks one paragraph. All lines but the first one begin with so many spaces.
+func fill(text string, columns, indent int) string {
 	var out strings.Builder
 	used := 0
 	for word := range strings.SplitSeq(text, " ") {
 		switch wide := Width(word); {
 		case used == 0:
 			used = wide
-		case used+1+wide > columns:
-			out.WriteByte('\n')
-			used = wide
+		case used+1+wide > columns && indent+wide <= columns:
+			out.WriteString("\n" + strings.Repeat(" ", indent))
+			used = indent + wide
 		default:
 			out.WriteByte(' ')
 			used += 1 + wide
@@ -58,8 +58,35 @@ func fill(text string, columns int) string {
 func Hanging(out io.Writer, head string, columns int, text string) error {
 	if IsTerminal(out) {
 		width, _ := Size(out)
-		text = strings.ReplaceAll(fill(text, max(width, usualWidth)-columns), "\n", "\n"+strings.Repeat(" ", columns))
+		text = strings.ReplaceAll(fill(text, max(width, usualWidth)-columns, 0), "\n", "\n"+strings.Repeat(" ", columns))
 	}
 	_, err := fmt.Fprintf(out, "%-*s%s\n", columns, head, text)
 	return err
+}
+
+// leastText is the least width in which a text is broken into lines.
+const leastText = 20
+
+// Broken returns a text for out. On a terminal, lines that are wider than it are broken at spaces: the
+// terminal itself would cut words at its edge. What follows begins so many columns further than the line.
+// Other output, which programs read, stays exact.
+func Broken(out io.Writer, text string, indent int) string {
+	if !IsTerminal(out) {
+		return text
+	}
+	columns, _ := Size(out)
+	return broken(text, columns, indent)
+}
+
+// broken breaks the lines of a text that are wider than so many columns.
+func broken(text string, columns, indent int) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		words := strings.TrimLeft(line, " ")
+		lead := len(line) - len(words)
+		if Width(line) > columns && columns-lead-indent >= leastText {
+			lines[i] = strings.Repeat(" ", lead) + strings.ReplaceAll(fill(words, columns-lead, indent), "\n", "\n"+strings.Repeat(" ", lead))
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -31,3 +31,19 @@ func TestHanging(t *testing.T) {
 		t.Errorf("on a terminal: %q, want %q", got, want)
 	}
 }
+
+func TestBroken(t *testing.T) {
+	text := "short\n  key: " + strings.Repeat("word ", 18) + "end\n" + strings.Repeat("x", 90) + " y\n+   " + strings.Repeat("z", 80)
+	breaks := func(out io.Writer) error {
+		_, err := io.WriteString(out, show.Broken(out, text, 4))
+		return err
+	}
+	var out strings.Builder
+	if err := breaks(&out); err != nil || out.String() != text {
+		t.Errorf("into a file: %q, %v", out.String(), err)
+	}
+	want := "short\n  key: " + strings.Repeat("word ", 13) + "word\n      " + strings.Repeat("word ", 4) + "end\n" + strings.Repeat("x", 90) + "\n    y\n+   " + strings.Repeat("z", 80)
+	if got := onTerminal(t, 80, 24, breaks); got != want {
+		t.Errorf("on a terminal: %q, want %q", got, want)
+	}
+}

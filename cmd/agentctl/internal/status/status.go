@@ -87,7 +87,7 @@ func (a agent) print(out io.Writer) error {
 	}
 	block(&b, "MISSING", a.Missing)
 	block(&b, "NOT APPLIED", a.Unapplied)
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, show.Broken(out, b.String(), 2))
 	return err
 }
 

@@ -97,7 +97,7 @@ func modelsOf(cmd *cobra.Command, s *session.Session, offline bool) (known *mode
 // lines prints one finding per line.
 func lines(out io.Writer, found []documents.Finding) error {
 	for _, one := range found {
-		if _, err := fmt.Fprintln(out, one); err != nil {
+		if _, err := fmt.Fprintln(out, show.Broken(out, one.String(), 2)); err != nil {
 			return err
 		}
 	}
