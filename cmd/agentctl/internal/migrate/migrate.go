@@ -206,8 +206,9 @@ func (r *Report) print(out io.Writer, s *session.Session, all bool) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "Of flags, settings and values: %d work as before, %d change, %d are ignored, %d would stop the agent or be refused.\n",
+	sum := fmt.Sprintf("Flags, settings and values: %d as before, %d changed, %d ignored, %d that would stop the agent or be refused.\n",
 		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(stops)])
+	fmt.Fprint(out, show.Broken(out, sum, 2))
 	for _, model := range slices.Sorted(maps.Keys(r.Values)) {
 		fmt.Fprintf(out, "  %-30s values: %d\n", show.Line(model), r.Values[model])
 	}
