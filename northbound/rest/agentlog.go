@@ -21,7 +21,7 @@ type Logs interface {
 }
 
 // ErrNoLogger reports the name of a logger that does not exist.
-var ErrNoLogger = errors.New("there is no such logger; GET /log/list lists them")
+var ErrNoLogger = errors.New("there is no such logger: expected one that GET /log/list or agentctl log list prints")
 
 // Errors of parts that this agent lacks.
 var (
