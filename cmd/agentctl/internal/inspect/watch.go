@@ -33,7 +33,7 @@ func filterOf(words []string) (out stateFilter, err error) {
 	for _, w := range words {
 		state := strings.ToUpper(w)
 		if !slices.Contains(states(), state) {
-			return nil, session.Usagef("state %q: expected some of %s", w, strings.Join(states(), ","))
+			return nil, session.Usagef("state %q: expected some of %s", w, strings.Join(states(), ", "))
 		}
 		out = append(out, state)
 	}
