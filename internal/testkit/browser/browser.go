@@ -35,12 +35,15 @@ import (
 
 // Keys for Press.
 const (
-	Enter  = kb.Enter
-	Escape = kb.Escape
-	Tab    = kb.Tab
-	Down   = kb.ArrowDown
-	End    = kb.End
-	Home   = kb.Home
+	Enter    = kb.Enter
+	Escape   = kb.Escape
+	Tab      = kb.Tab
+	Up       = kb.ArrowUp
+	Down     = kb.ArrowDown
+	PageUp   = kb.PageUp
+	PageDown = kb.PageDown
+	End      = kb.End
+	Home     = kb.Home
 )
 
 // A Size is that of the window, in CSS pixels.

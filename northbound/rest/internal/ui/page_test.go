@@ -383,13 +383,23 @@ func TestNothingIsAskedWhileNothingChanges(t *testing.T) {
 	t.Error("an idle page never stops asking")
 }
 
+// logIn gives the name of the user and a password to the form of the page.
+func logIn(p *browser.Page, password string) {
+	p.Until(`document.querySelector(".login [name=username]")`)
+	for field, text := range map[string]string{"username": "ann", "password": password} {
+		browser.Get[bool](p, fmt.Sprintf(`((e) => { e.focus(); e.select(); return true; })(document.querySelector("[name=%s]"))`, field))
+		p.Type(text)
+	}
+	p.Press(browser.Enter)
+}
+
 // TestTheLogin serves the page with users. It asks for a name and a password, and shows the state
 // after the right ones. The token is in a cookie that scripts cannot read.
 func TestTheLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.commit("", route("10.9.0.0/16", "lan9"))
-	p := browser.Open(t, w.protected()+"/ui", browser.Desk())
+	p := browser.Open(t, w.protected("dump")+"/ui", browser.Desk())
 	p.Allow("401")
 	p.Allow("/info/version") // ann lacks the permission
 	p.Allow("/liveness")     // this server knows no health
@@ -397,16 +407,9 @@ func TestTheLogin(t *testing.T) {
 	if browser.Get[bool](p, `document.body.textContent.includes("10.9.0.0")`) {
 		t.Error("the page shows values without a user")
 	}
-	fill := func(name, password string) {
-		for field, text := range map[string]string{"username": name, "password": password} {
-			browser.Get[bool](p, fmt.Sprintf(`((e) => { e.focus(); e.select(); return true; })(document.querySelector("[name=%s]"))`, field))
-			p.Type(text)
-		}
-		p.Press(browser.Enter)
-	}
-	fill("ann", "wrong")
+	logIn(p, "wrong")
 	says(p, ".login .bad", "unknown name or wrong password")
-	fill("ann", "pass")
+	logIn(p, "pass")
 	says(p, ".row", "10.9.0.0/16/lan9")
 	p.Until(`document.querySelector(".line.live")`)
 	if cookie := browser.Get[string](p, "document.cookie"); cookie != "" {

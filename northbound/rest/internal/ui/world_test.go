@@ -81,15 +81,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// protected serves the world once more, for the user ann with the password pass. It returns the
-// address.
-func (w *world) protected() string {
+// protected serves the world once more, for the user ann with the password pass and these
+// permissions. It returns the address.
+func (w *world) protected(permissions ...string) string {
 	w.t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte("pass"), bcrypt.MinCost)
 	w.must(err)
 	config := rest.Config{
 		Endpoint: "127.0.0.1:0", EnableTokenAuth: true, SignKey: strings.Repeat("k", auth.MinSignKey), HashCost: bcrypt.MinCost,
-		Users: []auth.User{{Name: "ann", Password: string(hash), Permissions: []string{"dump"}}},
+		Users: []auth.User{{Name: "ann", Password: string(hash), Permissions: permissions}},
 	}
 	w.must(config.Complete())
 	ready := make(chan net.Addr, 1)
