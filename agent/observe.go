@@ -126,16 +126,16 @@ func (o observation) addTo(t counters.Readers) counters.Readers {
 		return t
 	}
 	t.Models = map[string]func() any{"govppmux.stats": func() any { return muxModel(o.requests()) }}
-	t.Memory = func(context.Context) (any, error) {
-		s, err := o.poller.Read(telemetry.Memory)
+	t.Memory = func(ctx context.Context) (any, error) {
+		s, err := o.poller.Read(ctx, telemetry.Memory)
 		return map[string]any{"threads": s.Memory}, err
 	}
-	t.Runtime = func(context.Context) (any, error) {
-		s, err := o.poller.Read(telemetry.Runtime)
+	t.Runtime = func(ctx context.Context) (any, error) {
+		s, err := o.poller.Read(ctx, telemetry.Runtime)
 		return map[string]any{"threads": s.Runtime}, err
 	}
-	t.NodeCounters = func(context.Context) (any, error) {
-		s, err := o.poller.Read(telemetry.Nodes)
+	t.NodeCounters = func(ctx context.Context) (any, error) {
+		s, err := o.poller.Read(ctx, telemetry.Nodes)
 		return map[string]any{"counters": s.Nodes}, err
 	}
 	return t

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,6 +64,10 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// mostMetrics bounds the memory of an answer, in which a metric takes 600 bytes. 10,000 interfaces
+// have that many.
+const mostMetrics = 120_000
+
 // Collect implements prometheus.Collector. It reads nothing of VPP: any number of scrapes
 // costs VPP the same. Nodes that never ran and counters that are 0 are left out, because
 // they would be most of the answer.
@@ -71,11 +76,20 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if last == nil {
 		return
 	}
+	left := mostMetrics
 	emit := func(descs []*prometheus.Desc, values []float64, labels ...string) {
+		if left -= len(descs); left < 0 {
+			return
+		}
 		for i, d := range descs {
 			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, values[i], labels...)
 		}
 	}
+	defer func() {
+		if left < 0 {
+			out <- prometheus.NewInvalidMetric(c.nodes, fmt.Errorf("%w: %d metrics are left out; groups can be left out with skipped in telemetry.conf", ErrTooMany, -left))
+		}
+	}()
 	for _, t := range last.Runtime {
 		for _, r := range t.Items {
 			if r.Calls == 0 && r.Suspends == 0 {

@@ -6,9 +6,10 @@
 //	registry.Register(p.Collector("vpp1"))
 //	all, err := p.InterfaceStats(ctx)   // reads now
 //
-// Reading counters asks nothing of VPP: VPP writes them into the segment anyway. GoVPP's
-// statsclient knows the layout. A poll is one consistent copy; Prometheus gets the last one,
-// so that the cost for VPP's host does not depend on the number of scrapes.
+// Reading counters asks nothing of VPP: VPP writes them into the segment anyway. A poll is one
+// consistent copy; Prometheus gets the last one, so that the cost for VPP's host does not depend
+// on the number of scrapes. The content of the segment is not trusted: the memory of a reading and
+// its time are bounded, also the time that it waits for another one.
 //
 // VPP without a stats segment, or no VPP, is a normal state: metrics are absent then.
 package telemetry
@@ -16,8 +17,8 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +41,7 @@ type Poller struct {
 	o        Options
 	interval time.Duration
 	last     atomic.Pointer[polled] // nil: none
-
-	mu sync.Mutex // one reading at a time: GoVPP maps the whole segment for each
+	turn     chan struct{}          // holds a token while one reads: the memory for counters is that of one reading
 }
 
 // A polled is the result of a poll.
@@ -62,7 +62,7 @@ func New(o Options) *Poller {
 	if o.States == nil {
 		o.States = func(context.Context) (map[string]*interfaces.InterfaceState, error) { return nil, nil }
 	}
-	return &Poller{o: o, interval: o.Config.interval(o.Log)}
+	return &Poller{o: o, interval: o.Config.interval(o.Log), turn: make(chan struct{}, 1)}
 }
 
 // Run polls until ctx ends, and then returns nil. It returns at once if the configuration
@@ -97,7 +97,7 @@ func (p *Poller) Run(ctx context.Context) error {
 // poll replaces the last snapshot, by none if VPP has none. States that cannot be read
 // make no counter absent: the snapshot is stored in any case.
 func (p *Poller) poll(ctx context.Context) error {
-	s, err := p.Read(p.o.Config.groups()...)
+	s, err := p.Read(ctx, p.o.Config.groups()...)
 	if err != nil {
 		p.last.Store(nil)
 		return err
@@ -110,19 +110,32 @@ func (p *Poller) poll(ctx context.Context) error {
 // ErrDisabled is the error of a reading that telemetry.conf forbids.
 var ErrDisabled = errors.New("VPP's counters are disabled in telemetry.conf")
 
+// ErrBusy is the error of a reading that waited too long for others.
+var ErrBusy = errors.New("other readings of VPP's counters take too long")
+
+// patience is how long a reading waits for others.
+const patience = time.Second
+
 // Read reads counters now, of these groups or, without any, of those that are not skipped.
 // The result is one consistent copy. Its cost grows with the number of VPP's nodes and
-// interfaces, so callers that only want a few counters name their groups.
-func (p *Poller) Read(groups ...Group) (Snapshot, error) {
+// interfaces, so callers that only want a few counters name their groups. It takes two seconds at
+// most, also with a VPP that does not answer and others that read.
+func (p *Poller) Read(ctx context.Context, groups ...Group) (Snapshot, error) {
 	if p.o.Config.Disabled {
 		return Snapshot{}, ErrDisabled
 	}
 	if len(groups) == 0 {
 		groups = p.o.Config.groups()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, err := read(p.o.Socket, groups)
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-within.Done():
+		return Snapshot{}, fmt.Errorf("%w: %w", ErrBusy, within.Err())
+	}
+	s, err := read(ctx, p.o.Socket, groups)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -136,8 +149,8 @@ func (p *Poller) Read(groups ...Group) (Snapshot, error) {
 
 // InterfaceStats reads the counters of the declared interfaces now, in the order of their
 // indexes.
-func (p *Poller) InterfaceStats(context.Context) ([]*interfaces.InterfaceStats, error) {
-	s, err := p.Read(Interfaces)
+func (p *Poller) InterfaceStats(ctx context.Context) ([]*interfaces.InterfaceStats, error) {
+	s, err := p.Read(ctx, Interfaces)
 	if err != nil {
 		return nil, err
 	}

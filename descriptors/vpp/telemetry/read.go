@@ -1,253 +1,292 @@
 package telemetry
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"runtime/debug"
+	"slices"
 	"strings"
+	"unsafe"
 
-	"go.fd.io/govpp/adapter"
-	"go.fd.io/govpp/adapter/statsclient"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/stats"
 )
 
 // ErrNoSegment is the reason for missing counters: VPP does not run, or has no stats segment.
-var ErrNoSegment = errors.New("VPP has no stats segment")
+var ErrNoSegment = stats.ErrNone
+
+// ErrTooMany is the error of more counters than the agent keeps or shows.
+var ErrTooMany = errors.New("VPP has too many counters")
+
+// mostBytes is the memory for the counters of one reading. 32 MiB have about 100,000 interfaces.
+const mostBytes = 32 << 20
 
 // read returns the counters of the wanted groups from the segment at a socket.
-//
-// It opens the segment for each call, because that of a restarted VPP is another one. GoVPP
-// maps it into memory and follows the addresses in it. So a segment that VPP is about to
-// replace can lead outside of the mapping; the fault is an error then, not the end of the
-// process.
-func read(socket string, groups []Group) (out Snapshot, err error) {
-	if _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist) {
-		return Snapshot{}, fmt.Errorf("%w: %s does not exist", ErrNoSegment, socket) // GoVPP would wait for it
+func read(ctx context.Context, socket string, groups []Group) (out Snapshot, err error) {
+	err = stats.Read(ctx, socket, func(s *stats.Segment) error {
+		out, err = collect(s, groups)
+		return err
+	})
+	if err != nil {
+		return Snapshot{}, err
 	}
-	statsclient.Log.SetOutput(io.Discard) // it would write to the standard output; errors are returned
-	client := statsclient.NewStatsClient(socket)
-	if err := client.Connect(); err != nil {
-		return Snapshot{}, fmt.Errorf("%w: %w", ErrNoSegment, err)
-	}
-	defer func() { err = errors.Join(err, client.Disconnect()) }()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			out, err = Snapshot{}, fmt.Errorf("stats segment of %s: its content is inconsistent: %v", socket, p)
+	return out, nil
+}
+
+// collect reads the wanted groups of a segment.
+func collect(s *stats.Segment, groups []Group) (Snapshot, error) {
+	c := collection{segment: s, left: mostBytes, pools: map[string]int{}, links: map[uint64]map[uint32]uint64{}}
+	err := s.Entries(func(e stats.Entry) error {
+		for _, g := range groups {
+			rest, ok := bytes.CutPrefix(e.Name, prefixes[g])
+			if ok {
+				return c.add(g, string(rest), e)
+			}
 		}
-	}()
-	var entries []adapter.StatEntry
-	for attempt := 0; ; attempt++ {
-		entries, err = client.DumpStats(patterns(groups)...)
-		if err == nil || !errors.Is(err, adapter.ErrStatsDataBusy) || attempt == busyAttempts {
-			break
-		}
+		return nil
+	})
+	if err == nil {
+		err = c.follow()
 	}
 	if err != nil {
-		return Snapshot{}, fmt.Errorf("stats segment of %s: %w", socket, err)
+		return Snapshot{}, err
 	}
-	return collect(entries), nil // copies everything: the mapping ends with the connection
+	return c.snapshot(), nil
 }
 
-// busyAttempts is the number of further attempts while VPP changes its directory.
-const busyAttempts = 5
-
-// patterns returns regular expressions for the names of the entries of groups.
-func patterns(groups []Group) (out []string) {
-	for _, g := range groups {
-		switch g {
-		case Runtime:
-			out = append(out, "^/sys/node/")
-		case Memory:
-			out = append(out, "^/mem/(main heap|stat segment)$")
-		case Buffers:
-			out = append(out, "^/buffer-pools/")
-		case Nodes:
-			out = append(out, "^/err/")
-		case Interfaces:
-			out = append(out, "^/if/")
-		}
-	}
-	return out
-}
-
-// collect sorts entries into a Snapshot.
-func collect(entries []adapter.StatEntry) Snapshot {
-	c := collection{pools: map[string]*BufferPool{}}
-	for _, e := range entries {
-		name := string(e.Name)
-		switch {
-		case strings.HasPrefix(name, "/if/"):
-			c.ofInterfaces(strings.TrimPrefix(name, "/if/"), e.Data)
-		case strings.HasPrefix(name, "/sys/node/"):
-			c.ofRuntime(strings.TrimPrefix(name, "/sys/node/"), e.Data)
-		case strings.HasPrefix(name, "/err/"):
-			c.ofNodes(strings.TrimPrefix(name, "/err/"), e.Data)
-		case strings.HasPrefix(name, "/mem/"):
-			c.ofMemory(strings.TrimPrefix(name, "/mem/"), e.Data)
-		case strings.HasPrefix(name, "/buffer-pools/"):
-			c.ofBuffers(strings.TrimPrefix(name, "/buffer-pools/"), e.Data)
-		}
-	}
-	return c.snapshot()
+// prefixes are those of the names of each group's entries.
+var prefixes = map[Group][]byte{
+	Runtime:    []byte("/sys/node/"),
+	Memory:     []byte("/mem/"),
+	Buffers:    []byte("/buffer-pools/"),
+	Nodes:      []byte("/err/"),
+	Interfaces: []byte("/if/"),
 }
 
 // A collection is a Snapshot in the making. Counters come before or after the names of their
 // places.
 type collection struct {
+	segment    *stats.Segment
+	left       int // bytes that it may still take
 	out        Snapshot
 	interfaces []InterfaceCounters
 	names      []string // of nodes
 	runtime    [][]RuntimeItem
-	pools      map[string]*BufferPool
-	order      []string // of pools
+	pools      map[string]int // places in out.Buffers
+	// links are the counters of errors: all have one entry, and each is a column of it.
+	links  map[uint64]map[uint32]uint64
+	linked []link // of out.Nodes
 }
 
-// ofInterfaces adds a counter of all interfaces, summed over the threads.
-func (c *collection) ofInterfaces(counter string, data adapter.Stat) {
-	switch data := data.(type) {
-	case adapter.NameStat:
-		if counter == "names" {
-			for i, name := range data {
-				c.interfaceAt(i).Name = string(name)
-			}
-		}
-	case adapter.SimpleCounterStat:
-		for _, thread := range data {
-			for i, n := range thread {
-				if at := c.interfaceAt(i).simple(counter); at != nil {
-					*at += uint64(n)
-				}
-			}
-		}
-	case adapter.CombinedCounterStat:
-		for _, thread := range data {
-			for i, n := range thread {
-				if at := c.interfaceAt(i).combined(counter); at != nil {
-					at.Packets += n.Packets()
-					at.Bytes += n.Bytes()
-				}
-			}
-		}
-	}
+// A link is the place of a counter.
+type link struct {
+	entry uint64
+	index uint32
 }
 
-// interfaceAt returns the counters of the interface with index i, and adds empty ones up
-// to it. VPP's vectors have an element for each index, also for indexes that are free.
-func (c *collection) interfaceAt(i int) *InterfaceCounters {
-	for len(c.interfaces) <= i {
-		c.interfaces = append(c.interfaces, InterfaceCounters{Index: uint32(len(c.interfaces))})
+// add adds an entry of a group. Entries of other kinds than expected are skipped: a newer VPP may
+// have them.
+func (c *collection) add(g Group, name string, e stats.Entry) error {
+	switch g {
+	case Interfaces:
+		return c.ofInterfaces(name, e)
+	case Runtime:
+		return c.ofRuntime(name, e)
+	case Nodes:
+		return c.ofNodes(name, e)
+	case Memory:
+		return c.ofMemory(name, e)
+	case Buffers:
+		return c.ofBuffers(name, e)
 	}
-	return &c.interfaces[i]
+	return nil
+}
+
+// take accounts for memory before it is used.
+func (c *collection) take(bytes int) error {
+	if bytes > c.left {
+		return fmt.Errorf("%w: they take more than %d MiB; groups can be left out with skipped in telemetry.conf", ErrTooMany, mostBytes>>20)
+	}
+	c.left -= bytes
+	return nil
+}
+
+// growTo makes a list long enough for an index.
+func growTo[T any](c *collection, list *[]T, index uint64) error {
+	var one T
+	for uint64(len(*list)) <= index {
+		if err := c.take(int(unsafe.Sizeof(one))); err != nil {
+			return err
+		}
+		*list = append(*list, one)
+	}
+	return nil
+}
+
+// ofInterfaces adds a counter of all interfaces, summed over the threads. VPP's vectors have an
+// element for each index, also for indexes that are free.
+func (c *collection) ofInterfaces(counter string, e stats.Entry) error {
+	if e.Kind == stats.Names && counter == "names" {
+		return c.segment.Names(e, func(index uint64, name string) error {
+			if err := growTo(c, &c.interfaces, index); err != nil {
+				return err
+			}
+			c.interfaces[index].Name = name
+			return c.take(len(name))
+		})
+	}
+	var none InterfaceCounters
+	simple, combined := e.Kind == stats.Simple && none.simple(counter) != nil, e.Kind == stats.Combined && none.combined(counter) != nil
+	if !simple && !combined {
+		return nil
+	}
+	return c.segment.Counters(e, stats.NoLimit, func(_, index uint64, n [2]uint64) error {
+		if err := growTo(c, &c.interfaces, index); err != nil {
+			return err
+		}
+		if simple {
+			*c.interfaces[index].simple(counter) += n[0]
+			return nil
+		}
+		at := c.interfaces[index].combined(counter)
+		at.Packets += n[0]
+		at.Bytes += n[1]
+		return nil
+	})
 }
 
 // ofRuntime adds a counter of all nodes, by thread.
-func (c *collection) ofRuntime(counter string, data adapter.Stat) {
-	switch data := data.(type) {
-	case adapter.NameStat:
-		if counter == "names" {
-			c.names = make([]string, len(data))
-			for i, name := range data {
-				c.names[i] = string(name)
+func (c *collection) ofRuntime(counter string, e stats.Entry) error {
+	switch {
+	case e.Kind == stats.Names && counter == "names":
+		return c.segment.Names(e, func(index uint64, name string) error {
+			if err := growTo(c, &c.names, index); err != nil {
+				return err
 			}
-		}
-	case adapter.SimpleCounterStat:
-		for len(c.runtime) < len(data) {
-			c.runtime = append(c.runtime, nil)
-		}
-		for t, thread := range data {
-			for len(c.runtime[t]) < len(thread) {
-				c.runtime[t] = append(c.runtime[t], RuntimeItem{Index: uint32(len(c.runtime[t]))})
+			c.names[index] = name
+			return c.take(len(name))
+		})
+	case e.Kind == stats.Simple:
+		return c.segment.Counters(e, stats.NoLimit, func(thread, index uint64, n [2]uint64) error {
+			if err := growTo(c, &c.runtime, thread); err != nil {
+				return err
 			}
-			for i, n := range thread {
-				c.runtime[t][i].set(counter, uint64(n))
+			if err := growTo(c, &c.runtime[thread], index); err != nil {
+				return err
 			}
-		}
+			c.runtime[thread][index].set(counter, n[0])
+			return nil
+		})
 	}
+	return nil
 }
 
-// ofNodes adds an error counter, named NODE/REASON, summed over the threads. A reason may
-// have slashes.
-func (c *collection) ofNodes(name string, data adapter.Stat) {
-	node, reason, _ := strings.Cut(name, "/")
-	one := NodeCounter{Node: node, Reason: reason}
-	switch data := data.(type) {
-	case adapter.ErrorStat:
-		for _, n := range data {
-			one.Value += uint64(n)
-		}
-	case adapter.SimpleCounterStat:
-		for _, thread := range data {
-			for _, n := range thread {
-				one.Value += uint64(n)
-			}
-		}
-	default:
-		return
+// ofNodes adds an error counter, named NODE/REASON. A reason may have slashes. Its number follows.
+func (c *collection) ofNodes(name string, e stats.Entry) error {
+	if e.Kind != stats.Link {
+		return nil
 	}
-	c.out.Nodes = append(c.out.Nodes, one)
+	const perCounter = int(unsafe.Sizeof(NodeCounter{})+unsafe.Sizeof(link{})) + 100 // in maps
+	if err := c.take(len(name) + perCounter); err != nil {
+		return err
+	}
+	node, reason, _ := strings.Cut(name, "/")
+	c.out.Nodes, c.linked = append(c.out.Nodes, NodeCounter{Node: node, Reason: reason}), append(c.linked, link{e.Target, e.Index})
+	if c.links[e.Target] == nil {
+		c.links[e.Target] = map[uint32]uint64{}
+	}
+	c.links[e.Target][e.Index] = 0
+	return nil
+}
+
+// follow sets the error counters, summed over the threads. Each entry with counters is read once,
+// because VPP has thousands of links to one entry.
+func (c *collection) follow() error {
+	for target, sums := range c.links {
+		e, err := c.segment.Entry(target)
+		if err != nil {
+			return err
+		}
+		if e.Kind != stats.Simple {
+			continue
+		}
+		err = c.segment.Counters(e, stats.NoLimit, func(_, index uint64, n [2]uint64) error {
+			if sum, ok := sums[uint32(index)]; ok {
+				sums[uint32(index)] = sum + n[0]
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("errors: %w", err)
+		}
+	}
+	for i, l := range c.linked {
+		c.out.Nodes[i].Value = c.links[l.entry][l.index]
+	}
+	return nil
 }
 
 // ofMemory adds a heap. Its counters are those of VPP's src/vlib/stats/provider_mem.c.
-func (c *collection) ofMemory(heap string, data adapter.Stat) {
-	counters, ok := data.(adapter.SimpleCounterStat)
-	if !ok {
-		return
+func (c *collection) ofMemory(heap string, e stats.Entry) error {
+	if e.Kind != stats.Simple || heap != "main heap" && heap != "stat segment" {
+		return nil
 	}
-	for _, n := range counters {
-		m := Heap{Name: heap}
-		for i, at := range []*uint64{&m.Total, &m.Used, &m.Free, &m.Mapped, &m.MostAllocated, &m.FreeChunks, &m.Trimmable} {
-			if i < len(n) {
-				*at = uint64(n[i])
+	const counters = 7
+	return c.segment.Counters(e, counters, func(thread, index uint64, n [2]uint64) error {
+		if index == 0 {
+			if err := c.take(int(unsafe.Sizeof(Heap{}))); err != nil {
+				return err
 			}
+			c.out.Memory = append(c.out.Memory, Heap{Name: heap})
 		}
-		c.out.Memory = append(c.out.Memory, m)
-	}
+		m := &c.out.Memory[len(c.out.Memory)-1]
+		*[counters]*uint64{&m.Total, &m.Used, &m.Free, &m.Mapped, &m.MostAllocated, &m.FreeChunks, &m.Trimmable}[index] = n[0]
+		return nil
+	})
 }
 
 // ofBuffers adds a counter of a buffer pool, named POOL/COUNTER.
-func (c *collection) ofBuffers(name string, data adapter.Stat) {
+func (c *collection) ofBuffers(name string, e stats.Entry) error {
 	at := strings.LastIndexByte(name, '/')
-	value, ok := data.(adapter.ScalarStat)
-	if at < 0 || !ok {
-		return
+	if at < 0 || e.Kind != stats.Scalar {
+		return nil
 	}
 	pool, counter := name[:at], name[at+1:]
-	if c.pools[pool] == nil {
-		c.pools[pool] = &BufferPool{Name: pool, Index: len(c.order)}
-		c.order = append(c.order, pool)
+	place, known := c.pools[pool]
+	if !known {
+		if err := c.take(len(name) + int(unsafe.Sizeof(BufferPool{})) + 100); err != nil { // in the map, too
+			return err
+		}
+		place = len(c.out.Buffers)
+		c.pools[pool] = place
+		c.out.Buffers = append(c.out.Buffers, BufferPool{Name: pool, Index: place})
 	}
-	switch n := uint64(value); counter {
+	switch p := &c.out.Buffers[place]; counter {
 	case "cached":
-		c.pools[pool].Cached = n
+		p.Cached = e.Value()
 	case "used":
-		c.pools[pool].Used = n
+		p.Used = e.Value()
 	case "available":
-		c.pools[pool].Available = n
+		p.Available = e.Value()
 	}
+	return nil
 }
 
-// snapshot returns what was collected. Interfaces without a name were deleted.
+// snapshot returns what was collected. Interfaces and nodes without a name were deleted.
 func (c *collection) snapshot() Snapshot {
-	for _, i := range c.interfaces {
-		if i.Name != "" {
-			c.out.Interfaces = append(c.out.Interfaces, i)
-		}
+	for i := range c.interfaces {
+		c.interfaces[i].Index = uint32(i)
 	}
-	for _, pool := range c.order {
-		c.out.Buffers = append(c.out.Buffers, *c.pools[pool])
-	}
+	c.out.Interfaces = slices.DeleteFunc(c.interfaces, func(i InterfaceCounters) bool { return i.Name == "" })
 	for t, items := range c.runtime {
-		thread := Thread{ID: t, Name: threadName(t)}
-		for i, item := range items {
-			if i < len(c.names) && c.names[i] != "" {
-				item.Name = c.names[i]
-				thread.Items = append(thread.Items, item)
+		for i := range items {
+			items[i].Index = uint32(i)
+			if i < len(c.names) {
+				items[i].Name = c.names[i]
 			}
 		}
-		c.out.Runtime = append(c.out.Runtime, thread)
+		items = slices.DeleteFunc(items, func(i RuntimeItem) bool { return i.Name == "" })
+		c.out.Runtime = append(c.out.Runtime, Thread{ID: t, Name: threadName(t), Items: items})
 	}
 	return c.out
 }

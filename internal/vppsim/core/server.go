@@ -71,7 +71,7 @@ func (s *Server) start() error {
 	}
 	var stats *segment
 	if s.o.StatsSocket != "" {
-		stats, err = newSegment(s.o.StatsSocket)
+		stats, err = newSegment(s.o.StatsSocket, s.o.Release)
 		if err != nil {
 			sock.Close()
 			return fmt.Errorf("simulated VPP: %w", err)

@@ -97,13 +97,13 @@ func (v *VPP) entries() []entryOf {
 	threads := int(v.Options.Workers) + 1
 	out := []entryOf{
 		{name: "/sys/heartbeat", value: 1}, {name: "/sys/last_stats_clear"}, {name: "/sys/boottime", value: 1},
-		{name: "/sys/num_worker_threads", value: uint64(v.Options.Workers)},
+		{name: "/sys/num_worker_threads", value: uint64(v.Options.Workers)}, {empty: true}, {name: "/sys/vector_rate", gauge: true},
 	}
 	out = append(out, v.interfaceEntries(threads)...)
 	out = append(out, v.nodeEntries(threads)...)
 	out = append(out, v.errorEntries(threads, uint32(len(out)))...)
 	for name, value := range map[string]uint64{"cached": 10, "used": 100, "available": 16000} {
-		out = append(out, entryOf{name: "/buffer-pools/default-numa-0/" + name, value: value})
+		out = append(out, entryOf{name: "/buffer-pools/default-numa-0/" + name, value: value, gauge: true})
 	}
 	// of each heap: total, used, free, mapped, allocated at most, free chunks, releasable
 	for _, heap := range []string{"stat segment", "main heap"} {
@@ -177,7 +177,7 @@ func (v *VPP) nodeEntries(threads int) (out []entryOf) {
 // links to each of them.
 func (v *VPP) errorEntries(threads int, at uint32) []entryOf {
 	names := slices.Sorted(maps.Keys(v.counted.errors))
-	all := entryOf{name: "/node/errors", simple: make([][]uint64, threads)}
+	all := entryOf{name: allErrors, simple: make([][]uint64, threads)}
 	for t := range threads {
 		all.simple[t] = make([]uint64, len(names))
 	}
