@@ -90,12 +90,17 @@ func (m *Metrics) Handler() http.Handler { return m.serve(m.all) }
 // HealthHandler serves /health: the state of the agent and its parts.
 func (m *Metrics) HealthHandler() http.Handler { return m.serve(m.health) }
 
+// mostAtOnce bounds the memory for answers: with many interfaces of VPP, one takes 70 MB. Others
+// are told to try again (503).
+const mostAtOnce = 2
+
 // serve shows what can be collected, even if one collector fails: a wrong figure of one part
 // must not hide the others.
 func (m *Metrics) serve(r *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError,
-		ErrorLog:      errorLog{m.o.Log},
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: mostAtOnce,
+		ErrorLog:            errorLog{m.o.Log},
 	})
 }
 
