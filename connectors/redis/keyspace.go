@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/keyplane/keyplane/internal/printable"
 )
 
 // wantedEvents are the classes of notifications that a server without tracking must send:
@@ -33,11 +35,12 @@ func (n *node) events(ctx context.Context) (string, error) {
 }
 
 // eventsOff returns the error for a server without notifications that this user cannot
-// enable. It has the command that an administrator needs.
+// enable. It has the command that an administrator needs. A server of a Cluster tells the addresses
+// of the others, so they are quoted.
 func (n *node) eventsOff(have string, err error) error {
 	return fmt.Errorf("%w: its notify-keyspace-events are %q, and it refuses to change that (%w): run "+
-		"redis-cli -u redis://%s CONFIG SET notify-keyspace-events %s, and put notify-keyspace-events %[5]s into its configuration",
-		ErrEventsOff, have, err, n.addr, wantedEvents)
+		"redis-cli -u %s CONFIG SET notify-keyspace-events %s, and put notify-keyspace-events %[5]s into its configuration",
+		ErrEventsOff, have, err, printable.Word("redis://"+n.addr), wantedEvents)
 }
 
 // checkEvents ends a watch if the notifications have been disabled.

@@ -28,7 +28,7 @@ func (s *Set) Register(sched *scheduler.Scheduler, connection string) error {
 	_, err := scheduler.Register(sched.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name: Name, Prefix: keys.Namespaces, Retrieve: s.retrieve,
 		Absent: func(key string) string {
-			return "create it with: ip netns add " + strings.TrimPrefix(key, keys.Namespaces)
+			return remedy(strings.TrimPrefix(key, keys.Namespaces))
 		},
 	})
 	return err

@@ -118,6 +118,8 @@ func TestNotThere(t *testing.T) {
 		want string
 	}{
 		{nsid("red"), "namespace red: network namespace does not exist: create it with: ip netns add red"},
+		{nsid("red;reboot"), "namespace red;reboot: network namespace does not exist: create it with: ip netns add 'red;reboot'"},
+		{nsid("$(reboot)'"), `namespace $(reboot)': network namespace does not exist: create it with: ip netns add '$(reboot)'\'''`},
 		{ref(namespace.NetNamespace_PID, "2147483647"), "namespace of process 2147483647: network namespace does not exist"},
 		{ref(namespace.NetNamespace_FD, "/no/where"), "namespace at /no/where: network namespace does not exist"},
 		{ref(namespace.NetNamespace_MICROSERVICE, "m1"), "namespace of microservice m1: network namespace does not exist: no running container has that label"},

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
@@ -111,9 +112,12 @@ func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
 	case ns.GetType() == namespace.NetNamespace_MICROSERVICE && missing:
 		return fmt.Errorf("%s: %w: no running container has that label", Text(ns), ErrNotFound)
 	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, kernel.ErrNoNamespace)):
-		return fmt.Errorf("%s: %w: create it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())
+		return fmt.Errorf("%s: %w: %s", Text(ns), ErrNotFound, remedy(ns.GetReference()))
 	case missing:
 		return fmt.Errorf("%s: %w", Text(ns), ErrNotFound)
 	}
 	return fmt.Errorf("%s: %w", Text(ns), err)
 }
+
+// remedy returns how to create a namespace. People copy the command, and the name is that of a value.
+func remedy(name string) string { return "create it with: ip netns add " + printable.Word(name) }

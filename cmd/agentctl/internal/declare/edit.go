@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/kvdb"
@@ -128,18 +128,8 @@ func (e *editing) ofFile(ctx context.Context) error {
 	if !known || at < 0 {
 		return fmt.Errorf("%s is in a file of filedb: expected an edit of that file (agentctl plan FILE --as filedb:FILE shows its effect)", show.Line(e.key))
 	}
-	file, line := quoted(show.Line(place[:at])), show.Line(place[at+1:])
-	return fmt.Errorf("%s is in a file, which the agent only reads. Edit the file; the agent follows when it is saved:\n  %s +%s %s", show.Line(e.key), e.editor(), line, file)
-}
-
-// quoted returns a path as a word of a shell.
-func quoted(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("/._-+,:@", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}) {
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
+	file, line := printable.Word(place[:at]), printable.Word("+"+place[at+1:])
+	return fmt.Errorf("%s is in a file, which the agent only reads. Edit the file; the agent follows when it is saved:\n  %s %s %s", show.Line(e.key), e.editor(), line, file)
 }
 
 // editor returns the command of the user's editor.

@@ -41,7 +41,7 @@ func (f Finding) String() string {
 	if f.Key != "" {
 		key = show.Line(f.Key) + ": "
 	}
-	return fmt.Sprintf("%s:%d:%d: %s%s%s", f.File, f.Line, f.Column, kind, key, show.Remote(f.Text))
+	return fmt.Sprintf("%s:%d:%d: %s%s%s", show.Line(f.File), f.Line, f.Column, kind, key, show.Remote(f.Text))
 }
 
 // Check checks the documents against the models of r, without an agent: syntax, names and types of
@@ -144,7 +144,7 @@ func (c *checker) items(doc *yaml.Node, items []structured.Item) {
 			c.add(Finding{Line: it.Line, Column: it.Column, Key: key, Warning: true}, w)
 		}
 		if first, twice := c.keys[key]; twice && key != "" {
-			c.add(at, fmt.Errorf("the key is already at %s:%d: expected it once", first.File, first.Line))
+			c.add(at, fmt.Errorf("the key is already at %s:%d: expected it once", show.Line(first.File), first.Line))
 		} else {
 			c.keys[key] = at
 		}

@@ -41,7 +41,7 @@ func Read(in io.Reader, names []string) (Documents, error) {
 	var errs []error
 	for _, d := range out {
 		if _, err := document.Read(d.text, document.YAML); err != nil { // JSON is YAML
-			errs = append(errs, fmt.Errorf("%s:%w", d.name, err))
+			errs = append(errs, fmt.Errorf("%s:%w", show.Line(d.name), err))
 		}
 	}
 	if len(errs) > 0 {
@@ -105,7 +105,7 @@ func (ds Documents) place(line int) string {
 	for _, d := range ds {
 		lines := bytes.Count(d.text, []byte("\n")) + strings.Count(separator, "\n")
 		if line <= lines || len(ds) == 1 {
-			return fmt.Sprintf("%s:%d", d.name, line)
+			return fmt.Sprintf("%s:%d", show.Line(d.name), line)
 		}
 		line -= lines
 	}

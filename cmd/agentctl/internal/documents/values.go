@@ -88,7 +88,7 @@ func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value,
 				out = append(out, v)
 				continue
 			}
-			wrong.WriteString("\n  " + d.name + ":" + lineOf(it, err))
+			wrong.WriteString("\n  " + show.Line(d.name) + ":" + lineOf(it, err))
 		}
 	}
 	if wrong.Len() > 0 {
