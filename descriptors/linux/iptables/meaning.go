@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
@@ -151,10 +152,7 @@ func samePlace(a, b *iptables.RuleChain) bool {
 // dependencies are the interfaces that the rules name, and the namespace.
 func (h *handler) dependencies(_ string, v *iptables.RuleChain) (deps []scheduler.Dependency) {
 	interfaces := models.For[*interfaces.Interface]()
-	for i, name := range v.GetInterfaces() {
-		if slices.Contains(v.GetInterfaces()[:i], name) {
-			continue // labels of dependencies are unique
-		}
+	for _, name := range lists.Firsts(v.GetInterfaces()) { // labels of dependencies are unique
 		deps = append(deps, scheduler.Dependency{Label: "interface-exists-" + name, Key: interfaces.KeyOf(name)})
 	}
 	for _, d := range h.Spaces.Dependencies(v.GetNamespace()) {

@@ -2,7 +2,6 @@ package netns
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
@@ -12,8 +11,20 @@ import (
 // once, although values may refer to it in several ways: by name, by process, by file.
 type Place struct {
 	*Space
-	Own  bool                      // the agent's own namespace
-	refs []*namespace.NetNamespace // never empty
+	Own     bool // the agent's own namespace
+	first   *namespace.NetNamespace
+	reached map[reference]bool // by all references
+}
+
+// A reference is a reference to a namespace in a form that can be compared.
+type reference struct {
+	kind namespace.NetNamespace_ReferenceType
+	text string
+}
+
+// referenceOf returns the same for references that are Equal.
+func referenceOf(ns *namespace.NetNamespace) reference {
+	return reference{ns.GetType(), ns.GetReference()}
 }
 
 // Places are all namespaces that may have items of this agent. Whoever opens them closes them.
@@ -35,13 +46,13 @@ func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err erro
 		return nil, err
 	}
 	refs := append([]*namespace.NetNamespace{nil}, desired...)
-	tried, byID := map[string]bool{}, map[kernel.ID]*Place{}
+	tried, byID := map[reference]bool{}, map[kernel.ID]*Place{}
 	for i, ref := range append(refs, named...) {
 		// Thousands of values may refer to one namespace.
-		if tried[Text(ref)] {
+		if tried[referenceOf(ref)] {
 			continue
 		}
-		tried[Text(ref)] = true
+		tried[referenceOf(ref)] = true
 		space, err := s.Open(ref)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisabled) {
 			continue
@@ -51,11 +62,11 @@ func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err erro
 			return nil, err
 		}
 		if p := byID[space.ID]; p != nil {
-			p.refs = append(p.refs, ref)
+			p.reached[referenceOf(ref)] = true
 			space.Close()
 			continue
 		}
-		p := &Place{Space: space, Own: i == 0, refs: []*namespace.NetNamespace{ref}}
+		p := &Place{Space: space, Own: i == 0, first: ref, reached: map[reference]bool{referenceOf(ref): true}}
 		byID[space.ID] = p
 		places = append(places, p)
 	}
@@ -64,7 +75,7 @@ func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err erro
 
 // Reached reports whether ref is one of the references that lead here.
 func (p *Place) Reached(ref *namespace.NetNamespace) bool {
-	return slices.ContainsFunc(p.refs, func(r *namespace.NetNamespace) bool { return Equal(r, ref) })
+	return p.reached[referenceOf(ref)]
 }
 
 // Ref returns the reference that a value read from here gets: the desired one if it leads here,
@@ -73,5 +84,5 @@ func (p *Place) Ref(desired *namespace.NetNamespace) *namespace.NetNamespace {
 	if p.Reached(desired) {
 		return desired
 	}
-	return p.refs[0]
+	return p.first
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 	"github.com/keyplane/keyplane/scheduler"
@@ -176,13 +177,11 @@ func claims(_ string, v *acl.ACL) []scheduler.Claim {
 		return nil
 	}
 	var out []scheduler.Claim
-	for i, name := range v.GetInterfaces().GetIngress() {
-		if slices.Index(v.GetInterfaces().GetIngress(), name) == i {
-			out = append(out, scheduler.Claim{
-				Resource: "vpp-macip-acl/" + name, Field: fmt.Sprintf("interfaces.ingress[%d]", i), Value: name,
-				Want: "an interface without another MACIP list",
-			})
-		}
+	for i, name := range lists.Firsts(v.GetInterfaces().GetIngress()) {
+		out = append(out, scheduler.Claim{
+			Resource: "vpp-macip-acl/" + name, Field: fmt.Sprintf("interfaces.ingress[%d]", i), Value: name,
+			Want: "an interface without another MACIP list",
+		})
 	}
 	return out
 }

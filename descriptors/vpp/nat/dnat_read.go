@@ -32,21 +32,29 @@ func (h *handler) readMappings(ctx context.Context, p plugin, declared map[strin
 		return nil, err
 	}
 	for label, bound := range r.bound {
-		for _, b := range bound {
-			at := slices.IndexFunc(r.all[label], func(m mapping) bool { return m.link == "" && isResolved(b, m) && !declared[label][m] })
-			if at >= 0 {
-				r.all[label] = slices.Delete(r.all[label], at, at+1)
-			}
-		}
-		r.all[label] = append(r.all[label], bound...)
+		r.all[label] = append(withoutResolved(r.all[label], bound, declared[label]), bound...)
 	}
 	return r, nil
 }
 
-// isResolved reports whether m may be the mapping of an interface's address, b, with an address.
-func isResolved(b, m mapping) bool {
-	m.addr, m.link = b.addr, b.link
-	return m == b
+// withoutResolved returns all without one mapping of an address for each of bound, the mappings of
+// interfaces' addresses, that may be the same mapping. Those that are declared stay.
+func withoutResolved(all, bound []mapping, declared map[mapping]bool) []mapping {
+	resolved := map[mapping]int{} // by what a mapping is without its address: how many to leave out
+	anywhere := func(m mapping) mapping {
+		m.addr, m.link = netip.Addr{}, ""
+		return m
+	}
+	for _, b := range bound {
+		resolved[anywhere(b)]++
+	}
+	return slices.DeleteFunc(all, func(m mapping) bool {
+		if m.link != "" || declared[m] || resolved[anywhere(m)] == 0 {
+			return false
+		}
+		resolved[anywhere(m)]--
+		return true
+	})
 }
 
 // A reader collects mappings by label. It serves one read, in one goroutine.

@@ -93,8 +93,9 @@ func (t traffic) name() string {
 // steered are the names that this agent has given to steering in VPP, by traffic. So steering
 // whose value gets other traffic is still found under its key.
 type steered struct {
-	mu    sync.Mutex // guards names
-	names map[traffic]string
+	mu      sync.Mutex // guards all below
+	names   map[traffic]string
+	traffic map[string]traffic // by name: the inverse of names
 }
 
 // set notes the name of steering; an empty one forgets it.
@@ -102,10 +103,17 @@ func (s *steered) set(t traffic, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.names == nil {
-		s.names = map[traffic]string{}
+		s.names, s.traffic = map[traffic]string{}, map[string]traffic{}
 	}
-	s.names[t] = name
-	maps.DeleteFunc(s.names, func(other traffic, it string) bool { return it == "" || it == name && other != t })
+	delete(s.traffic, s.names[t])
+	delete(s.names, t)
+	if name == "" {
+		return
+	}
+	if other, ok := s.traffic[name]; ok {
+		delete(s.names, other)
+	}
+	s.names[t], s.traffic[name] = name, t
 }
 
 // all returns the names by traffic.
