@@ -34,7 +34,7 @@ func floors() []floor {
 		{"statestore", nil},
 		{"orchestrator", []string{"internal/summary", "kvdbsync", "models", "proto", "scheduler"}},
 		{"connectors/*", []string{"internal/config", "internal/filelease", "internal/printable", "kvdbsync", "models"}},
-		{"descriptors/*", []string{"internal/alloc", "internal/config", "internal/lists", "internal/spelling", "internal/vppsim", "internal/vppwire", "models", "proto", "scheduler"}},
+		{"descriptors/*", []string{"internal/alloc", "internal/config", "internal/lists", "internal/printable", "internal/spelling", "internal/vppsim", "internal/vppwire", "models", "proto", "scheduler"}},
 		{"descriptors/vpp/internal/existing", []string{"descriptors/vpp/conn", "descriptors/vpp/iface", "descriptors/vpp/internal/ifindex", "descriptors/vpp/internal/leftovers", "descriptors/vpp/internal/simulated", "scheduler"}},
 		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
 		{"northbound/*", []string{"internal/config", "internal/printable", "internal/reach", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
