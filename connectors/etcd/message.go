@@ -84,6 +84,8 @@ func weigh(d protoreflect.MessageDescriptor, data []byte, most int64, nested int
 		return most + 1
 	}
 	weight := int64(0)
+	var last protoreflect.FieldDescriptor // a list has thousands of elements in a row
+	lastIsFlat := false
 	for len(data) > 0 && weight <= most {
 		number, kind, n := protowire.ConsumeField(data)
 		if n < 0 {
@@ -94,7 +96,10 @@ func weigh(d protoreflect.MessageDescriptor, data []byte, most int64, nested int
 		case f == nil: // it is kept as it is
 		case f.Message() != nil && kind == protowire.BytesType:
 			weight += messageCost
-			if !flat(f.Message()) {
+			if f != last {
+				last, lastIsFlat = f, flat(f.Message())
+			}
+			if !lastIsFlat {
 				weight += weigh(f.Message(), content(data[:n]), most-weight, nested-1)
 			}
 		case f.IsList():
