@@ -22,6 +22,13 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// longestProblem is the most that is printed of a reason, in columns. Without VPP, the reason of one part is a
+// list of all models of VPP. The archive has it whole.
+const longestProblem = 200
+
+// failedReports is the file of the archive with the reasons why parts are missing.
+const failedReports = "_failed-reports.txt"
+
 // Command returns the command that writes a report.
 func Command(s *session.Session) *cobra.Command {
 	var folder string
@@ -50,10 +57,10 @@ func Command(s *session.Session) *cobra.Command {
 			return err
 		}
 		for _, text := range failed {
-			fmt.Fprintln(s.Err, text)
+			fmt.Fprintln(s.Err, show.Broken(s.Err, show.Shorten(text, longestProblem), 2))
 		}
 		if len(failed) > 0 && !ignore {
-			return fmt.Errorf("%d of %d parts of the report could not be read", len(failed), len(parts()))
+			return fmt.Errorf("%d of %d parts of the report could not be read; %s in it has the reasons", len(failed), len(parts()), failedReports)
 		}
 		return nil
 	})
@@ -95,7 +102,7 @@ func write(ctx context.Context, r *reader, folder string, now time.Time) (path s
 		}
 	}
 	if len(failed) > 0 {
-		if err := add(archive, now, "_failed-reports.txt", strings.Join(failed, "\n")+"\n"); err != nil {
+		if err := add(archive, now, failedReports, strings.Join(failed, "\n")+"\n"); err != nil {
 			return "", nil, err
 		}
 	}
