@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/keyplane/keyplane/internal/nearest"
 )
 
 var (
@@ -29,6 +31,9 @@ func (o Options) parse() (*settings, error) {
 	if errors.Is(err, flag.ErrHelp) {
 		return nil, errHelp
 	}
+	if name, unknown := strings.CutPrefix(fmt.Sprint(err), "flag provided but not defined: -"); unknown {
+		err = unknownFlag(flags, name)
+	}
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
@@ -48,6 +53,16 @@ func (o Options) parse() (*settings, error) {
 		}
 	})
 	return s, nil
+}
+
+// unknownFlag returns the error of a flag that the agent does not have.
+func unknownFlag(flags *flag.FlagSet, name string) error {
+	var names []string
+	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	if near := nearest.Word(name, names); near != "" {
+		return fmt.Errorf("unknown flag -%s: did you mean -%s?", name, near)
+	}
+	return fmt.Errorf("unknown flag -%s", name)
 }
 
 // declare adds all flags, with their defaults, to the flag set.

@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 		env  map[string]string
 		want []string // parts of the error
 	}{
-		{"an unknown flag", []string{"-etcd-confg=x"}, nil, []string{"-etcd-confg", "agent -h"}},
+		{"an unknown flag", []string{"-etcd-confg=x"}, nil, []string{"-etcd-confg: did you mean -etcd-config?", "agent -h"}},
 		{"an argument", []string{"start"}, nil, []string{`"start"`}},
 		{"a label with a slash", []string{"-microservice-label=a/b"}, nil, []string{`"a/b"`, "-microservice-label", "such as vpp1"}},
 		{"a choice", []string{"-on-exit=keep"}, nil, []string{`"keep"`, "leave or remove"}},
