@@ -38,7 +38,7 @@ func (f files) find(name string) (path string, found bool, err error) {
 		}
 		if why := foreign(info, os.Geteuid()); why != "" {
 			return path, true, fmt.Errorf("%s %s; in the current directory only files are read that nobody but root and the user %d can write: "+
-				"to read all files of this directory, set -config-dir=.", path, why, os.Geteuid())
+				"set -config-dir=. to read all files of this directory", path, why, os.Geteuid())
 		}
 	}
 	return path, true, nil

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,7 +102,7 @@ func (p fieldPath) String() (out string) {
 // listsIn returns the lists with elements in m and below.
 func listsIn(m protoreflect.Message, at fieldPath) (out []fieldPath) {
 	for field, v := range m.Range {
-		path := append(at[:len(at):len(at)], field)
+		path := slices.Concat(at, fieldPath{field})
 		switch {
 		case field.IsMap():
 		case field.IsList():

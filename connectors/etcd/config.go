@@ -102,14 +102,8 @@ func (c Config) Validate() error {
 	}
 	full := c.withDefaults()
 	for i, e := range full.Endpoints {
-		scheme, _ := splitEndpoint(e)
-		switch {
-		case strings.TrimSpace(e) == "":
-			errs = append(errs, fmt.Errorf("endpoints[%d] is empty; it must be host:port or a URL", i))
-		case scheme != "" && !slices.Contains(schemes, scheme):
-			errs = append(errs, fmt.Errorf("endpoints[%d] is %s; a URL must begin with %s://", i, e, strings.Join(schemes, "://, ")))
-		case full.secure() && (scheme == "http" || scheme == "unix"):
-			errs = append(errs, fmt.Errorf("endpoints[%d] is %s, which is not encrypted, but %s; write https://, or set insecure-transport: true", i, e, full.whySecure()))
+		if err := full.checkEndpoint(e); err != nil {
+			errs = append(errs, fmt.Errorf("endpoints[%d] is %w", i, err))
 		}
 	}
 	if full.ExpandEnv && len(full.ExpandNames) == 0 {
@@ -123,6 +117,20 @@ func (c Config) Validate() error {
 		notNegative("auto-compact", c.AutoCompact),
 		notNegative("session-ttl", time.Duration(c.SessionTTL)*time.Second))
 	return errors.Join(errs...)
+}
+
+// checkEndpoint returns the fault of an endpoint: what it is and what it must be.
+func (c Config) checkEndpoint(e string) error {
+	scheme, _ := splitEndpoint(e)
+	switch {
+	case strings.TrimSpace(e) == "":
+		return errors.New("empty; it must be host:port or a URL")
+	case scheme != "" && !slices.Contains(schemes, scheme):
+		return fmt.Errorf("%s; a URL must begin with %s://", e, strings.Join(schemes, "://, "))
+	case c.secure() && (scheme == "http" || scheme == "unix"):
+		return fmt.Errorf("%s, which is not encrypted, but %s; write https://, or set insecure-transport: true", e, c.whySecure())
+	}
+	return nil
 }
 
 // notNegative returns an error that names the setting, or nil.

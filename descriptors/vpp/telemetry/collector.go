@@ -68,6 +68,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 // have that many.
 const mostMetrics = 120_000
 
+// An emitter hands on a metric for each value.
+type emitter func(descs []*prometheus.Desc, values []float64, labels ...string)
+
 // Collect implements prometheus.Collector. It reads nothing of VPP: any number of scrapes
 // costs VPP the same. Nodes that never ran and counters that are 0 are left out, because
 // they would be most of the answer.
@@ -77,27 +80,20 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	left := mostMetrics
-	emit := func(descs []*prometheus.Desc, values []float64, labels ...string) {
+	emit := emitter(func(descs []*prometheus.Desc, values []float64, labels ...string) {
 		if left -= len(descs); left < 0 {
 			return
 		}
 		for i, d := range descs {
 			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, values[i], labels...)
 		}
-	}
+	})
 	defer func() {
 		if left < 0 {
 			out <- prometheus.NewInvalidMetric(c.nodes, fmt.Errorf("%w: %d metrics are left out; groups can be left out with skipped in telemetry.conf", ErrTooMany, -left))
 		}
 	}()
-	for _, t := range last.Runtime {
-		for _, r := range t.Items {
-			if r.Calls == 0 && r.Suspends == 0 {
-				continue // most of about 1,000 nodes never run
-			}
-			emit(c.runtime, floats(r.Calls, r.Vectors, r.Suspends, r.Clocks, r.VectorsPerCall()), c.label, r.Name, t.Name, strconv.Itoa(t.ID))
-		}
-	}
+	c.collectRuntime(last.Runtime, emit)
 	for i, m := range last.Memory {
 		emit(c.memory, floats(m.Used, m.Total, m.Free, m.Total, m.Trimmable, m.FreeChunks, m.MostAllocated), c.label, m.Name, strconv.Itoa(i))
 	}
@@ -121,6 +117,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for name, s := range last.states {
 		emit(c.states, floats(up(s.GetOperStatus()), up(s.GetAdminStatus())), name)
+	}
+}
+
+// collectRuntime emits the counters of nodes. Most of about 1,000 never run.
+func (c *collector) collectRuntime(threads []Thread, emit emitter) {
+	for _, t := range threads {
+		for _, r := range t.Items {
+			if r.Calls != 0 || r.Suspends != 0 {
+				emit(c.runtime, floats(r.Calls, r.Vectors, r.Suspends, r.Clocks, r.VectorsPerCall()), c.label, r.Name, t.Name, strconv.Itoa(t.ID))
+			}
+		}
 	}
 }
 

@@ -230,6 +230,7 @@ func all(s *Segment) (out []string, err error) {
 				return err
 			}
 			return counters(target)
+		case Other:
 		}
 		return nil
 	})

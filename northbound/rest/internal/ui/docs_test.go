@@ -26,10 +26,11 @@ func document(t *testing.T) string {
 func tableOf(t *testing.T, header string) (out [][2]string) {
 	t.Helper()
 	_, rest, found := strings.Cut(document(t), "\n| "+header+" |")
-	if !found {
+	_, rows, ruled := strings.Cut(rest, "|---|---|\n")
+	if !found || !ruled {
 		t.Fatalf("docs/ui.md has no table of each %s", header)
 	}
-	for line := range strings.Lines(rest[strings.Index(rest, "|---|"):]) {
+	for line := range strings.Lines(rows) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 4 {
 			break
@@ -246,7 +247,7 @@ func TestTheKeysOfTheDocument(t *testing.T) {
 	w.many(1000)
 	p := w.open("")
 	keys := func(text string) (out []string) {
-		for _, word := range strings.Fields(strings.NewReplacer("`", "", ",", "").Replace(text)) {
+		for _, word := range strings.FieldsSeq(strings.NewReplacer("`", "", ",", "").Replace(text)) {
 			if !slices.Contains([]string{"to", "or", "…"}, word) {
 				out = append(out, word)
 			}
