@@ -68,7 +68,7 @@ func newBoltStore(t testing.TB, dir string) *boltStore {
 func (s *boltStore) store(dir string) *Store {
 	return &Store{
 		Config: s.cfg, Connector: s.db, Dir: dir, Write: s.write, List: s.list,
-		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(KeyOf("")),
+		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: 3 << 10,
 		Kill: s.take, Wipe: s.wipe, Start: s.give,
 		Cut: func(string) { s.take() }, Heal: s.give, Save: s.save, Restore: s.restore,
 		Lend: s.close, Damage: s.damage, Mend: s.mend,

@@ -88,7 +88,7 @@ func (s *etcdStore) store(cfg etcd.Config) *Store {
 	return &Store{
 		Config: cfg, Connector: etcd.New(cfg, slog.New(slog.DiscardHandler)),
 		Write: s.write, List: s.list,
-		AtOnce: 128, MaxValue: 3<<19 - 1<<10, MaxName: 64 << 10,
+		AtOnce: 128, MaxValue: 3<<19 - 1<<10, MaxName: 3 << 10,
 		Kill: s.kill, Start: s.start, Wipe: s.wipe,
 		Pause:    func() { s.each((*testkit.Etcd).Pause) },
 		Continue: func() { s.each((*testkit.Etcd).Continue) },

@@ -77,7 +77,7 @@ func openFiledb(t testing.TB, extra Ability) *Store {
 	}
 	return &Store{
 		Config: cfg, Connector: db, Write: s.write, List: s.list,
-		AtOnce: 1_000_000, Homes: fileHomes, MaxValue: models.MaxSize, MaxName: 64 << 10, Dir: s.dir,
+		AtOnce: 1_000_000, Homes: fileHomes, MaxValue: models.MaxSize, MaxName: 3 << 10, Dir: s.dir,
 		SaveAs: func(save func(string, []byte) error) { s.save = save },
 		Wipe:   func() { s.has = map[string]map[string]string{} },
 	}

@@ -116,7 +116,7 @@ func openRedisCluster(t testing.TB, extra Ability) *Store {
 func (s *redisStore) store(cfg redis.Config) *Store {
 	return &Store{
 		Config: cfg, Connector: redis.New(cfg, slog.New(slog.DiscardHandler)),
-		Write: s.write, List: s.list, AtOnce: 100, MaxValue: 4 << 20, MaxName: 64 << 10,
+		Write: s.write, List: s.list, AtOnce: 100, MaxValue: 4 << 20, MaxName: 3 << 10,
 		Kill: func() { s.each((*testkit.Redis).Kill) }, Start: s.start, Wipe: func() { s.each((*testkit.Redis).Wipe) },
 		Pause:    func() { s.each((*testkit.Redis).Pause) },
 		Continue: func() { s.each((*testkit.Redis).Continue) },

@@ -118,8 +118,9 @@ func (s *Session) ExplainGRPC(err error) error {
 // unavailable returns the error of a call that has reached no gRPC server. The text is that of
 // the connection.
 func (s *Session) unavailable(text string) error {
-	switch refused := strings.Contains(text, "connection refused") || strings.Contains(text, "no such file"); {
-	case !refused:
+	refused := strings.Contains(text, "connection refused") || strings.Contains(text, "no such file")
+	switch dialed := !strings.Contains(text, "Error while dialing"); { // the agent's own texts name such errors of VPP, too
+	case dialed || !refused:
 		return fmt.Errorf("agent at %s: %s", s.grpcName, show.Remote(text))
 	case s.grpcName == s.Socket:
 		return fmt.Errorf("no agent listens at %s: is it running?", s.grpcName)

@@ -103,7 +103,7 @@ func TestExplainGRPC(t *testing.T) {
 		"values failed:\n  k is INVALID: mtu; is wrong":                                          withValues(codes.FailedPrecondition, &kvscheduler.ValueStatus{Key: "k", State: kvscheduler.ValueState_INVALID, Error: "mtu\nis wrong"}),
 		"values are still pending:\n  k is PENDING: up":                                          withValues(codes.DeadlineExceeded, &kvscheduler.ValueStatus{Key: "k", State: kvscheduler.ValueState_PENDING, Details: []string{"up"}}),
 		"the agent at h:1 does not answer in time: context deadline exceeded":                    status.Error(codes.DeadlineExceeded, "x"),
-		"no agent serves gRPC at h:1: is it running, and does its grpc.conf have this endpoint?": status.Error(codes.Unavailable, "dial: connection refused"),
+		"no agent serves gRPC at h:1: is it running, and does its grpc.conf have this endpoint?": status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`),
 		"agent at h:1: the agent stops":                                                          status.Error(codes.Unavailable, "the agent stops"),
 		"the agent at h:1 lacks this call: unknown":                                              status.Error(codes.Unimplemented, "unknown"),
 		"a; b":                status.Error(codes.InvalidArgument, "a\nb"),
