@@ -180,18 +180,16 @@ func (k *Keeper) look(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
-	var pairs []kvdbsync.Pair
+	var holds []byte
 	err := guard.Run(func() (err error) {
-		pairs, err = k.lease.List(ctx, k.o.Key)
+		holds, err = k.lease.Get(ctx, k.o.Key)
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, kvdbsync.ErrNotFound) {
 		return // the lease itself reports its loss
 	}
-	for _, p := range pairs {
-		if p.Key == k.o.Key && bytes.Equal(p.Value, k.value) {
-			return
-		}
+	if bytes.Equal(holds, k.value) {
+		return
 	}
 	k.o.Log.Info("the key of the label's owner is gone or changed")
 	k.held = false

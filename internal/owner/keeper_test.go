@@ -203,6 +203,42 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 	})
 }
 
+// A look reads one key. A list of a prefix makes Redis scan all keys of all agents.
+func TestLooksListNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		lease, err := store.Lease(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := &countedLease{Lease: lease}
+		a := newAgent(lent{counted}, holderOn("alpha", "i1"), nil)
+		mustTake(t, a)
+		a.run(t)
+		wait(time.Minute)
+		a.end(t)
+		if counted.gets == 0 || counted.lists > 0 {
+			t.Errorf("%d keys read and %d lists in a minute; want reads only", counted.gets, counted.lists)
+		}
+	})
+}
+
+// A countedLease counts the reads of a lease.
+type countedLease struct {
+	kvdbsync.Lease
+	gets, lists int
+}
+
+func (l *countedLease) Get(ctx context.Context, key string) ([]byte, error) {
+	l.gets++
+	return l.Lease.Get(ctx, key)
+}
+
+func (l *countedLease) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	l.lists++
+	return l.Lease.List(ctx, prefix)
+}
+
 func TestAnotherThatLivesStopsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &conformance.Memory{}

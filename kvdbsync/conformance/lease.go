@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -34,6 +35,18 @@ func claims(t *testing.T, h Harness, l kvdbsync.Lease, old, value, want []byte) 
 	}
 }
 
+// reads checks what a lease reads under the key; nil: the key is absent.
+func reads(t *testing.T, h Harness, l kvdbsync.Lease, want []byte) {
+	t.Helper()
+	got, err := l.Get(t.Context(), h.ownerKey())
+	if want == nil && errors.Is(err, kvdbsync.ErrNotFound) {
+		return
+	}
+	if err != nil || want == nil || !bytes.Equal(got, want) {
+		t.Errorf("the lease reads %q, %v; want %q", got, err, want)
+	}
+}
+
 // ownerKey returns the key that the holders claim.
 func (h Harness) ownerKey() string { return h.Prefix + "owner" }
 
@@ -50,7 +63,9 @@ func claimOnce(t *testing.T, h Harness) {
 	if holds, err := first.Claim(t.Context(), h.ownerKey(), b, a); holds != nil || err != nil {
 		t.Fatalf("a claim of what is not there any more returned %q, %v", holds, err)
 	}
+	reads(t, h, first, nil)
 	claims(t, h, first, nil, a, a)
+	reads(t, h, second, a)
 	claims(t, h, second, nil, b, a)
 	claims(t, h, second, b, b, a)
 	claims(t, h, first, a, a, a)
