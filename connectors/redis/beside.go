@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,8 +19,19 @@ import (
 // order of keys, so it has to scan; in a larger database it may miss a folder.
 const besidePages = 128
 
-// Beside implements kvdbsync.Browser.
-func (c *Client) Beside(ctx context.Context, prefix string, known []string) ([]string, error) {
+// Beside implements kvdbsync.Browser with a client of its own. It is called once for each listing,
+// and the connections of a client stay open for as long as nobody uses them.
+func (c *Connector) Beside(ctx context.Context, prefix string, known []string) (names []string, err error) {
+	client, err := Dial(ctx, c.cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	return client.beside(ctx, prefix, known)
+}
+
+// beside scans all masters for names.
+func (c *Client) beside(ctx context.Context, prefix string, known []string) ([]string, error) {
 	l := outside{prefix: prefix, known: known, names: map[string]bool{}}
 	var err error
 	if cluster, ok := c.client.(*goredis.ClusterClient); ok {
