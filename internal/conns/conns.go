@@ -1,6 +1,6 @@
-// Package conns bounds the connections that a server accepts.
+// Package conns bounds the connections that an HTTP server accepts, and serves until a context ends.
 //
-//	err := server.Serve(conns.Limit(listener, config.MaxConnections))
+//	err := conns.Serve(ctx, server, conns.Limit(listener, config.MaxConnections), nil)
 package conns
 
 import (

@@ -134,28 +134,11 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 	alive := services.register(server)
 	web := s.web(newGate(server, services, s.Config), log)
 	web.TLSConfig = secure
-	served := make(chan error, 1)
-	l = conns.Limit(l, s.Config.MaxConnections)
-	go func() {
-		if secure != nil {
-			served <- web.ServeTLS(l, "", "")
-			return
-		}
-		served <- web.Serve(l)
-	}()
-	select {
-	case err := <-served:
-		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
-	case <-ctx.Done():
-	}
-	alive.Shutdown()
-	end()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if web.Shutdown(last) != nil {
-		web.Close()
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	err = conns.Serve(ctx, web, conns.Limit(l, s.Config.MaxConnections), func() {
+		alive.Shutdown()
+		end()
+	})
+	if err != nil {
 		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 
+	"github.com/keyplane/keyplane/internal/conns"
 	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -83,25 +84,15 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	defer s.lock.Close() // after the socket is removed
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(s.listener) }()
 	if s.Ready != nil {
-		close(s.Ready)
+		close(s.Ready) // the socket accepts connections since Listen
 	}
-	select {
-	case err := <-served:
-		return fmt.Errorf("socket %s: %w", s.Socket, err)
-	case <-ctx.Done():
-	}
-	if s.Ending != nil {
-		close(s.Ending)
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if web.Shutdown(last) != nil {
-		web.Close()
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	err := conns.Serve(ctx, web, s.listener, func() {
+		if s.Ending != nil {
+			close(s.Ending)
+		}
+	})
+	if err != nil {
 		return fmt.Errorf("socket %s: %w", s.Socket, err)
 	}
 	return nil

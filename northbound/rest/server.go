@@ -3,7 +3,6 @@ package rest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -100,26 +99,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 		MaxHeaderBytes:    s.Config.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	served := make(chan error, 1)
-	l = conns.Limit(l, s.Config.MaxConnections)
-	go func() {
-		if secure != nil {
-			served <- web.ServeTLS(l, "", "")
-			return
-		}
-		served <- web.Serve(l)
-	}()
-	select {
-	case err := <-served:
-		return fmt.Errorf("HTTP server at %s: %w", s.Config.Endpoint, err)
-	case <-ctx.Done():
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if web.Shutdown(last) != nil {
-		web.Close()
-	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	if err := conns.Serve(ctx, web, conns.Limit(l, s.Config.MaxConnections), nil); err != nil {
 		return fmt.Errorf("HTTP server at %s: %w", s.Config.Endpoint, err)
 	}
 	return nil
