@@ -77,6 +77,7 @@ func (m *model) holdersAreOthers() {
 
 // edited looks again at who was taken down for a while.
 func (m *model) edited() {
+	m.isEdited = true
 	for key := range m.stood {
 		if n := m.g.nodes.Get(key); n == nil {
 			m.forget(key)

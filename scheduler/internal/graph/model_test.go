@@ -104,14 +104,21 @@ type model struct {
 	hung   map[string]Op     // abandoned, and not returned
 	calm   bool              // nothing is detached or abandoned
 
+	isEdited bool // the intent has changed since the last run
+
 	detached map[string]Op // still running, and not abandoned yet
 	unclear  bool          // an operation was abandoned, detached or postponed, until the end of a run without one
 
 	postponed map[string]bool // not begun again
 }
 
-// inDoubt notes what had to go and did not, when a run begins.
+// inDoubt notes what had to go and did not, when a run begins. A new intent may have ended the reason, such
+// as a lost claim, so the graph decides again first.
 func (m *model) inDoubt() {
+	if m.isEdited {
+		m.g.drain()
+	}
+	m.isEdited = false
 	m.doubts, m.came = map[string]bool{}, map[string]*Value{}
 	for n := range m.g.nodes.All() {
 		key := n.key
