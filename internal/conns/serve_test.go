@@ -16,7 +16,7 @@ func TestServeEndsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	arrived, ending := make(chan struct{}), make(chan struct{})
-	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { //nolint:gosec // its only client is this test
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
 		<-ending
 		_, _ = io.WriteString(w, "done")
@@ -52,7 +52,7 @@ func TestServeReturnsTheFaultOfItsListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if err := Serve(t.Context(), &http.Server{}, l, nil); !errors.Is(err, net.ErrClosed) { //nolint:gosec // it serves nobody
+	if err := Serve(t.Context(), &http.Server{}, l, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want that the listener is closed", err)
 	}
 }

@@ -7,16 +7,14 @@ import (
 	"errors"
 	"math"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/stats"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // base is where the segments of the tests begin in the memory of their VPP.
@@ -66,44 +64,10 @@ func hostile() map[string][]byte {
 	}
 }
 
-// serve offers a segment, with as many bytes of zeros behind it as a size wants.
+// serve offers a segment, with zeros behind it up to a size.
 func serve(t *testing.T, b []byte, size int64) (socket string) {
 	t.Helper()
-	fd, err := unix.MemfdCreate("segment", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := os.NewFile(uintptr(fd), "segment")
-	t.Cleanup(func() { _ = file.Close() })
-	_, err = file.WriteAt(b, 0)
-	if err := errors.Join(err, file.Truncate(size)); err != nil {
-		t.Fatal(err)
-	}
-	return listen(t, func(c *net.UnixConn) {
-		_, _, _ = c.WriteMsgUnix([]byte("x"), unix.UnixRights(fd), nil)
-		_ = c.Close()
-	})
-}
-
-// listen has each client of a socket served.
-func listen(t *testing.T, with func(*net.UnixConn)) (socket string) {
-	t.Helper()
-	socket = filepath.Join(t.TempDir(), "stats.sock")
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: socket})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			c, err := listener.AcceptUnix()
-			if err != nil {
-				return
-			}
-			with(c)
-		}
-	}()
-	return socket
+	return testkit.ServeFiles(t, int(testkit.MemoryFile(t, b, size).Fd()))
 }
 
 // TestHostileSegments reads segments that claim to be huge. The memory is bounded.
@@ -136,7 +100,7 @@ func TestTooMany(t *testing.T) {
 // with its context, also one that waits for another.
 func TestFrozenVPP(t *testing.T) {
 	accepted := make(chan *net.UnixConn, 2)
-	p := New(Options{Socket: listen(t, func(c *net.UnixConn) { accepted <- c })})
+	p := New(Options{Socket: testkit.ServePackets(t, func(c *net.UnixConn) { accepted <- c })})
 	first := make(chan error, 1)
 	go func() {
 		_, err := p.Read(context.Background(), Memory)

@@ -2,16 +2,13 @@ package proxy
 
 import (
 	"encoding/binary"
-	"errors"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.fd.io/govpp/core"
 	"go.fd.io/govpp/proxy"
-	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // base is where the segments of the tests begin in the memory of their VPP.
@@ -33,35 +30,6 @@ func segment(kind, data uint64, following ...uint64) []byte {
 	return append(b, words(following...)...)
 }
 
-// serve offers a segment with zeros behind it.
-func serve(t *testing.T, b []byte) (socket string) {
-	t.Helper()
-	fd, err := unix.MemfdCreate("segment", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := os.NewFile(uintptr(fd), "segment")
-	t.Cleanup(func() { _ = file.Close() })
-	_, err = file.WriteAt(b, 0)
-	socket = filepath.Join(t.TempDir(), "stats.sock")
-	listener, wrong := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: socket})
-	if err := errors.Join(err, file.Truncate(1<<30), wrong); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			c, err := listener.AcceptUnix()
-			if err != nil {
-				return
-			}
-			_, _, _ = c.WriteMsgUnix([]byte("x"), unix.UnixRights(fd), nil)
-			_ = c.Close()
-		}
-	}()
-	return socket
-}
-
 // TestHostileCounters reads segments that would end the process in GoVPP's own client.
 func TestHostileCounters(t *testing.T) {
 	const simple, link = 2, 6
@@ -74,7 +42,7 @@ func TestHostileCounters(t *testing.T) {
 		"a vast vector":                {segment(simple, base+208, 1, base+224, 100_000_000), "VPP has too many counters"},
 		"a link to itself":             {segment(link, 0xffff_ffff<<32), ""},
 	} {
-		connection, err := core.ConnectStats(counters{serve(t, c.segment)})
+		connection, err := core.ConnectStats(counters{testkit.ServeFiles(t, int(testkit.MemoryFile(t, c.segment, 1<<30).Fd()))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // readInterfaces reads counters as Interfaces does.
@@ -273,6 +273,55 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// onDisk returns a file that is not in memory.
+func onDisk(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.Open("stats.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+// TestInterfaces receives segments from a socket: a good one, and what is none.
+func TestInterfaces(t *testing.T) {
+	of := map[uint32]bool{1: true, 2: true}
+	good := testkit.MemoryFile(t, valid(), int64(len(valid())))
+	socket := testkit.ServeFiles(t, int(good.Fd()))
+	got, err := Interfaces(t.Context(), socket, of)
+	if err != nil || len(got) != 2 || got[2].GetInBytes() != 200 {
+		t.Errorf("read %v: %v", got, err)
+	}
+	if err := good.Truncate(100); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Interfaces(t.Context(), socket, of); err == nil || got != nil {
+		t.Errorf("read %v of a truncated segment: %v", got, err)
+	}
+	vast := testkit.MemoryFile(t, valid(), 1<<40)
+	if got, err := Interfaces(t.Context(), testkit.ServeFiles(t, int(vast.Fd())), of); err != nil || len(got) != 2 {
+		t.Errorf("read %v of a vast segment: %v", got, err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	for socket, want := range map[string]string{
+		testkit.ServeFiles(t, int(r.Fd())):                    "expected memory",
+		testkit.ServeFiles(t, int(onDisk(t).Fd())):            "expected memory",
+		testkit.ServeFiles(t):                                 "sent 0 files; expected one",
+		testkit.ServeFiles(t, int(vast.Fd()), int(vast.Fd())): "sent 2 files; expected one",
+		filepath.Join(t.TempDir(), "nobody.sock"):             "no such file",
+	} {
+		if _, err := Interfaces(t.Context(), socket, of); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
 // TestLinkOutside follows a link to an entry that does not exist.
 func TestLinkOutside(t *testing.T) {
 	s := newBuilder()
@@ -308,92 +357,4 @@ func FuzzRead(f *testing.F) {
 			return err
 		})
 	})
-}
-
-// serve has a socket send files to each client.
-func serve(t *testing.T, fds ...int) (socket string) {
-	t.Helper()
-	socket = filepath.Join(t.TempDir(), "stats.sock")
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: socket})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			c, err := listener.AcceptUnix()
-			if err != nil {
-				return
-			}
-			_, _, _ = c.WriteMsgUnix([]byte("x"), unix.UnixRights(fds...), nil)
-			_ = c.Close()
-		}
-	}()
-	return socket
-}
-
-func memory(t *testing.T, b []byte) *os.File {
-	t.Helper()
-	fd, err := unix.MemfdCreate("segment", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := os.NewFile(uintptr(fd), "segment")
-	t.Cleanup(func() { _ = file.Close() })
-	if _, err := file.WriteAt(b, 0); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// onDisk returns a file that is not in memory.
-func onDisk(t *testing.T) *os.File {
-	t.Helper()
-	file, err := os.Open("stats.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	return file
-}
-
-// TestInterfaces receives segments from a socket: a good one, and what is none.
-func TestInterfaces(t *testing.T) {
-	of := map[uint32]bool{1: true, 2: true}
-	good := memory(t, valid())
-	socket := serve(t, int(good.Fd()))
-	got, err := Interfaces(t.Context(), socket, of)
-	if err != nil || len(got) != 2 || got[2].GetInBytes() != 200 {
-		t.Errorf("read %v: %v", got, err)
-	}
-	if err := good.Truncate(100); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Interfaces(t.Context(), socket, of); err == nil || got != nil {
-		t.Errorf("read %v of a truncated segment: %v", got, err)
-	}
-	vast := memory(t, valid())
-	if err := vast.Truncate(1 << 40); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Interfaces(t.Context(), serve(t, int(vast.Fd())), of); err != nil || len(got) != 2 {
-		t.Errorf("read %v of a vast segment: %v", got, err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	for socket, want := range map[string]string{
-		serve(t, int(r.Fd())):                     "expected memory",
-		serve(t, int(onDisk(t).Fd())):             "expected memory",
-		serve(t):                                  "sent 0 files; expected one",
-		serve(t, int(vast.Fd()), int(vast.Fd())):  "sent 2 files; expected one",
-		filepath.Join(t.TempDir(), "nobody.sock"): "no such file",
-	} {
-		if _, err := Interfaces(t.Context(), socket, of); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
-	}
 }
