@@ -165,7 +165,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	if err := a.stores.take(ctx); err != nil {
 		return err
 	}
-	a.known = openState(folder, a.Log)
+	a.known = openState(folder, !a.options.lacks(VPP), a.Log)
 	a.closers = append(a.closers, a.known.Close)
 	a.below = slices.Concat(a.known.tasks(), a.stores.keepers(), []Task{{"socket", a.socket.Run}, {"ownership", a.mine.guard.Run}})
 	return nil

@@ -13,7 +13,8 @@ import (
 )
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
-// the applied values, values that crashed VPP, settings that VPP does not report, and trials. A part that cannot be opened is nil.
+// the applied values, values that crashed VPP, settings that VPP does not report, and trials.
+// A part that is not needed, or cannot be opened, is nil.
 type state struct {
 	intent, applied, deaths, settings, trials *statestore.Store
 	// Has the folder as an attribute.
@@ -26,28 +27,32 @@ type statePart struct {
 	// The field of state that receives the Store; it stays nil if the Store cannot be opened.
 	into    **statestore.Store
 	affects string
+	ofVPP   bool // an agent without VPP does not open it
 }
 
 // parts lists the stores of the state, each with the consequence of its loss, which the
 // log names when one cannot be opened.
 func (s *state) parts() []statePart {
 	return []statePart{
-		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing"},
-		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)"},
-		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more"},
-		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP"},
-		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay"},
+		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing", false},
+		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)", false},
+		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more", true},
+		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP", true},
+		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay", false},
 	}
 }
 
 // openState opens the parts in a folder, which it creates; "" means none. The agent also
-// starts without a part that cannot be opened.
-func openState(dir string, log *slog.Logger) state {
+// starts without a part that cannot be opened. Each open part has two descriptors and a task.
+func openState(dir string, withVPP bool, log *slog.Logger) state {
 	s := state{log: log.With("state_dir", dir)}
 	if dir == "" {
 		return s
 	}
 	for _, part := range s.parts() {
+		if part.ofVPP && !withVPP {
+			continue
+		}
 		store, err := openPart(dir, part, log)
 		if err != nil {
 			s.log.Error("cannot open state; it is not saved", "part", part.name, "affects", part.affects, "err", err)

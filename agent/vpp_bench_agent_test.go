@@ -99,7 +99,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 	b.Helper()
 	log := slog.New(slog.DiscardHandler)
 	conf := configuration{scheduler: defaultScheduler(), orchestrator: defaultOrchestrator()}
-	known := openState(b.TempDir(), log)
+	known := openState(b.TempDir(), true, log)
 	sched := scheduler.New(conf.scheduler.options(known, log, io.Discard))
 	patient := vpp.Config{Socket: socket, ProbeTimeout: time.Minute} // whatever else the machine does
 	plane, err := vpp.Register(sched, vpp.Options{Log: log, Connection: patient})
