@@ -1,13 +1,15 @@
-// Package fleet runs many agents in one process, to test and to measure what a cluster of
-// etcd, Consul or Redis carries. It is test code.
+// Package fleet runs many agents, to test and to measure what a cluster of etcd, Consul or
+// Redis carries. It is test code.
 //
 //	a := fleet.Start(t, fleet.Options{Label: "edge-1", Store: "etcd", Conf: "endpoints: [127.0.0.1:2379]"})
 //	... put fleet.Key("edge-1", "a"), fleet.Value("a", "1") ...
 //	a.Await(ctx, map[string]string{"a": "1"})
 //
 // Each agent is the whole agent with the real connector of its store. It only lacks Linux,
-// VPP, HTTP and gRPC: its southbound is a map, in which an item is a name and a text. The
-// process needs more than 20 descriptors for each agent (ulimit -n).
+// VPP, HTTP and gRPC: its southbound is a map, in which an item is a name and a text.
+//
+// An agent has up to 25 descriptors: 4 locks and sockets, 6 files of its state, and its connections.
+// So the agents of a large fleet are divided among several processes: StartProcess.
 //
 // The figures of docs/scale.md come from TestScale: `make fleet` runs it in full size.
 package fleet
@@ -22,8 +24,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/agent"
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
@@ -71,9 +75,9 @@ type Options struct {
 type Agent struct {
 	Label string
 
-	t      testing.TB
 	end    context.CancelFunc
 	ended  chan struct{}
+	err    error // why it has ended by itself; set before ended is closed
 	merged *orchestrator.Orchestrator
 
 	mu    sync.Mutex // guards the fields below
@@ -86,9 +90,24 @@ type Agent struct {
 // Start starts an agent. Stop or the end of the test ends it.
 func Start(t testing.TB, o Options) *Agent {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fleet") //nolint:usetesting // the folder of a test may be too long for a socket
+	a, err := start(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.Stop()
+		if a.err != nil {
+			t.Error(a.err)
+		}
+	})
+	return a
+}
+
+// start starts an agent, and returns when it has all its parts.
+func start(o Options) (*Agent, error) {
+	dir, err := os.MkdirTemp("", "fleet") // the folder of a test may be too long for a socket
+	if err != nil {
+		return nil, err
 	}
 	if o.Items == nil {
 		o.Items = map[string]string{}
@@ -98,14 +117,12 @@ func Start(t testing.TB, o Options) *Agent {
 	}
 	for name, text := range map[string]string{o.Store + ".conf": o.Conf, "orchestrator.conf": o.Orchestrator, "kvscheduler.conf": "print-txn-limit: 0\nhistory-count: 1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	a := &Agent{Label: o.Label, t: t, ended: make(chan struct{}), items: maps.Clone(o.Items), turn: make(chan struct{})}
+	a := &Agent{Label: o.Label, ended: make(chan struct{}), items: maps.Clone(o.Items), turn: make(chan struct{}), log: testkit.NewTail(40)}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.end = cancel
-	log := testkit.NewTail(40)
-	a.log = log
 	ready := make(chan struct{})
 	go func() {
 		defer close(a.ended)
@@ -117,19 +134,19 @@ func Start(t testing.TB, o Options) *Agent {
 				close(ready)
 				return nil, nil
 			}},
-			Args: []string{"-config-dir=" + dir, "-socket=" + filepath.Join(dir, "s"), "-microservice-label=" + o.Label}, Stdout: log, Stderr: log,
+			Args: []string{"-config-dir=" + dir, "-socket=" + filepath.Join(dir, "s"), "-microservice-label=" + o.Label}, Stdout: a.log, Stderr: a.log,
 		})
 		if err != nil {
-			t.Errorf("agent %s: %v\n%s", o.Label, err, log)
+			a.err = fmt.Errorf("agent %s: %w\n%s", o.Label, err, a.log)
 		}
 	}()
-	t.Cleanup(a.Stop)
 	select {
 	case <-ready:
+		return a, nil
 	case <-a.ended:
-		t.Fatalf("agent %s ended as it started", o.Label)
+		cancel()
+		return nil, fmt.Errorf("agent %s ended as it started: %w", o.Label, a.err)
 	}
-	return a
 }
 
 // Stop ends the agent in an orderly way. It may have ended already.
@@ -195,13 +212,27 @@ func (a *Agent) Verbs() int {
 }
 
 // Health returns the state of the agent's store: the number of listings, for example.
-func (a *Agent) Health() kvdbsync.Health {
+func (a *Agent) Health() kvdbsync.Health { return a.store().Health }
+
+// store returns the state of the agent's store.
+func (a *Agent) store() orchestrator.Health {
 	for _, h := range a.merged.Health() {
 		if !strings.HasPrefix(h.Source, "initfile") {
-			return h.Health
+			return h
 		}
 	}
-	return kvdbsync.Health{}
+	return orchestrator.Health{}
+}
+
+// AwaitListed waits until a listing of the store is in effect. An agent that remembers its items
+// has them before.
+func (a *Agent) AwaitListed(ctx context.Context) error {
+	for a.store().Confirmed.IsZero() {
+		if !backoff.Sleep(ctx, 10*time.Millisecond) {
+			return fmt.Errorf("agent %s has not read its store: %w\n%s", a.Label, ctx.Err(), a.log)
+		}
+	}
+	return nil
 }
 
 // Await waits until the agent has exactly these items.
@@ -226,7 +257,7 @@ func (a *Agent) await(ctx context.Context, is func() bool) error {
 		select {
 		case <-turn:
 		case <-a.ended:
-			return fmt.Errorf("agent %s has ended", a.Label)
+			return fmt.Errorf("agent %s has ended: %w", a.Label, a.err)
 		case <-ctx.Done():
 			return fmt.Errorf("agent %s has %v, not what is declared: %w\n%s", a.Label, a.Has(), ctx.Err(), a.log)
 		}

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/connectors/consul"
 	"github.com/keyplane/keyplane/connectors/etcd"
@@ -35,6 +38,15 @@ var (
 const (
 	barConverged = 60 * time.Second // after any event
 	barListings  = 2                // of one agent, for one event
+)
+
+const (
+	// perProcess is the number of agents of a process. It leaves them 40 descriptors each, of the
+	// 20,000 that many systems allow to a process.
+	perProcess = 500
+	// mostClients is the number of connections that a server of Consul or Redis accepts. An agent
+	// has up to five to it.
+	mostClients = 19_000
 )
 
 // A server is a process of a cluster.
@@ -108,7 +120,9 @@ func etcdCluster(t *testing.T, proxies int) cluster {
 
 func consulCluster(t *testing.T) cluster {
 	c := cluster{store: "consul"}
-	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{})
+	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{Config: map[string]any{
+		"limits": map[string]any{"http_max_conns_per_client": mostClients},
+	}})
 	for _, s := range servers {
 		c.servers = append(c.servers, s)
 	}
@@ -132,7 +146,10 @@ func consulCluster(t *testing.T) cluster {
 
 func redisCluster(t *testing.T) cluster {
 	c := cluster{store: "redis"}
-	nodes := testkit.StartRedisCluster(t, 3, testkit.RedisOptions{})
+	nodes := testkit.StartRedisCluster(t, 3, testkit.RedisOptions{Args: []string{
+		"--maxclients", strconv.Itoa(mostClients),
+		"--cluster-node-timeout", "15000", // the default: a busy node is not a dead one
+	}})
 	var addrs []string
 	for _, n := range nodes {
 		c.servers = append(c.servers, n)
@@ -157,10 +174,14 @@ func redisCluster(t *testing.T) cluster {
 type scene struct {
 	cluster
 	t      *testing.T
-	state  string // folder of the agents' state: an agent knows the lease of its earlier life by it
-	agents []*fleet.Agent
-	round  int // of the text of the first item of each agent
+	state  string            // folder of the agents' state: an agent knows the lease of its earlier life by it
+	homes  []*fleet.Process  // each has an equal share of the agents
+	items  map[string]string // that each agent has; nil: no agent has ever run
+	listed map[string]uint64 // how often each agent has listed its keys before the present event
 }
+
+// home returns the process of an agent.
+func (s *scene) home(i int) *fleet.Process { return s.homes[i%len(s.homes)] }
 
 // usage returns the sum over the servers.
 func (s *scene) usage() (u testkit.Usage) {
@@ -211,32 +232,45 @@ func (s *scene) declareAll(ctx context.Context) {
 	})
 }
 
-// startAll starts all agents at once, and waits until each has all items.
+// startAll starts all agents at once in new processes, and waits until each has all items. Those of
+// an earlier life are still there.
 func (s *scene) startAll(ctx context.Context) {
 	s.t.Helper()
-	before := s.agents
-	s.agents = make([]*fleet.Agent, *agentsFlag)
-	for i := range s.agents {
-		o := fleet.Options{Label: s.label(i), Store: s.store, Conf: s.conf + *confFlag, Orchestrator: "state-dir: " + s.state + "\n"}
-		if before != nil {
-			o.Items = before[i].Has()
+	s.homes, s.listed = nil, nil
+	for range max(2, (*agentsFlag+perProcess-1)/perProcess) {
+		s.homes = append(s.homes, fleet.StartProcess(s.t))
+	}
+	o := fleet.Options{Store: s.store, Conf: s.conf + *confFlag, Orchestrator: "state-dir: " + s.state + "\n", Items: s.items}
+	s.each(func(i int) error {
+		o := o
+		o.Label = s.label(i)
+		return s.home(i).Start(o)
+	})
+	if s.items == nil {
+		s.items = map[string]string{}
+		for k := range *keysFlag {
+			s.items[name(k)] = "0"
 		}
-		s.agents[i] = fleet.Start(s.t, o)
 	}
-	want := map[string]string{}
-	for k := range *keysFlag {
-		want[name(k)] = "0"
-	}
-	want[name(0)] = fmt.Sprint(s.round)
-	s.each(func(i int) error { return s.agents[i].Await(ctx, want) })
+	s.each(func(i int) error { return s.home(i).Await(ctx, s.label(i), s.items) })
 }
 
-// changeAll changes one item of each agent, and waits until all have it. A store that elects a
-// leader refuses for a moment, so a put is repeated.
-func (s *scene) changeAll(ctx context.Context) {
+// stopAll stops all agents at once.
+func (s *scene) stopAll() {
 	s.t.Helper()
-	s.round++
-	text := fmt.Sprint(s.round)
+	var all errgroup.Group
+	for _, p := range s.homes {
+		all.Go(p.Stop)
+	}
+	if err := all.Wait(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// changeAll gives one item of each agent another text, and waits until all have it. A store that
+// elects a leader refuses for a moment, so a put is repeated.
+func (s *scene) changeAll(ctx context.Context, text string) {
+	s.t.Helper()
 	s.each(func(i int) error {
 		for {
 			err := s.client.Put(ctx, fleet.Key(s.label(i), name(0)), fleet.Value(name(0), text))
@@ -245,14 +279,20 @@ func (s *scene) changeAll(ctx context.Context) {
 			}
 		}
 	})
-	s.each(func(i int) error { return s.agents[i].AwaitItem(ctx, name(0), text) })
+	s.each(func(i int) error { return s.home(i).AwaitItem(ctx, s.label(i), name(0), text) })
+	s.items[name(0)] = text
 }
 
-// listings returns the number of listings of each agent.
-func (s *scene) listings() map[*fleet.Agent]uint64 {
-	out := map[*fleet.Agent]uint64{}
-	for _, a := range s.agents {
-		out[a] = a.Health().Listings
+// listings returns how often each agent has listed its keys.
+func (s *scene) listings() map[string]uint64 {
+	s.t.Helper()
+	out := map[string]uint64{}
+	for _, p := range s.homes {
+		of, err := p.Listings()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		maps.Copy(out, of)
 	}
 	return out
 }
@@ -262,12 +302,13 @@ func (s *scene) event(what string, do func(context.Context)) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*testkit.Patience)
 	defer cancel()
-	before, began := s.listings(), time.Now()
+	s.listed = s.listings()
+	began := time.Now()
 	do(ctx)
 	took := time.Since(began)
 	most := uint64(0)
-	for a, n := range s.listings() {
-		most = max(most, n-before[a]) // an agent that was started again is another one
+	for label, n := range s.listings() {
+		most = max(most, n-s.listed[label])
 	}
 	u := s.usage()
 	s.t.Logf("| %s | %.1f s | %d | %d MB |", what, took.Seconds(), most, u.RSS>>20)
@@ -281,12 +322,12 @@ func (s *scene) event(what string, do func(context.Context)) {
 func (s *scene) latency(ctx context.Context, changes int) (times []time.Duration) {
 	s.t.Helper()
 	for n := range changes {
-		i, text := n%len(s.agents), fmt.Sprintf("single-%d", n)
+		i, text := n%*agentsFlag, fmt.Sprintf("single-%d", n)
 		began := time.Now()
 		if err := s.client.Put(ctx, fleet.Key(s.label(i), name(0)), fleet.Value(name(0), text)); err != nil {
 			s.t.Fatal(err)
 		}
-		if err := s.agents[i].AwaitItem(ctx, name(0), text); err != nil {
+		if err := s.home(i).AwaitItem(ctx, s.label(i), name(0), text); err != nil {
 			s.t.Fatal(err)
 		}
 		times = append(times, time.Since(began))
@@ -308,7 +349,7 @@ func TestScale(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := &scene{cluster: open(t), t: t, state: t.TempDir()}
 			t.Cleanup(func() { s.client.Close() })
-			ctx, cancel := context.WithTimeout(t.Context(), 10*testkit.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*testkit.Patience)
 			defer cancel()
 			idle, empty := s.rest(), s.usage()
 			t.Logf("%s: %d agents of %d keys; the empty servers have %d MB and use %.1f %% of a CPU", kind, *agentsFlag, *keysFlag, empty.RSS>>20, 100*idle)
@@ -324,7 +365,7 @@ func TestScale(t *testing.T) {
 			times := s.latency(ctx, max(20, min(200, *agentsFlag)))
 			t.Logf("| one key changed until it is applied | p50 %.1f ms | p99 %.1f ms |", ms(times[len(times)/2]), ms(times[len(times)*99/100]))
 			before = s.usage()
-			s.event("one key of each agent changed", s.changeAll)
+			s.event("one key of each agent changed", func(ctx context.Context) { s.changeAll(ctx, "changed") })
 			t.Logf("| a put with its watch event | %.0f us of CPU |", float64((s.usage().CPU-before.CPU).Microseconds())/float64(*agentsFlag))
 			s.event("leader killed", func(ctx context.Context) {
 				leader := s.leader(ctx)
@@ -332,7 +373,7 @@ func TestScale(t *testing.T) {
 				if s.store == "redis" { // a Cluster without replicas lacks its keys meanwhile
 					leader.Start()
 				}
-				s.changeAll(ctx)
+				s.changeAll(ctx, "leader-killed")
 				if s.store != "redis" {
 					leader.Start()
 				}
@@ -342,10 +383,10 @@ func TestScale(t *testing.T) {
 					one.Kill()
 				}
 				s.restart()
-				s.changeAll(ctx)
+				s.changeAll(ctx, "restarted")
 			})
 			s.event("all agents restarted at once", func(ctx context.Context) {
-				s.each(func(i int) error { s.agents[i].Stop(); return nil })
+				s.stopAll()
 				s.startAll(ctx)
 			})
 		})

@@ -50,7 +50,7 @@ func floors() []floor {
 		{"internal/faults/history", nil},
 		{"internal/faults/stores", []string{"connectors", "internal/faults/history", "internal/scratch", "internal/testkit", "kvdbsync", "models", "proto"}},
 		{"internal/filelease", nil},
-		{"internal/fleet", []string{"agent", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
+		{"internal/fleet", []string{"agent", "internal/backoff", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/floors", nil},
 		{"internal/guard", nil},
 		{"internal/keyset", nil},
