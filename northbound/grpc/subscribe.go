@@ -15,7 +15,9 @@ import (
 // Bounds of one message of a stream: most clients accept 4 MiB.
 const (
 	maxNotifications = 1000
-	maxMessage       = 256 << 10 // unless a single value has more
+	// maxMessage is the size of a message in bytes, unless a single value has more. gRPC encodes into buffers
+	// of 32 KiB, and larger messages into those of 1 MiB, and a stream that nobody reads keeps one.
+	maxMessage = 28 << 10
 )
 
 // Subscribe sends the states of values: first all that exist, then each change. A client that
