@@ -24,18 +24,20 @@ import (
 
 // fakeNet is a southbound in memory, which prints what is done to it.
 type fakeNet struct {
-	mu      sync.Mutex
-	out     *bytes.Buffer
-	stands  map[string]proto.Message
-	foreign map[string]bool
-	unknown bool                 // what stands does not say whose it is
-	broken  map[string]string    // "", "terminal", "lacking", "panic", "half": does it, and says no; "slow": does it after a while; "hang": when it is mended
-	hung    map[string]chan bool // closed when mended; what comes from it says that the process was killed before
-	indexes map[string]int       // of interfaces that stand, by key
-	last    int                  // the newest index
+	mu       sync.Mutex
+	out      *bytes.Buffer
+	stands   map[string]proto.Message
+	foreign  map[string]bool
+	unknown  bool                 // what stands does not say whose it is
+	broken   map[string]string    // "", "terminal", "lacking", "panic", "half": does it, and says no; "slow": does it after a while; "hang": when it is mended
+	hung     map[string]chan bool // closed when mended; what comes from it says that the process was killed before
+	duration time.Duration        // of each verb
+	indexes  map[string]int       // of interfaces that stand, by key
+	last     int                  // the newest index
 }
 
 func (f *fakeNet) do(verb, key string, change func()) error {
+	time.Sleep(f.duration)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := short(key)

@@ -128,6 +128,7 @@ func (s *story) line(f []string) {
 	default:
 		s.t.Fatalf("unknown command %q", f)
 	}
+	<-time.After(time.Millisecond) // for the verbs
 	synctest.Wait()
 }
 
@@ -232,6 +233,9 @@ func TestStories(t *testing.T) {
 func tell(t *testing.T, text string) string {
 	t.Helper()
 	net := &fakeNet{out: &bytes.Buffer{}, stands: map[string]proto.Message{}, foreign: map[string]bool{}, broken: map[string]string{}}
+	// The scheduler has the result of each verb before the next one ends. Results that come together
+	// would make operations ready in another order than results that come one by one.
+	net.duration = 1
 	s := &story{t: t, net: net}
 	simulate := strings.HasPrefix(text, "# simulated\n")
 	s.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1, Simulate: simulate})
