@@ -22,9 +22,10 @@ const mostAtOnce = 64 << 10
 // A source with a change in here is busy: Run's goroutine takes nothing else from it. So
 // the changes of a source are merged in their order, and each source has at most one here.
 //
-// Changes are decoded one after the other, since a decoded value takes up to ten times its
-// bytes. No deadlock: decoding waits for its turn and for Options.Decoding, and whoever has
-// one of them only computes.
+// Changes are decoded one after the other, and large ones in parts, since decoding a value takes
+// up to ten times its bytes, and a value that turns out to be invalid needs them only for that
+// time. No deadlock: decoding waits for its turn and for Options.Decoding, and whoever has one of
+// them only computes.
 type aside struct {
 	memory  *budget.Budget
 	ready   wake.Signal   // set when there are decoded changes
@@ -66,14 +67,24 @@ func (a *aside) put(l *source, c kvdbsync.Change) {
 // DecodingCost is about the memory, in bytes, that decoding takes for each byte of a value.
 const DecodingCost = 6
 
-// costOf returns about the memory that decoding the events takes.
-func costOf(events []kvdbsync.Event) (bytes int64) {
+// mostDecoding is the memory, in bytes, that decoding a part of a change takes, unless a single
+// value takes more.
+const mostDecoding = 4 << 20
+
+// nextPart returns the number of events that are decoded together, from the first one on, and
+// about the memory that this takes.
+func nextPart(events []kvdbsync.Event) (n int, bytes int64) {
 	for i := range events {
+		need := int64(0)
 		if e := &events[i]; e.Decoded == nil {
-			bytes += int64(len(e.Value))
+			need = int64(len(e.Value)) * DecodingCost
 		}
+		if i > 0 && bytes+need > mostDecoding {
+			return i, bytes
+		}
+		bytes += need
 	}
-	return bytes * DecodingCost
+	return len(events), bytes
 }
 
 // isLarge reports whether decoding the events would make the other sources wait.
@@ -98,17 +109,27 @@ func (o *Orchestrator) decodeAside(ctx context.Context, l *source, c kvdbsync.Ch
 	o.aside.working.Go(func() {
 		o.aside.turn <- struct{}{}
 		defer func() { <-o.aside.turn }()
-		leave, err := o.aside.memory.Enter(ctx, costOf(c.Events))
-		if err != nil {
-			return
+		for rest := c.Events; len(rest) > 0; {
+			n, bytes := nextPart(rest)
+			if !o.decodePart(ctx, rest[:n], bytes) {
+				return
+			}
+			rest = rest[n:]
 		}
-		defer leave()
-		workers := max(1, runtime.GOMAXPROCS(0)-1)
-		for i, d := range o.decodeOn(ctx, workers, len(c.Events), func(i int) kvdbsync.Event { return c.Events[i] }) {
-			c.Events[i].Decoded = d
-		}
-		if ctx.Err() == nil {
-			o.aside.put(l, c)
-		}
+		o.aside.put(l, c)
 	})
+}
+
+// decodePart decodes events as soon as there is so much memory. It returns false if ctx has ended.
+func (o *Orchestrator) decodePart(ctx context.Context, events []kvdbsync.Event, bytes int64) bool {
+	leave, err := o.aside.memory.Enter(ctx, bytes)
+	if err != nil {
+		return false
+	}
+	defer leave()
+	workers := max(1, runtime.GOMAXPROCS(0)-1)
+	for i, d := range o.decodeOn(ctx, workers, len(events), func(i int) kvdbsync.Event { return events[i] }) {
+		events[i].Decoded = d
+	}
+	return ctx.Err() == nil
 }

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,15 +35,18 @@ func (d *slowDecoder) Decode(key string, data []byte) (scheduler.Value, error) {
 }
 
 // largeEvent is an event that takes long to decode. Spaces make it large.
-func largeEvent(name, mtu string) kvdbsync.Event {
+func largeEvent(name, mtu string) kvdbsync.Event { return eventOfSize(name, mtu, 128<<10) }
+
+func eventOfSize(name, mtu string, bytes int) kvdbsync.Event {
 	e := event(name, mtu)
-	e.Value = append(e.Value, strings.Repeat(" ", 128<<10)...)
+	e.Value = append(e.Value, strings.Repeat(" ", bytes)...)
 	return e
 }
 
-// TestLargeChangesDelayNoOtherSource: while large values of two sources are decoded, the
-// change of a third one is applied. The large values follow, in the order of each source.
-func TestLargeChangesDelayNoOtherSource(t *testing.T) {
+// slowly runs test with sources of these names, whose snapshots are complete and empty. Values with
+// keys that begin with slow are decoded when release says so.
+func slowly(t *testing.T, memory *budget.Budget, test func(r *rig, decoder *slowDecoder, release chan struct{}), names ...string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -53,13 +57,8 @@ func TestLargeChangesDelayNoOtherSource(t *testing.T) {
 		}
 		release := make(chan struct{})
 		decoder := &slowDecoder{Scheduler: r.sched, release: release}
-		memory := budget.New(1 << 20)
-		leave, err := memory.Enter(ctx, 1<<20) // others parse texts
-		if err != nil {
-			t.Fatal(err)
-		}
 		opts := orchestrator.Options{Decoding: memory}
-		for i, name := range []string{"files", "redis", "etcd"} {
+		for i, name := range names {
 			r.inputs[name] = newInput()
 			opts.Sources = append(opts.Sources, orchestrator.Source{Name: name, Priority: i, Feed: r.inputs[name]})
 		}
@@ -70,6 +69,20 @@ func TestLargeChangesDelayNoOtherSource(t *testing.T) {
 		for name := range r.inputs {
 			r.give(name, kvdbsync.Change{Synced: true})
 		}
+		test(r, decoder, release)
+		cancel()
+		if err := running.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLargeChangesDelayNoOtherSource: while large values of two sources are decoded, the
+// change of a third one is applied. The large values follow, in the order of each source.
+func TestLargeChangesDelayNoOtherSource(t *testing.T) {
+	memory := budget.New(1 << 20)
+	leave := memory.Press(1 << 20) // others parse texts
+	slowly(t, memory, func(r *rig, decoder *slowDecoder, release chan struct{}) {
 		r.give("etcd", kvdbsync.Change{Synced: true, Events: events("good=1")})
 		for _, name := range []string{"files", "redis"} {
 			slow := largeEvent("slow"+name, "1")
@@ -92,9 +105,31 @@ func TestLargeChangesDelayNoOtherSource(t *testing.T) {
 		if most := decoder.most.Load(); most != 1 {
 			t.Errorf("large values of %d sources were decoded at once, want 1: each takes memory", most)
 		}
-		cancel()
-		if err := running.Wait(); err != nil {
-			t.Error(err)
+	}, "files", "redis", "etcd")
+}
+
+// TestLargeValuesOfAChangeTakeTurns: a change has large values among many small ones. The large
+// ones are decoded one by one, however many processors there are, because each takes memory.
+func TestLargeValuesOfAChangeTakeTurns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	slowly(t, budget.New(64<<20), func(r *rig, decoder *slowDecoder, release chan struct{}) {
+		change := kvdbsync.Change{Synced: true}
+		for n := range 4 {
+			change.Events = append(change.Events, eventOfSize(fmt.Sprint("slow", n), "1", 1<<20))
+			for small := range 100 {
+				change.Events = append(change.Events, event(fmt.Sprintf("small%d-%d", n, small), "1"))
+			}
 		}
-	})
+		r.give("files", change)
+		for range 4 {
+			release <- struct{}{}
+			synctest.Wait()
+		}
+		if most := decoder.most.Load(); most != 1 {
+			t.Errorf("%d large values were decoded at once, want 1", most)
+		}
+		if got := len(r.stands); got != 404 {
+			t.Errorf("%d values stand, want 404", got)
+		}
+	}, "files")
 }
