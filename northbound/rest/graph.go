@@ -25,13 +25,14 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q endpoint.Query
 		return err
 	}
 	if !one {
-		return draw(w, drawing.Values(slices.Collect(nodes.Of(h.sched, nodes.All).At(time.Now())), nil), format)
+		return draw(w, drawing.Values(nodes.Of(h.sched, nodes.All).At(time.Now()), nil), format)
 	}
 	r, err := h.record(seq)
 	if err != nil {
 		return err
 	}
-	return draw(w, drawing.Values(nodes.Of(h.sched, nodes.All).Changed(r)), format)
+	near, changed := nodes.Of(h.sched, nodes.All).Changed(r)
+	return draw(w, drawing.Values(slices.Values(near), changed), format)
 }
 
 // draw writes the picture. It is complete in memory first, because an error must still

@@ -1,6 +1,7 @@
 package drawing
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -8,24 +9,24 @@ import (
 
 // A graphBuilder turns nodes into boxes and edges. It exists for one picture.
 type graphBuilder struct {
-	nodes   []wire.Node
-	changed map[string]bool // changed by the transaction
-	index   map[string]int  // index of each box, by key or by missing dependency
+	index map[string]int // index of each box, by key or by missing dependency
 	// Edges that are in g already: two relations between the same values are one arrow.
 	drawn map[Edge]bool
 	g     Graph
 }
 
-// Values returns the graph of nodes: a box for each value and for each missing dependency, and
+// Values returns the graph of nodes, which have a key each: a box for each value and for each missing dependency, and
 // an edge for each relation. The boxes of changed keys are bold.
-func Values(nodes []wire.Node, changed map[string]bool) Graph {
-	s := graphBuilder{nodes: nodes, changed: changed, index: map[string]int{}, drawn: map[Edge]bool{}}
-	for _, n := range s.nodes {
-		s.box(n.Key, boxOf(n, s.changed[n.Key]))
+func Values(nodes iter.Seq[wire.Node], changed map[string]bool) Graph {
+	s := graphBuilder{index: map[string]int{}, drawn: map[Edge]bool{}}
+	var targets [][]wire.Target // by box; all else of a node can be dropped
+	for n := range nodes {
+		s.box(n.Key, boxOf(n, changed[n.Key]))
+		targets = append(targets, n.Targets)
 	}
-	for _, n := range s.nodes {
-		for _, t := range n.Targets {
-			s.edges(s.index[n.Key], t)
+	for from := range targets {
+		for _, t := range targets[from] {
+			s.edges(from, t)
 		}
 	}
 	return s.g
