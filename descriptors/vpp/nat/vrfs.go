@@ -75,7 +75,7 @@ func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, str
 			return append(vrfExists("vrf-table-exists", v.GetDestVrfId()), table)
 		},
 		Claims: func(_ string, v *nat.Nat44VrfRoute) []scheduler.Claim {
-			return []scheduler.Claim{routeClaim("dest_vrf_id", vrfRoute{v.GetSrcVrfId(), v.GetDestVrfId()})}
+			return []scheduler.Claim{routeClaim("dest_vrf_id", routeOf(v))}
 		},
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44VrfRoute) (struct{}, error) {
@@ -87,6 +87,8 @@ func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, str
 		Retrieve: h.retrieveRoutes,
 	}
 }
+
+func routeOf(v *nat.Nat44VrfRoute) vrfRoute { return vrfRoute{v.GetSrcVrfId(), v.GetDestVrfId()} }
 
 // routeClaim claims a route: VPP does not tell whether a table or a value of its own has it.
 func routeClaim(field string, r vrfRoute) scheduler.Claim {
@@ -201,13 +203,19 @@ func (h *handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired
 			yield(found{}, err)
 			return
 		}
-		routes := map[vrfRoute]bool{}
+		declared := map[vrfRoute]bool{}
 		for _, w := range wanted {
-			routes[vrfRoute{w.Value.GetSrcVrfId(), w.Value.GetDestVrfId()}] = true
+			declared[routeOf(w.Value)] = true
 		}
-		h.routes.replace(routes)
+		h.routes.replace(declared)
+		stands := map[vrfRoute]bool{}
+		for from, destinations := range all {
+			for _, to := range destinations {
+				stands[vrfRoute{from, to}] = true
+			}
+		}
 		for _, w := range wanted {
-			if slices.Contains(all[w.Value.GetSrcVrfId()], w.Value.GetDestVrfId()) && !yield(found{Key: w.Key, Value: w.Value}, nil) {
+			if stands[routeOf(w.Value)] && !yield(found{Key: w.Key, Value: w.Value}, nil) {
 				return
 			}
 		}
