@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"testing"
+
+	"golang.org/x/net/http2"
 )
 
 // A request in progress is answered after the end has begun, and then nobody listens.
@@ -54,5 +56,39 @@ func TestServeReturnsTheFaultOfItsListener(t *testing.T) {
 	l.Close()
 	if err := Serve(t.Context(), &http.Server{}, l, nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want that the listener is closed", err)
+	}
+}
+
+// A connection of HTTP/2 tells its client what it takes at once: a short frame.
+func TestFramesAreShort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{Protocols: new(http.Protocols)}
+	web.Protocols.SetUnencryptedHTTP2(true)
+	go Serve(t.Context(), web, l, nil) //nolint:errcheck // it ends with the test
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	framer := http2.NewFramer(c, c)
+	if err := framer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	frame, err := framer.ReadFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, is := frame.(*http2.SettingsFrame)
+	if !is {
+		t.Fatalf("the first frame is %v, want settings", frame)
+	}
+	if size, _ := settings.Value(http2.SettingMaxFrameSize); size != maxFrame {
+		t.Errorf("frames may have %d bytes, want %d", size, maxFrame)
 	}
 }

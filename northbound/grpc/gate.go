@@ -41,7 +41,7 @@ const (
 	// maxAnswer is how long a client may take to read one message.
 	maxAnswer = 2 * time.Minute
 
-	firstBytes = 64 << 10 // of a request, which are received without a turn
+	firstBytes = 16 << 10 // of a request, which are received without a turn
 	// needPerRequest bounds the memory of a decoded request by the largest size of one. Short values take
 	// about twelve times their size.
 	needPerRequest = 16

@@ -156,12 +156,10 @@ func (s *Server) web(calls http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          int(s.Config.MaxConcurrentStreams),
-			MaxReceiveBufferPerConnection: receiveBuffer,
-			MaxReceiveBufferPerStream:     receiveBuffer,
-			SendPingTimeout:               time.Minute,
-			PingTimeout:                   20 * time.Second,
-			WriteByteTimeout:              maxUnread,
+			MaxConcurrentStreams: int(s.Config.MaxConcurrentStreams),
+			SendPingTimeout:      time.Minute,
+			PingTimeout:          20 * time.Second,
+			WriteByteTimeout:     maxUnread,
 		},
 	}
 	web.Protocols.SetHTTP2(true)
@@ -169,12 +167,8 @@ func (s *Server) web(calls http.Handler, log *slog.Logger) *http.Server {
 	return web
 }
 
-const (
-	// maxHeader is the most metadata of a call, in bytes. Clients made from gRPC's C core send half as much.
-	maxHeader = 16 << 10
-	// receiveBuffer is how many bytes of requests a connection keeps until their calls read them.
-	receiveBuffer = 256 << 10
-)
+// maxHeader is the most metadata of a call, in bytes. Clients made from gRPC's C core send half as much.
+const maxHeader = 16 << 10
 
 // listen opens the address, with retries. It logs an error once, until the error
 // changes. It returns nil if ctx ends.
