@@ -14,9 +14,6 @@ type Leaser interface {
 // A Lease is a Session that can take a key only if no other session has it.
 type Lease interface {
 	Session
-	// Get returns the value of a key, of any writer, or ErrNotFound. It is for periodic looks: it
-	// costs the store the same, however many keys the store has. List may not.
-	Get(ctx context.Context, key string) ([]byte, error)
 	// Claim stores value under key in this session, if the key holds old, or is absent
 	// where old is nil. The comparison and the write are one step. It returns what the
 	// key holds after the call: value if the claim succeeded, nil if the key is absent.

@@ -116,6 +116,20 @@ func (s *session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, err
 	return s.db.List(ctx, prefix)
 }
 
+// Get implements kvdbsync.Session. It reads status alone, which is all that sessions write.
+func (s *session) Get(_ context.Context, key string) ([]byte, error) {
+	pairs, err := s.db.status.under(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pairs {
+		if p.Key == key {
+			return p.Value, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
+}
+
 // Apply implements kvdbsync.Session: atomically in a file, key by key in a folder. Values
 // must be JSON.
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {

@@ -20,17 +20,6 @@ func (m *Memory) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, 
 // TTL implements kvdbsync.Lease.
 func (s *memorySession) TTL() time.Duration { return s.ttl }
 
-// Get implements kvdbsync.Lease.
-func (s *memorySession) Get(ctx context.Context, key string) ([]byte, error) {
-	s.mu.Lock()
-	severed := s.severed
-	s.mu.Unlock()
-	if severed {
-		return nil, errSevered
-	}
-	return s.Memory.Get(ctx, key)
-}
-
 // Claim implements kvdbsync.Lease.
 func (s *memorySession) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
 	s.mu.Lock()

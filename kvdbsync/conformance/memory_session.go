@@ -109,13 +109,24 @@ func (s *memorySession) Apply(ctx context.Context, changes []kvdbsync.Pair) erro
 
 // List implements kvdbsync.Session.
 func (s *memorySession) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
-	s.mu.Lock()
-	severed := s.severed
-	s.mu.Unlock()
-	if severed {
+	if s.isSevered() {
 		return nil, errSevered
 	}
 	return s.Memory.List(ctx, prefix)
+}
+
+// Get implements kvdbsync.Session.
+func (s *memorySession) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.isSevered() {
+		return nil, errSevered
+	}
+	return s.Memory.Get(ctx, key)
+}
+
+func (s *memorySession) isSevered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.severed
 }
 
 // writeLocked makes the keys this session's. The caller holds mu.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -144,6 +145,16 @@ func sessionWrites(t *testing.T, h Harness) {
 	if len(pairs) != 2 || pairs[0].Key != h.statusKey("a") || pairs[1].Key != h.statusKey("c") ||
 		!h.Same(pairs[0].Value, value("a")) {
 		t.Errorf("listed %q", pairs)
+	}
+	got, err := p.Get(t.Context(), h.statusKey("a"))
+	write(t, err)
+	if !h.Same(got, value("a")) {
+		t.Errorf("got %q", got)
+	}
+	for _, absent := range []string{"b", "absent/-"} {
+		if got, err := p.Get(t.Context(), h.statusKey(absent)); !errors.Is(err, kvdbsync.ErrNotFound) {
+			t.Errorf("got %q, %v of an absent key", got, err)
+		}
 	}
 	// As many as every store must take in one call.
 	many := make([]kvdbsync.Pair, kvdbsync.MaxApply)

@@ -28,6 +28,7 @@ type world struct {
 	hangs   atomic.Bool  // Apply does not return before its time
 	takes   atomic.Int64 // nanoseconds, Apply
 	panics  atomic.Bool  // at the next Apply
+	lists   atomic.Int64 // calls of List so far
 	mu      sync.Mutex   // guards batches
 	batches []int        // changes of each Apply
 	stop    func()       // the Publisher
@@ -71,7 +72,16 @@ func (s session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
+	s.w.lists.Add(1)
 	return s.Session.List(ctx, prefix)
+}
+
+func (s session) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.w.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Session.Get(ctx, key)
 }
 
 func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
@@ -311,6 +321,9 @@ func TestManyKeysAreRefused(t *testing.T) {
 		elapse(30 * time.Second)
 		w.expect(t, strings.Join(want, " "))
 		w.expectLog(t, up, refused)
+		if lists := w.lists.Load(); lists != 1 {
+			t.Errorf("the store was listed %d times, want once, at the start: a refusal must cost it little", lists)
+		}
 	})
 }
 

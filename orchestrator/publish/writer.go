@@ -174,8 +174,8 @@ func (w *writer) handleFailure(ctx context.Context, s kvdbsync.Session, writes [
 func (o Options) storeResponds(ctx context.Context, s kvdbsync.Session, prefix string) bool {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	_, err := s.List(ctx, prefix+"-") // no key has this prefix
-	return err == nil
+	_, err := s.Get(ctx, prefix+"-/-") // no writer has such a key, nor files such a folder
+	return err == nil || errors.Is(err, kvdbsync.ErrNotFound)
 }
 
 // wait receives statuses, or returns at a given time (zero: never), when the session
