@@ -25,11 +25,12 @@ import (
 // A bareVPP is the least that a program needs to have VPP do many things quickly: it
 // writes one request after the other, and reads the replies meanwhile.
 type bareVPP struct {
-	b      *testing.B
-	sock   net.Conn
-	in     *bufio.Reader
-	client uint32
-	ids    map[string]uint16
+	b       *testing.B
+	sock    net.Conn
+	in      *bufio.Reader
+	client  uint32
+	ids     map[string]uint16
+	decoder vppwire.Decoder
 }
 
 func dialBare(b *testing.B, socket string) *bareVPP {
@@ -46,7 +47,7 @@ func dialBare(b *testing.B, socket string) *bareVPP {
 	message, err := vppwire.Read(v.in, nil)
 	v.check(err)
 	var welcome memclnt.SockclntCreateReply
-	v.check(vppwire.Decode(message, &welcome))
+	v.check(v.decoder.Decode(message, &welcome))
 	v.client = welcome.Index
 	for _, m := range welcome.MessageTable {
 		name, _, _ := strings.Cut(m.Name, "\x00")
@@ -100,7 +101,7 @@ func (v *bareVPP) pipeline(n int, requests iter.Seq[api.Message], take func(mess
 // succeeds takes replies that hold a return value.
 func (v *bareVPP) succeeds(into api.Message, retval *int32) func([]byte) {
 	return func(message []byte) {
-		v.check(vppwire.Decode(message, into))
+		v.check(v.decoder.Decode(message, into))
 		if *retval != 0 {
 			v.b.Fatalf("%s: %v", into.GetMessageName(), api.VPPApiError(*retval))
 		}
@@ -186,7 +187,7 @@ func (v *bareVPP) dump() (out []ip.IPRouteV2Details) {
 			return out
 		}
 		var one ip.IPRouteV2Details
-		v.check(vppwire.Decode(message, &one))
+		v.check(v.decoder.Decode(message, &one))
 		out = append(out, one)
 		buf = message
 	}
@@ -219,7 +220,7 @@ func (v *bareVPP) loopbacks() map[string]uint32 {
 			return indexes
 		}
 		var one vppif.SwInterfaceDetails
-		v.check(vppwire.Decode(message, &one))
+		v.check(v.decoder.Decode(message, &one))
 		if strings.HasPrefix(one.Tag, benchLoop) {
 			indexes[one.Tag] = uint32(one.SwIfIndex)
 		}

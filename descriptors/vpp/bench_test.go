@@ -24,6 +24,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memclnt"
 	"go.fd.io/govpp/core"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -109,14 +110,7 @@ func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 	}
 	runtime.GC()
 	begun, before := time.Now(), processorTime(b)
-	changes := make([]scheduler.Change, len(r.values))
-	for i, d := range r.values {
-		v, err := s.Decode(d.key, d.json)
-		if err != nil {
-			b.Fatalf("%s: %v", d.key, err)
-		}
-		changes[i] = v.Change()
-	}
+	changes := r.decode(b, s)
 	if _, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: changes}); err != nil {
 		b.Fatal(err)
 	}
@@ -130,6 +124,30 @@ func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 		}
 	}
 	return took, used
+}
+
+// decode decodes and checks the values on all processors, as the orchestrator does.
+func (r race) decode(b *testing.B, s *scheduler.Scheduler) []scheduler.Change {
+	b.Helper()
+	changes := make([]scheduler.Change, len(r.values))
+	var workers errgroup.Group
+	size := max(1, (len(changes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	for from := 0; from < len(changes); from += size {
+		workers.Go(func() error {
+			for i := from; i < min(from+size, len(changes)); i++ {
+				v, err := s.Decode(r.values[i].key, r.values[i].json)
+				if err != nil {
+					return fmt.Errorf("%s: %w", r.values[i].key, err)
+				}
+				changes[i] = v.Change()
+			}
+			return nil
+		})
+	}
+	if err := workers.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return changes
 }
 
 // read unmarshals the JSON of the values, as a bare client does. It returns the elapsed time, and
@@ -246,12 +264,13 @@ func written(b *testing.B, socket string, requests []api.Message) time.Duration 
 		}
 		failed <- out.Flush()
 	}()
+	var decoder vppwire.Decoder
 	for _, q := range requests {
 		if message, err = vppwire.Read(in, message); err != nil {
 			b.Fatal(err)
 		}
 		reply := fresh(table[vppwire.ID(message)])
-		if err := vppwire.Decode(message, reply); err != nil {
+		if err := decoder.Decode(message, reply); err != nil {
 			b.Fatal(err)
 		}
 		if err := refusal(q, reply); err != nil {

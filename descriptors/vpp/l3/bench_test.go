@@ -162,8 +162,9 @@ func bareDump(b *testing.B, socket string) (out []ip.IPRouteV2Details) {
 	check(err)
 	message, err := vppwire.Read(in, nil)
 	check(err)
+	var decoder vppwire.Decoder
 	var welcome memclnt.SockclntCreateReply
-	check(vppwire.Decode(message, &welcome))
+	check(decoder.Decode(message, &welcome))
 	ids := map[string]uint16{}
 	for _, m := range welcome.MessageTable {
 		name, _, _ := strings.Cut(m.Name, "\x00")
@@ -182,7 +183,7 @@ func bareDump(b *testing.B, socket string) (out []ip.IPRouteV2Details) {
 			return out
 		}
 		var one ip.IPRouteV2Details
-		check(vppwire.Decode(message, &one))
+		check(decoder.Decode(message, &one))
 		out = append(out, one)
 	}
 }
