@@ -162,9 +162,9 @@ func (s *side) states(ctx context.Context) (account, error) {
 }
 
 // isOwn tells values that VPP and the kernel make by themselves, depending on time, on random MAC
-// addresses or on the order of other values: the states of links are news, of which nobody declares any.
+// addresses or on the order of other values.
 func isOwn(v wire.ValueStatus) bool {
-	return v.State == "OBTAINED" && (strings.HasPrefix(v.Key, "config/vpp/v2/arp/") || strings.Contains(v.Key, "/address/fe80::") || strings.Contains(v.Key, "/link-state/")) ||
+	return v.State == "OBTAINED" && (strings.HasPrefix(v.Key, "config/vpp/v2/arp/") || strings.Contains(v.Key, "/address/fe80::")) ||
 		strings.HasPrefix(v.Key, "config/vpp/v2/vrf-table/id/4294967295/")
 }
 
