@@ -242,8 +242,12 @@ func (s *side) pages(ctx context.Context) (string, error) {
 		err = errors.Join(err, c.Call(ctx, &vlib.CliInband{Cmd: page}, &reply))
 		return s.shared(reply.Reply)
 	}, morePages...)
-	return out, err
+	return ofDeleted.ReplaceAllString(out, ""), err
 }
+
+// ofDeleted are the settings of IPv6 autoconfiguration that VPP keeps of a deleted interface. The agent ends
+// them when the index has an interface again: an agent that was killed does not know of them.
+var ofDeleted = regexp.MustCompile(`(?m)^DELETED \(\d+\) autoconfig .*\n`)
 
 // byChance are parts of the account of a network that differ between equal ones: MAC addresses,
 // and of iptables-save counters, comments, and what the agent makes of its label and its owner.
