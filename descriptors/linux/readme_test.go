@@ -11,9 +11,8 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/internal/testkit/readme"
 	"github.com/keyplane/keyplane/models/structured"
-	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // What a README shows can be typed in: each value comes to stand.
@@ -51,16 +50,7 @@ func TestREADMEs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, rest, _ := strings.Cut(string(text), "```yaml\n")
-			example, _, ok := strings.Cut(rest, "```")
-			if !ok {
-				t.Fatal("it shows no YAML")
-			}
-			items, errs := structured.For(models.BuiltIn()).Parse([]byte(example), document.YAML)
-			if len(errs) > 0 || len(items) == 0 {
-				t.Fatalf("%d values, %v", len(items), errs)
-			}
-			stand(t, a, items)
+			stand(t, a, readme.Examples(t, file)[0])
 		})
 	}
 }
@@ -70,9 +60,6 @@ func TestREADMEs(t *testing.T) {
 func stand(t *testing.T, a *agent, items []structured.Item) {
 	t.Helper()
 	for _, item := range items {
-		if item.Err != nil {
-			t.Fatal(item.Err)
-		}
 		if err := a.put([]string{item.Key, string(item.Value)}); err != nil {
 			t.Fatalf("%s: %v", item.Key, err)
 		}

@@ -1,12 +1,9 @@
 package vpp_test
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -72,39 +69,8 @@ func town() map[string]string {
 	}
 }
 
-// pages are all that a simulated VPP shows, without what depends on the order in which
-// things came: interfaces are called by their tags, indexes and numbers are left out.
-func pages(sim *simulated.VPP) string {
-	tags := map[string]string{}
-	for line := range strings.Lines(sim.Show("show interface")) {
-		if words := strings.Fields(line); words[3] == "up" || words[3] == "down" {
-			tags[words[1]] = words[2]
-		}
-	}
-	var out strings.Builder
-	for _, page := range []string{
-		"show interface", "show dhcp client", "show ip6 nd", "show ip table", "show ip fib", "show bridge-domain", "show l2fib",
-		"show dhcp proxy", "show ip neighbors", "show vrrp vr", "show interface span", "show ip neighbor-config", "show arp proxy", "show l3xc", "show teib",
-	} {
-		lines := strings.Split(sim.Show(page), "\n")
-		for i, line := range lines {
-			words := strings.Fields(line)
-			for n, word := range words {
-				words[n] = cmp.Or(tags[word], word)
-			}
-			if len(words) > 1 && strings.Trim(words[0], "0123456789") == "" && page != "show ip table" {
-				words = words[1:]
-			}
-			if page == "show interface" {
-				slices.Sort(words) // addresses are shown as they came
-			}
-			lines[i] = strings.Join(words, " ")
-		}
-		slices.Sort(lines)
-		fmt.Fprintf(&out, "%s%s\n\n", page, strings.Join(lines, "\n"))
-	}
-	return out.String()
-}
+// pages are all that a simulated VPP shows, without what depends on the order in which things came.
+func pages(sim *simulated.VPP) string { return vppsim.Normalized(sim.Show) }
 
 // TestNothingIsLeftBehind has parts of a network come and go in any order, with VPP started
 // anew in between: in the end VPP has what a fresh one would have, and nothing else.

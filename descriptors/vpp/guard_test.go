@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"sync"
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
@@ -105,9 +106,18 @@ func TestDeathsAreRemembered(t *testing.T) {
 // A notebook is a memory.
 type notebook map[string][]byte
 
-func (n notebook) Load() iter.Seq2[string, []byte] { return maps.All(n) }
+// writing guards all notebooks: several descriptors share one.
+var writing sync.Mutex
+
+func (n notebook) Load() iter.Seq2[string, []byte] {
+	writing.Lock()
+	defer writing.Unlock()
+	return maps.All(maps.Clone(n))
+}
 
 func (n notebook) Save(changes iter.Seq2[string, []byte]) error {
+	writing.Lock()
+	defer writing.Unlock()
 	for key, data := range changes {
 		if n[key] = data; data == nil {
 			delete(n, key)

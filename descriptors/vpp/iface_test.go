@@ -3,6 +3,7 @@ package vpp_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +150,50 @@ func linksGoWithTheirInterfaces(t *testing.T, vpp *simulated.VPP) {
 	}
 	left := func() []*scheduler.Status { return a.sched.Statuses("vpp/interface/passing") }
 	until(t, func() bool { return len(left()) == 0 }, func() string { return fmt.Sprintf("left behind: %d, such as %s", len(left()), left()[0].Key) })
+}
+
+// TestKilledBeforeTheTag kills an agent between the creation of an interface in VPP and its tag. The
+// value has changed, or is not declared any more, when the next agent starts: nothing is left behind.
+func TestKilledBeforeTheTag(t *testing.T) {
+	const tag, tunnel, key = "sw_interface_tag_add_del", "gre_tunnel_add_del", interfacesPrefix + "gre1"
+	value := func(to string) string {
+		return `{"name":"gre1","type":"GRE_TUNNEL","enabled":true,"gre":{"tunnel_type":"L3","src_addr":"10.9.0.1","dst_addr":"` + to + `"}}`
+	}
+	for name, next := range map[string][]string{"removed": nil, "changed": {key, value("10.9.0.3")}} {
+		t.Run(name, func(t *testing.T) {
+			onEachRelease(t, func(t *testing.T, sim *vppsim.Sim, socket string) {
+				bare := sim.Show("show interface")
+				known := quiet()
+				a := startAgentKnowing(t, socket, known)
+				awaitReady(t, a)
+				sim.Fail(tag, vppsim.Fault{Mute: true})
+				sim.Fail(tunnel, vppsim.Fault{Mute: true, Skip: 1}) // the creation succeeds, and the deletion does not
+				ended := make(chan struct{})
+				go func() { _, _ = a.declare(true, key, value("10.9.0.2")); close(ended) }() // it fails with the end of the agent
+				until(t, func() bool { return strings.Contains(sim.Show("show interface"), "gre0") }, func() string { return "no tunnel came" })
+				// What the agent would still do as it ends, a kill prevents.
+				killed := memories{applied: maps.Clone(known.applied.(notebook)), settings: maps.Clone(known.settings.(notebook))}
+				a.stop()
+				<-ended
+				sim.Fail(tag, vppsim.Fault{})
+				sim.Fail(tunnel, vppsim.Fault{})
+
+				again := startAgentKnowing(t, socket, killed)
+				awaitReady(t, again)
+				again.want(true, next...)
+				if next == nil {
+					until(t, func() bool { return sim.Show("show interface") == bare }, func() string { return "left behind:\n" + sim.Show("show interface") })
+				}
+				until(t, func() bool { return !strings.Contains(strings.Join(untagged(again), " "), "gre") }, func() string { return fmt.Sprint("left behind: ", untagged(again)) })
+			})
+		})
+	}
+}
+
+// untagged are the keys of interfaces without a tag.
+func untagged(a *agent) (out []string) {
+	for _, st := range a.sched.Statuses(interfacesPrefix + "UNTAGGED-") {
+		out = append(out, st.Key)
+	}
+	return out
 }

@@ -14,6 +14,31 @@ import (
 	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
+// TestPolicyWithoutAddresses has an agent end, and the next one find that a policy is not declared any
+// more. VPP shows the addresses that the policy leaves out, so its key there is another one.
+func TestPolicyWithoutAddresses(t *testing.T) { onEachVPP(t, policyWithoutAddresses) }
+
+func policyWithoutAddresses(t *testing.T, vpp *simulated.VPP) {
+	const database, value = "config/vpp/ipsec/v2/spd/7", `{"index":7}`
+	memory := notebook{}
+	a := startAgentWith(t, vpp.Socket, nil, memory)
+	awaitReady(t, a)
+	a.want(true, database, value,
+		"config/vpp/ipsec/v2/sp/spd/7/sa/0/inbound/local-addresses/-/remote-addresses/-", `{"spd_index":7,"priority":5,"action":"BYPASS","protocol":50}`)
+	a.awaitApplied()
+	a.stop()
+
+	again := startAgentWith(t, vpp.Socket, nil, memory)
+	awaitReady(t, again)
+	again.want(true, database, value)
+	if left := listed[vppipsec.IpsecSpdDetails](t, vpp.Dial(), &vppipsec.IpsecSpdDump{SpdID: 7, SaID: ^uint32(0)}); len(left) > 0 {
+		t.Errorf("a policy that is not declared any more stands: %+v", left)
+	}
+	for _, st := range again.sched.Statuses("config/vpp/ipsec/v2/sp/") {
+		t.Errorf("%s is %s, and nobody declares it", st.Key, st.State)
+	}
+}
+
 // TestIPsecDeletedByHand has another client of VPP delete values of IPsec: a check of drift names
 // each of them, and a resync makes it again.
 func TestIPsecDeletedByHand(t *testing.T) { onEachVPP(t, ipsecDeletedByHand) }

@@ -1,6 +1,8 @@
 package vpp_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
@@ -109,5 +111,43 @@ func vrfOfNoAddress(t *testing.T, vpp *simulated.VPP) {
 		awaits(t, vpp, "show interface", "lo1 up 0", "lo2 up 0")
 		tables := func() string { return vpp.Show("show ip table") }
 		until(t, func() bool { return !strings.Contains(tables(), "VRF:5") }, tables)
+	}
+}
+
+// TestLinksOfReusedIndexes has interfaces come and go quickly, so that VPP gives their indexes to others
+// at once. VPP reports a link of a new interface while the agent still knows its index under the name
+// of a deleted one: each interface that stands has a link nevertheless.
+func TestLinksOfReusedIndexes(t *testing.T) {
+	const count, rounds, steps = 8, 60, 20
+	vpp := simulated.Start(t, simulated.Newest())
+	a := startAgentKnowing(t, vpp.Socket, quiet())
+	awaitReady(t, a)
+	random, declared := rand.New(rand.NewPCG(1, 0)), [count]bool{}
+	name := func(i int) string { return fmt.Sprint("lan", i) }
+	wrong := func() string {
+		for i := range count {
+			if _, has := a.sched.Status(keys.Interface(name(i)).LinkState(true)); has != declared[i] {
+				return fmt.Sprintf("%s is declared: %v; its link is up: %v\n%s", name(i), declared[i], has, vpp.Show("show interface"))
+			}
+		}
+		return ""
+	}
+	for range rounds {
+		for range steps {
+			var gone scheduler.Txn
+			var come []string
+			for _, i := range random.Perm(count)[:1+random.IntN(4)] {
+				if declared[i] = !declared[i]; declared[i] {
+					come = append(come, interfacesPrefix+name(i), fmt.Sprintf(`{"name":%q,"type":"SOFTWARE_LOOPBACK","enabled":true}`, name(i)))
+				} else {
+					gone.Changes = append(gone.Changes, scheduler.Unwant(interfacesPrefix+name(i)))
+				}
+			}
+			if _, err := a.sched.Commit(t.Context(), gone); err != nil {
+				t.Fatal(err)
+			}
+			a.want(false, come...)
+		}
+		until(t, func() bool { return wrong() == "" }, wrong)
 	}
 }

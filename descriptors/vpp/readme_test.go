@@ -1,14 +1,11 @@
 package vpp_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/structured"
-	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/internal/testkit/readme"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -54,23 +51,11 @@ func shownIn(t *testing.T, file string) (out []string) {
 // shownAt is shownIn for the YAML behind this number of others.
 func shownAt(t *testing.T, file string, others int) (out []string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	examples := readme.Examples(t, file)
+	if len(examples) <= others {
+		t.Fatalf("%s shows %d examples", file, len(examples))
 	}
-	examples := strings.Split(string(text), "```yaml\n")
-	if len(examples) < others+2 {
-		t.Fatalf("%s shows %d examples", file, len(examples)-1)
-	}
-	example, _, ok := strings.Cut(examples[others+1], "```")
-	items, errs := structured.For(models.BuiltIn()).Parse([]byte(example), document.YAML)
-	if !ok || len(errs) > 0 || len(items) == 0 {
-		t.Fatalf("%s shows %d values, %v", file, len(items), errs)
-	}
-	for _, item := range items {
-		if item.Err != nil {
-			t.Fatalf("%s: %v", file, item.Err)
-		}
+	for _, item := range examples[others] {
 		out = append(out, item.Key, string(item.Value))
 	}
 	return out

@@ -67,8 +67,9 @@ type Options struct {
 	// Memory keeps the values that crashed VPP across restarts of the agent. Defaults to
 	// none.
 	Memory scheduler.Memory
-	// Settings keeps settings that VPP does not report, such as its DNS servers. Defaults to
-	// none: they are applied again after a restart of the agent.
+	// Settings keeps settings that VPP does not report, such as its DNS servers, and creations of
+	// interfaces that have begun. Defaults to none: after a restart of the agent settings are applied
+	// again, and an interface that was being created may stay.
 	Settings scheduler.Memory
 	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
 	// being known.
@@ -135,7 +136,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	var linkChanged func(name string) // set before any goroutine runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Connection: ConnectionName, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
-		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations,
+		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations, Memory: o.Settings,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)

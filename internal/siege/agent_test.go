@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,20 +18,21 @@ import (
 // An agent is a process of the built program. In a siege it is started once.
 type agent struct {
 	testing.TB
-	label string
-	web   string // host:port of its HTTP server
-	calls string // host:port of its gRPC server
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process has ended
-	said  *tail
-
-	program, dir string   // the folder has its configuration and its state
-	args         []string // of the program
-	out          io.Writer
+	process // its folder has its configuration and its state
+	label   string
+	web     string // host:port of its HTTP server
+	calls   string // host:port of its gRPC server
+	said    *tail
 }
 
 // startAgent starts the program with these configuration files, by name.
 func startAgent(t testing.TB, program, label string, files map[string]string) *agent {
+	t.Helper()
+	return startAgentIn(t, "", program, label, files)
+}
+
+// startAgentIn is startAgent in a network namespace.
+func startAgentIn(t testing.TB, netns, program, label string, files map[string]string) *agent {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -40,8 +40,11 @@ func startAgent(t testing.TB, program, label string, files map[string]string) *a
 	}
 	port, calls := freePort(t), freePort(t)
 	a := &agent{
-		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), calls: net.JoinHostPort("127.0.0.1", calls), said: &tail{}, program: program, dir: dir,
-		args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-grpc-port=" + calls, "-stop-timeout=1m"},
+		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), calls: net.JoinHostPort("127.0.0.1", calls), said: &tail{},
+		process: process{
+			program: program, dir: dir, netns: netns, env: []string{"STATE_DIRECTORY=" + filepath.Join(dir, "state")},
+			args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-grpc-port=" + calls, "-stop-timeout=1m"},
+		},
 	}
 	a.out = a.said
 	if *opts.logs != "" {
@@ -62,39 +65,6 @@ func startAgent(t testing.TB, program, label string, files map[string]string) *a
 		}
 	})
 	return a
-}
-
-// start starts the process, or starts it again with the state of its earlier life.
-func (a *agent) start() error {
-	cmd, ended := exec.Command(a.program, a.args...), make(chan struct{})
-	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Join(a.dir, "state"))
-	cmd.Dir, cmd.Stdout, cmd.Stderr = a.dir, a.out, a.out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() {
-		_ = cmd.Wait() // the exit code is read from the process's state
-		close(ended)
-	}()
-	a.cmd, a.ended = cmd, ended
-	return nil
-}
-
-// kill ends the process at once. It may have ended already.
-func (a *agent) kill() {
-	_ = a.cmd.Process.Kill() // fails if it has ended
-	<-a.ended
-}
-
-// running tells whether the process has not ended.
-func (a *agent) running() bool {
-	select {
-	case <-a.ended:
-		return false
-	default:
-		return true
-	}
 }
 
 // memory is how much resident memory the process has, and the most that it ever had, in bytes.

@@ -8,6 +8,9 @@
 // TestSoak is the slow counterpart: `make soak-agent` runs one agent for hours under mild
 // faults, and checks that it takes no more memory, goroutines and descriptors with time.
 //
+// TestKills kills VPP, the agent and the store at random moments, while a mixed configuration
+// changes: nothing is left behind, and nothing is lost. descriptors/vpp/README.md has the command.
+//
 // There are two battlefields. On the first, the agent follows real stores, and the attackers
 // write bad values, bad files and bad requests. On the second, the stores and the VPP that the
 // agent connects to are hostile themselves. Each agent also has a source that no attacker can

@@ -26,6 +26,9 @@ type options struct {
 	soak     *time.Duration
 	soakKeys *int
 	soakCSV  *string
+
+	kills    *int
+	killSeed *uint64
 }
 
 var opts = options{
@@ -38,4 +41,7 @@ var opts = options{
 	soak:     flag.Duration("soak.for", 20*time.Second, "how long the agent of the soak runs"),
 	soakKeys: flag.Int("soak.keys", 2000, "the number of its keys"),
 	soakCSV:  flag.String("soak.csv", "", "a file for the samples of the soak; empty: none"),
+
+	kills:    flag.Int("kills", 9, "how many processes TestKills kills"),
+	killSeed: flag.Uint64("kills.seed", 1, "the random edits and kills of TestKills; the moments also depend on the machine"),
 }

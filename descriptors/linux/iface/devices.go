@@ -114,13 +114,18 @@ func (h *handler) movedTAP(space *netns.Space, host string, v *interfaces.Interf
 }
 
 // restoreTAP moves the host side of a TAP back to the own namespace, under its original
-// name.
-func (h *handler) restoreTAP(space *netns.Space, l kernel.Link) error {
+// name, and removes an MTU that v has set.
+func (h *handler) restoreTAP(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return err
 	}
 	defer own.Close()
+	if v.GetMtu() != 0 && l.MTU != defaultMTU {
+		if err := space.SetMTU(l.Index, defaultMTU); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(space.SetUp(l.Index, false), h.rename(space, kernel.Link{Index: l.Index, Name: l.Name}, original(l))); err != nil {
 		return err
 	}

@@ -280,7 +280,7 @@ func (h *handler) release(space *netns.Space, l kernel.Link, v *interfaces.Inter
 	case v.GetType() == interfaces.Interface_LOOPBACK:
 		return restoreLoopback(space, l, v)
 	case v.GetType() == interfaces.Interface_TAP_TO_VPP:
-		return h.restoreTAP(space, l)
+		return h.restoreTAP(space, l, v)
 	case v.GetType() == interfaces.Interface_VETH && !leftover(v):
 		return h.restoreVETH(space, l, v)
 	}

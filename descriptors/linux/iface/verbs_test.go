@@ -150,9 +150,9 @@ func TestLifeOfATAP(t *testing.T) {
 	own1.Namespace = nil
 	unmoved := clone(own1)
 	unmoved.HostIfName = defaultTAPHost("vpp-tap")
-	b.Lifecycle(t, unmoved, tap, renamed, own1, unmoved, tap)
+	b.Lifecycle(t, unmoved, tap, renamed, own1, unmoved, tap, renamed)
 	l, err := own.LinkByName(defaultTAPHost("vpp-tap"))
-	if err != nil || l.Alias != unconfigured {
+	if err != nil || l.Alias != unconfigured || l.MTU != defaultMTU {
 		t.Fatalf("a TAP given back is %+v, %v", l, err)
 	}
 	if err := own.DelLink(l.Index); err != nil {

@@ -100,6 +100,9 @@ type Options struct {
 	Host string
 	// MTU of interfaces that declare none; 0 leaves VPP's default.
 	MTU uint32
+	// Memory keeps creations that a kill of the agent interrupts, beside records of others.
+	// Defaults to none: an interface that is not declared any more after that stays in VPP.
+	Memory scheduler.Memory
 	// Leases is the period of reading DHCP leases, besides reads after an event. Defaults
 	// to 10 s.
 	Leases time.Duration
@@ -187,6 +190,7 @@ func newHandler(o Options, index Index) *handler {
 	h := &handler{
 		Options: o, kinds: kinds.All(), autoconf: map[string]*interfaces.Interface_IP6ND{},
 	}
+	h.unconfirmed.KeepIn(o.Memory, cmp.Or(o.Log, slog.Default()))
 	h.leases = events.NewLeases(cmp.Or(o.Leases, 10*time.Second), h.listLeases, func(all ...scheduler.Observed) { h.observe(all...) })
 	h.env = &kinds.Env{
 		API: o.API, Leftovers: &h.leftovers, Log: o.Log, Host: o.Host, LinuxHost: o.LinuxHost, RaiseLink: func(host string) error { return h.RaiseLink(host) },

@@ -27,6 +27,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return meta, h.configure(ctx, meta, v)
 	}
 	k := h.kindOf(v)
+	defer h.unconfirmed.Begin(v)()
 	index, old, err := h.adoptUntagged(ctx, v)
 	if err == nil && !old {
 		index, err = k.Create(ctx, h.env, v)
@@ -162,6 +163,9 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	}
 	h.table.Deleting(v.GetName(), meta.Index)
 	err := h.setEnabled(ctx, meta, false)
+	if k.Hides {
+		defer h.unconfirmed.Begin(v)()
+	}
 	if err == nil && k.Hides {
 		err = h.env.SetTag(ctx, meta, "")
 	}

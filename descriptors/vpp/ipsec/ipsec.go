@@ -184,6 +184,8 @@ func (h *handler) policyDescriptor() scheduler.Descriptor[*ipsec.SecurityPolicy,
 		Equivalent:   func(_ string, old, new *ipsec.SecurityPolicy) bool { return entryOf(old) == entryOf(new) },
 		Dependencies: policyDependencies,
 		Claims:       claimSelectors,
+		// The key has the addresses, and VPP shows those that a value leaves out.
+		Resolve: func(_ string, v *ipsec.SecurityPolicy) *ipsec.SecurityPolicy { return policyFrom(shownAs(entryOf(v))) },
 
 		Create:    h.createPolicy,
 		CreateAll: h.createPolicies,

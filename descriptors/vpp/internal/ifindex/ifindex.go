@@ -126,6 +126,15 @@ func (t *Table) DeletedByUs(name string, index uint32) bool {
 	return e != nil && e.Index == index && (e.Life == Deleting || e.Life == Deleted)
 }
 
+// LostByUs tells whether the agent has deleted the interface that had this name and index, so
+// that the index may have another interface by now, and the name another index.
+func (t *Table) LostByUs(name string, index uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.byName[name]
+	return e != nil && (e.Index != index || e.Life == Deleted)
+}
+
 // Reported records an event of VPP: the index has an interface, or none. The holder of a
 // free index stays: the event can be about the interface that had the index before.
 func (t *Table) Reported(index uint32, exists bool) {

@@ -276,6 +276,9 @@ func (e *Events) takePending() (links map[uint32]namedEvent, suspect map[string]
 		switch {
 		case one.deleted && known:
 			suspect[name], one.deleted = index, false
+		case known && one.exists && e.Table.LostByUs(name, index):
+			// It is about the next interface with the index, as soon as that one has a name.
+			continue
 		case known:
 			links[index] = namedEvent{name, one.up}
 			one.exists = false // reported completely
