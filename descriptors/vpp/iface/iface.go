@@ -196,6 +196,7 @@ func newHandler(o Options, index Index) *handler {
 		API: o.API, Leftovers: &h.leftovers, Log: o.Log, Host: o.Host, LinuxHost: o.LinuxHost, RaiseLink: func(host string) error { return h.RaiseLink(host) },
 		HasLink: func(host string) bool { return h.HasLink(host) },
 	}
+	h.leftovers.FillerMAC = h.env.FillerMAC()
 	h.setIndex(index)
 	return h
 }

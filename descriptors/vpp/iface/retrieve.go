@@ -94,7 +94,7 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 		byName[w.Value.GetName()] = w.Value
 		h.Tags.Expect(w.Value.GetName())
 	}
-	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
+	details, err := h.leftovers.Interfaces(ctx, h.API)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 	"sync"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 
@@ -39,6 +40,10 @@ type End func(ctx context.Context, at interface_types.InterfaceIndex) error
 
 // A Registry notes state that can outlive its interface. The zero value is empty.
 type Registry struct {
+	// FillerMAC is the MAC address of fillers, which no other interface has. By it an agent finds
+	// the fillers of one that was killed. It is set before the first use.
+	FillerMAC ethernet_types.MacAddress
+
 	// ending is held while state is ended: nobody uses the interface before that is done.
 	ending sync.Mutex
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"go.fd.io/govpp/binapi/ethernet_types"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 
@@ -65,7 +66,7 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 	}
 	ctx, end := prolonged(ctx)
 	defer end()
-	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
+	all, err := r.withoutFillers(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 	// VPP gives out free indexes before it makes new ones.
 	for missing := len(free); missing > 0 && len(fillers) < maxFillers; {
 		reply := &vppif.CreateLoopbackReply{}
-		if err := a.Call(ctx, &vppif.CreateLoopback{}, reply); err != nil {
+		if err := a.Call(ctx, &vppif.CreateLoopback{MacAddress: r.FillerMAC}, reply); err != nil {
 			return err
 		}
 		fillers = append(fillers, reply.SwIfIndex)
@@ -103,6 +104,42 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Interfaces returns all interfaces but fillers. Those of an agent that was killed, which nobody else
+// would delete, are deleted. If there are fillers, it waits for a Reclaim that is under way.
+func (r *Registry) Interfaces(ctx context.Context, a conn.API) ([]vppif.SwInterfaceDetails, error) {
+	all, err := dump(ctx, a)
+	if err != nil || !slices.ContainsFunc(all, r.isFiller) {
+		return all, err
+	}
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
+	return r.withoutFillers(ctx, a)
+}
+
+// withoutFillers is Interfaces with reclaiming held: all fillers are those of another agent.
+func (r *Registry) withoutFillers(ctx context.Context, a conn.API) ([]vppif.SwInterfaceDetails, error) {
+	all, err := dump(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	var fillers []interface_types.InterfaceIndex
+	for _, d := range all {
+		if r.isFiller(d) {
+			fillers = append(fillers, d.SwIfIndex)
+		}
+	}
+	return slices.DeleteFunc(all, r.isFiller), deleteFillers(ctx, a, fillers)
+}
+
+// isFiller tells whether an interface is a filler of this agent, or of an earlier one.
+func (r *Registry) isFiller(d vppif.SwInterfaceDetails) bool {
+	return d.Tag == "" && d.L2Address == r.FillerMAC && r.FillerMAC != ethernet_types.MacAddress{}
+}
+
+func dump(ctx context.Context, a conn.API) ([]vppif.SwInterfaceDetails, error) {
+	return conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 }
 
 // prolonged returns a context that ends some time after ctx.

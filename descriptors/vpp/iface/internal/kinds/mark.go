@@ -14,12 +14,22 @@ import (
 // derived from the host and the name. So it is unique, and stays the same when VPP is
 // restarted. Two agents of one host have the same Host, so their interfaces need different
 // names; the label is a part of Host for all but the default one.
-func (e *Env) MarkMAC(v *interfaces.Interface) (mac ethernet_types.MacAddress) {
+func (e *Env) MarkMAC(v *interfaces.Interface) ethernet_types.MacAddress {
 	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		return mac
 	}
+	return e.derivedMAC(v.GetName())
+}
+
+// FillerMAC returns the MAC address of this agent's fillers; see package leftovers.
+func (e *Env) FillerMAC() ethernet_types.MacAddress {
+	return e.derivedMAC("\x00filler") // no interface can have this name
+}
+
+// derivedMAC returns the MAC address that is derived from the host and a name.
+func (e *Env) derivedMAC(name string) (mac ethernet_types.MacAddress) {
 	sum := fnv.New64a()
-	_, _ = fmt.Fprintf(sum, "%s\x00%s", e.Host, v.GetName())
+	_, _ = fmt.Fprintf(sum, "%s\x00%s", e.Host, name)
 	copy(mac[:], sum.Sum(nil))
 	mac[0] = mac[0]&^0x03 | 0x02 // unicast, locally administered
 	return mac
