@@ -13,7 +13,8 @@ import (
 )
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
-// the applied values, values that crashed VPP, settings that VPP does not report, and trials.
+// the applied values, values that crashed VPP, settings that VPP does not report, creations that a kill
+// interrupted, and trials.
 // A part that is not needed, or cannot be opened, is nil.
 type state struct {
 	intent, applied, deaths, settings, trials *statestore.Store
@@ -37,7 +38,7 @@ func (s *state) parts() []statePart {
 		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing", false},
 		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)", false},
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more", true},
-		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP", true},
+		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP, and an interface that was being created when the agent was killed", true},
 		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay", false},
 	}
 }
