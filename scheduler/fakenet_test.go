@@ -37,7 +37,9 @@ type fakeNet struct {
 }
 
 func (f *fakeNet) do(verb, key string, change func()) error {
-	time.Sleep(f.duration)
+	if f.duration > 0 {
+		<-time.After(f.duration)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := short(key)

@@ -67,7 +67,7 @@ func TestFramesAreShort(t *testing.T) {
 	}
 	web := &http.Server{Protocols: new(http.Protocols)}
 	web.Protocols.SetUnencryptedHTTP2(true)
-	go Serve(t.Context(), web, l, nil) //nolint:errcheck // it ends with the test
+	go Serve(t.Context(), web, l, nil)
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

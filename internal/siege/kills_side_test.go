@@ -287,7 +287,7 @@ func (a account) differs(from account) error {
 		if a[subject] == from[subject] {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s differs:", subject)) // also if only the number of equal lines does
+		errs = append(errs, fmt.Errorf("%s differs", subject)) // also if only the number of equal lines does
 		is, want := strings.Split(a[subject], "\n"), strings.Split(from[subject], "\n")
 		for _, line := range lists.Without(is, want) {
 			errs = append(errs, fmt.Errorf("\tit has, and ought not to: %s", line))
