@@ -34,7 +34,7 @@ func TestImageBesideVPP(t *testing.T) {
 	m.makeContainers("beside", m.services["beside"])
 
 	begin := func(name string, arguments ...string) run {
-		return m.start(name, m.inContainer("beside", append(m.config("beside").Entrypoint, arguments...)...))
+		return m.start(name, m.entryPoint("beside", arguments...))
 	}
 	stopped := begin("stopped")
 	m.becomesHealthy("beside")

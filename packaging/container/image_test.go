@@ -55,8 +55,8 @@ func TestImages(t *testing.T) {
 
 	etcd := m.services["etcd"].Command
 	m.start("etcd", exec.Command(testkit.Tool(t, etcd[0]), append(etcd[1:], "--data-dir", t.TempDir())...))
-	m.start("vppsim", m.inContainer("vppsim"))
-	m.start("agent", m.inContainer("agent"))
+	m.start("vppsim", m.entryPoint("vppsim"))
+	m.start("agent", m.entryPoint("agent"))
 	m.becomesHealthy("agent")
 	m.story()
 }
@@ -70,7 +70,7 @@ func (m *machine) becomesHealthy(name string) {
 	}
 	var out []byte
 	var err error
-	if !session.Until(func() bool { out, err = m.inContainer(name, check[1:]...).CombinedOutput(); return err == nil }) {
+	if !session.Until(func() bool { out, err = m.beside(name, check[1:]...).CombinedOutput(); return err == nil }) {
 		m.t.Fatalf("never healthy: %v\n%s", err, out)
 	}
 }
@@ -199,9 +199,20 @@ func (m *machine) makeContainers(name string, s service) {
 // buildah in one container are not independent: at its end, each removes the folders where it has mounted volumes.
 const asSecond = "-second"
 
-// inContainer returns the command that runs in a container of a service, with its environment and volumes: without
-// arguments the entry point of the image in the first one, else the arguments in the second.
-func (m *machine) inContainer(name string, args ...string) *exec.Cmd {
+// entryPoint returns the command that runs the entry point of a service's image in the first container.
+func (m *machine) entryPoint(name string, arguments ...string) *exec.Cmd {
+	m.t.Helper()
+	return m.inContainer(name, name, append(m.config(name).Entrypoint, arguments...))
+}
+
+// beside returns the command that runs a program in the second container of a service.
+func (m *machine) beside(name string, args ...string) *exec.Cmd {
+	m.t.Helper()
+	return m.inContainer(name, name+asSecond, args)
+}
+
+// inContainer returns the command that runs a program in a container of a service, with its environment and volumes.
+func (m *machine) inContainer(name, container string, args []string) *exec.Cmd {
 	m.t.Helper()
 	s := m.services[name]
 	run := []string{"run", "--isolation", "chroot", "-v", m.dir + "/run:/run/keyplane"} // as if both were one container
@@ -216,11 +227,6 @@ func (m *machine) inContainer(name string, args ...string) *exec.Cmd {
 	}
 	for variable, value := range s.Environment {
 		run = append(run, "-e", variable+"="+value)
-	}
-	container := name + asSecond
-	if len(args) == 0 {
-		container = name
-		args = m.config(name).Entrypoint
 	}
 	return m.command(append(append(run, container, "--"), args...)...)
 }
@@ -284,7 +290,7 @@ func (m *machine) story() {
 func (m *machine) types(container, line string, want *regexp.Regexp) {
 	m.t.Helper()
 	script := "agentctl() {"
-	for _, word := range m.inContainer(container, "agentctl").Args {
+	for _, word := range m.beside(container, "agentctl").Args {
 		script += fmt.Sprintf(" '%s'", word)
 	}
 	var out []byte
