@@ -146,7 +146,7 @@ func (c *change) rollBack(ctx context.Context, values map[string]json.RawMessage
 	if err := c.from.Invalid("nothing was changed, because values are invalid", p.Invalid); err != nil {
 		return err
 	}
-	if err := c.reaches(p, values); err != nil {
+	if err := c.reaches(ctx, p, values); err != nil {
 		return err
 	}
 	if err := c.show(p); err != nil || len(list) == 0 {
@@ -167,7 +167,7 @@ func (c *change) rollBack(ctx context.Context, values map[string]json.RawMessage
 
 // reaches reports as an error the keys that would keep another value, because another source has
 // them.
-func (c *change) reaches(p wire.Plan, values map[string]json.RawMessage) error {
+func (c *change) reaches(ctx context.Context, p wire.Plan, values map[string]json.RawMessage) error {
 	last := map[string]*wire.Operation{}
 	for i := range p.Operations {
 		last[p.Operations[i].Key] = &p.Operations[i]
@@ -175,7 +175,14 @@ func (c *change) reaches(p wire.Plan, values map[string]json.RawMessage) error {
 	var wrong []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		op := last[key]
-		if op == nil || values[key] == nil && op.Operation != "DELETE" {
+		kept := values[key] == nil && (op == nil || op.Operation != "DELETE")
+		if values[key] != nil && op == nil { // also if only derived values change
+			var err error
+			if kept, err = c.othersWin(ctx, key); err != nil {
+				return err
+			}
+		}
+		if kept {
 			wrong = append(wrong, fmt.Errorf("%s: another source keeps its present value (agentctl sources KEY)", show.Line(key)))
 		}
 	}
@@ -183,4 +190,13 @@ func (c *change) reaches(p wire.Plan, values map[string]json.RawMessage) error {
 		return nil
 	}
 	return fmt.Errorf("nothing was changed, because values cannot be rolled back:\n%w", errors.Join(wrong...))
+}
+
+// othersWin tells whether the value of another source takes effect for a key.
+func (c *change) othersWin(ctx context.Context, key string) (bool, error) {
+	var all []wire.Declaration
+	if err := c.Get(ctx, "/sources", url.Values{"key": {key}}, &all); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all, func(d wire.Declaration) bool { return d.Wins && d.Source != c.source }), nil
 }
