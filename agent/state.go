@@ -14,8 +14,7 @@ import (
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
 // the applied values, values that crashed VPP, settings that VPP does not report, creations that a kill
-// interrupted, and trials.
-// A part that is not needed, or cannot be opened, is nil.
+// interrupted, and trials. A part that is not needed, or cannot be opened, is nil.
 type state struct {
 	intent, applied, deaths, settings, trials *statestore.Store
 	// Has the folder as an attribute.

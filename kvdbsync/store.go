@@ -56,7 +56,7 @@ type Session interface {
 	// List returns the pairs under prefix, of all writers, sorted by key.
 	List(ctx context.Context, prefix string) ([]Pair, error)
 	// Get returns the value of a key that any session may have written, or ErrNotFound. It costs
-	// the store the same, however many keys the store has. List may not.
+	// the store the same, however many keys the store has, unless one file holds all of them. List may not.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Apply makes at most MaxApply changes, at once if the store can. A nil Value deletes,
 	// also keys of other writers. It fails once the session is lost or closed.

@@ -31,6 +31,8 @@ type statusPlace interface {
 	// under returns the pairs on disk below a prefix, in any order. It may run during a
 	// change.
 	under(prefix string) ([]kvdbsync.Pair, error)
+	// get returns the value of a key on disk; nil: it has none. It may run during a change.
+	get(key string) ([]byte, error)
 }
 
 // newStatus treats a path that ends in a slash as a folder. It must lie outside of places.
@@ -118,16 +120,14 @@ func (s *session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, err
 
 // Get implements kvdbsync.Session. It reads status alone, which is all that sessions write.
 func (s *session) Get(_ context.Context, key string) ([]byte, error) {
-	pairs, err := s.db.status.under(key)
-	if err != nil {
-		return nil, err
+	value, err := s.db.status.place.get(key)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("status-path: %w", err)
+	case value == nil:
+		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
 	}
-	for _, p := range pairs {
-		if p.Key == key {
-			return p.Value, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
+	return value, nil
 }
 
 // Apply implements kvdbsync.Session: atomically in a file, key by key in a folder. Values

@@ -1,6 +1,7 @@
 package filedb
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,15 +64,33 @@ func (d statusDir) under(prefix string) (pairs []kvdbsync.Pair, err error) {
 		case e.IsDir() || !ok || !strings.HasPrefix(key, prefix):
 			return nil
 		}
-		text, err := plainfile.Read(path)
-		if err == nil {
-			pairs = append(pairs, kvdbsync.Pair{Key: key, Value: []byte(strings.TrimSuffix(string(text), "\n"))})
-		} else if errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNoFile) {
-			err = nil
+		value, err := valueAt(path)
+		if value != nil {
+			pairs = append(pairs, kvdbsync.Pair{Key: key, Value: value})
 		}
 		return err
 	})
 	return pairs, err
+}
+
+func (d statusDir) get(key string) ([]byte, error) {
+	path, err := d.file(key)
+	if err != nil {
+		return nil, err
+	}
+	return valueAt(path)
+}
+
+// valueAt returns the value in a file; nil: there is no such file.
+func valueAt(path string) ([]byte, error) {
+	text, err := plainfile.Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNoFile):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return bytes.TrimSuffix(text, []byte("\n")), nil
 }
 
 // suffix is the suffix of the files. No folder has it, so one key may be the beginning of

@@ -108,3 +108,8 @@ func (f *statusFile) under(prefix string) ([]kvdbsync.Pair, error) {
 	maps.DeleteFunc(pairs, func(key string, _ kvdbsync.Pair) bool { return !strings.HasPrefix(key, prefix) })
 	return slices.Collect(maps.Values(pairs)), nil
 }
+
+func (f *statusFile) get(key string) ([]byte, error) {
+	pairs, err := f.read()
+	return pairs[key].Value, err
+}

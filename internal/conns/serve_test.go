@@ -67,7 +67,15 @@ func TestFramesAreShort(t *testing.T) {
 	}
 	web := &http.Server{Protocols: new(http.Protocols)}
 	web.Protocols.SetUnencryptedHTTP2(true)
-	go Serve(t.Context(), web, l, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, web, l, nil) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

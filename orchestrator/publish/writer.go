@@ -174,7 +174,7 @@ func (w *writer) handleFailure(ctx context.Context, s kvdbsync.Session, writes [
 func (o Options) storeResponds(ctx context.Context, s kvdbsync.Session, prefix string) bool {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	_, err := s.Get(ctx, prefix+"-/-") // no writer has such a key, nor files such a folder
+	_, err := s.Get(ctx, prefix+"-") // no key is that
 	return err == nil || errors.Is(err, kvdbsync.ErrNotFound)
 }
 

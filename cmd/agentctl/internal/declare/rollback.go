@@ -174,13 +174,16 @@ func (c *change) reaches(ctx context.Context, p wire.Plan, values map[string]jso
 	}
 	var wrong []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		op := last[key]
-		kept := values[key] == nil && (op == nil || op.Operation != "DELETE")
-		if values[key] != nil && op == nil { // also if only derived values change
-			var err error
-			if kept, err = c.othersWin(ctx, key); err != nil {
-				return err
-			}
+		op, kept := last[key], false
+		var err error
+		switch {
+		case values[key] == nil:
+			kept = op == nil || op.Operation != "DELETE"
+		case op == nil: // also if only derived values change
+			kept, err = c.othersWin(ctx, key)
+		}
+		if err != nil {
+			return err
 		}
 		if kept {
 			wrong = append(wrong, fmt.Errorf("%s: another source keeps its present value (agentctl sources KEY)", show.Line(key)))
