@@ -23,7 +23,7 @@ var (
 )
 
 // A guard prevents that one value crashes VPP again and again. A value whose verb was
-// running when VPP died is applied last and alone. After the second death it is
+// running when VPP died is applied last and alone. After the third death it is
 // quarantined.
 type guard struct {
 	turns turns // the verb of a suspect runs alone

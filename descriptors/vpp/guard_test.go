@@ -38,7 +38,7 @@ func TestValueThatVPPDoesNotSurvive(t *testing.T) {
 	if s, _ := a.sched.Status(loopKey); !errors.Is(s.Err, vpp.ErrQuarantined) {
 		t.Errorf("it is %s: %v", s.State, s.Err)
 	}
-	if deaths := sim.Deaths(); deaths != 2 {
+	if deaths := sim.Deaths(); deaths != 3 {
 		t.Errorf("VPP died %d times", deaths)
 	}
 	a.awaitState(others[0], configured)
@@ -51,13 +51,12 @@ func TestValueThatVPPDoesNotSurvive(t *testing.T) {
 	a.awaitState(loopKey, failed)
 	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`)
 	a.awaitState(loopKey, configured)
-	if deaths := sim.Deaths(); deaths != 2 {
+	if deaths := sim.Deaths(); deaths != 3 {
 		t.Errorf("VPP died %d times in the end", deaths)
 	}
 }
 
-// TestDeathsAreRemembered has the agent started again after VPP has died once, and after the
-// second time; then somebody has the value tried, with a VPP that is better.
+// TestDeathsAreRemembered has the agent started again after each of VPP's three deaths; then somebody has the value tried, with a VPP that is better.
 func TestDeathsAreRemembered(t *testing.T) {
 	const configured, failed = scheduler.Configured, scheduler.Failed
 	const bad = `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"mtu":1400}`
@@ -85,11 +84,14 @@ func TestDeathsAreRemembered(t *testing.T) {
 	a.stop()
 	a = started()
 	diesAgain(2)
+	a.stop()
+	a = started()
+	diesAgain(3)
 	a.awaitState(loopKey, failed)
 	a.stop()
 	a = started()
 	a.awaitState(loopKey, failed)
-	if s, _ := a.sched.Status(loopKey); !errors.Is(s.Err, vpp.ErrQuarantined) || sim.Sim.Deaths() != 2 {
+	if s, _ := a.sched.Status(loopKey); !errors.Is(s.Err, vpp.ErrQuarantined) || sim.Sim.Deaths() != 3 {
 		t.Errorf("after %d deaths it is %s: %v", sim.Sim.Deaths(), s.State, s.Err)
 	}
 

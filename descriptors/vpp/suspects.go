@@ -17,8 +17,10 @@ type suspect struct {
 	last   int // the life that its verb ended
 }
 
-// mostDeaths is the number of deaths after which a value is quarantined.
-const mostDeaths = 2
+// mostDeaths is the number of deaths after which a value is quarantined. The first may be the
+// fault of any verb that was running, and the second a chance: VPP may be killed for another
+// reason just while the value is tried alone.
+const mostDeaths = 3
 
 // A permission says whether a verb of a value may run now.
 type permission int

@@ -32,13 +32,15 @@ func TestSuspects(t *testing.T) {
 	s.life++
 	expect("VPP was only busy", bad, free)
 
-	for range mostDeaths {
+	for range mostDeaths - 1 {
 		dies()
+		expect("VPP may have been killed by somebody else", bad, putOff)
 	}
-	expect("twice", bad, quarantined)
+	dies()
+	expect("three times", bad, quarantined)
 	expect("somebody asks for it", bad, alone)
 	dies()
-	expect("a third time", bad, quarantined)
+	expect("a fourth time", bad, quarantined)
 	s.life++
 	expect("VPP comes anew by itself", bad, quarantined)
 	expect("changed", better, free)
