@@ -44,6 +44,11 @@ func TestRequestsOfAnInterface(t *testing.T) {
 	asked("one comes", map[string]int{
 		"create_loopback": 1, "sw_interface_dump": 1, "sw_interface_tag_add_del": 1, "sw_interface_set_flags": 1, "sw_interface_add_del_address": 1,
 	})
+	tunnel := testkit.Parse[*interfaces.Interface](t, `name: "t" type: IPIP_TUNNEL enabled: true ip_addresses: "10.2.0.1/24" ipip: <src_addr: "10.1.0.1" dst_addr: "10.1.0.2">`)
+	come(tunnel, "vpp/interface/t/vrf/0/ip-version/v4")
+	asked("a tunnel comes", map[string]int{
+		"ipip_add_tunnel": 1, "sw_interface_dump": 1, "sw_interface_tag_add_del": 1, "sw_interface_set_flags": 1, "sw_interface_add_del_address": 1,
+	})
 	come(b, "vpp/interface/b/vrf/5/ip-version/v4")
 	asked("one of a VRF and with an MTU comes", map[string]int{
 		"create_loopback": 1, "sw_interface_dump": 1, "sw_interface_tag_add_del": 1, "sw_interface_set_flags": 1, "sw_interface_add_del_address": 1,
@@ -60,8 +65,8 @@ func TestRequestsOfAnInterface(t *testing.T) {
 		}
 	}
 	for name, n := range vpp.Counts() {
-		if (name == "ip_address_dump" || name == "sw_interface_get_table") && n != 4 {
-			t.Errorf("reading back two interfaces takes %d of %s", n, name)
+		if (name == "ip_address_dump" || name == "sw_interface_get_table") && n != 6 {
+			t.Errorf("reading back three interfaces takes %d of %s", n, name)
 		}
 	}
 }

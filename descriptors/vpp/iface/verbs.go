@@ -57,7 +57,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		}
 		return Meta{}, errors.Join(err, gone)
 	}
-	h.table.Tagged(v.GetName(), index, k.AlwaysNew && !old)
+	h.table.Tagged(v.GetName(), index, !old && !k.MayExist && !k.Hides)
 	h.forgetAutoconf(v.GetName())
 	return meta, h.finishSettings(ctx, meta, v, settings)
 }

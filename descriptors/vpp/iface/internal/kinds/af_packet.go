@@ -23,6 +23,7 @@ func afPacketKind() Kind {
 	return Kind{
 		Link:           "afpacket",
 		CreatedWithMAC: true,
+		MayExist:       true,
 		Validate:       validateAFPacket,
 		SameLink:       func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetAfpacket(), new.GetAfpacket()) },
 		Dependencies:   afPacketDependencies,

@@ -19,12 +19,11 @@ const anyID = ^uint32(0)
 // ID is recognised by it. With anyID the link identifies nothing.
 func bondKind() Kind {
 	return Kind{
-		Link:      "bond",
-		Validate:  validateBond,
-		SameLink:  sameBond,
-		Marked:    func(_ *Env, _ *Found, v *interfaces.Interface) bool { return v.GetBond().GetId() != anyID },
-		AlwaysNew: true,
-		Create:    createBond,
+		Link:     "bond",
+		Validate: validateBond,
+		SameLink: sameBond,
+		Marked:   func(_ *Env, _ *Found, v *interfaces.Interface) bool { return v.GetBond().GetId() != anyID },
+		Create:   createBond,
 		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
 			return e.API.Call(ctx, &bond.BondDelete{SwIfIndex: meta.SwIfIndex()}, &bond.BondDeleteReply{})
 		},

@@ -18,7 +18,8 @@ import (
 // its hardware, so the kind has NoMAC.
 func dpdkKind() Kind {
 	return Kind{
-		NoMAC: true,
+		NoMAC:    true,
+		MayExist: true,
 		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "dpdk-interface-exists", Prefixes: []string{keys.Interface(v.GetName()).LinkStates()}}}
 		},

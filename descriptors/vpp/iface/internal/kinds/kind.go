@@ -68,8 +68,8 @@ type Kind struct {
 	Configure func(ctx context.Context, e *Env, index uint32, v *interfaces.Interface) error
 	// Update changes an interface whose link differs, unless Recreate is true. Optional.
 	Update func(ctx context.Context, e *Env, meta ifindex.Meta, old, new *interfaces.Interface) error
-	// AlwaysNew: Create never returns an interface that existed before.
-	AlwaysNew bool
+	// MayExist: Create may return an interface that existed before, in any VRF.
+	MayExist bool
 	// Hides: VPP does not delete these interfaces. It hides them, and reuses them with their
 	// state for the next interface of the kind.
 	Hides bool

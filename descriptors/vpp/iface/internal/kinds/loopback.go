@@ -15,8 +15,7 @@ import (
 // carries the mark of the value.
 func loopbackKind() Kind {
 	return Kind{
-		AlwaysNew: true,
-		Marked:    byMAC,
+		Marked: byMAC,
 		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 			reply := &vppif.CreateLoopbackReply{}
 			err := e.API.Call(ctx, &vppif.CreateLoopback{MacAddress: e.MarkMAC(v)}, reply)

@@ -34,11 +34,10 @@ const longestSecret = 23
 // the link needs a new one.
 func memifKind() Kind {
 	return Kind{
-		Link:      "memif",
-		Validate:  validateMemif,
-		SameLink:  func(old, new *interfaces.Interface) bool { return memifOf(old) == memifOf(new) },
-		AlwaysNew: true,
-		Create:    createMemif,
+		Link:     "memif",
+		Validate: validateMemif,
+		SameLink: func(old, new *interfaces.Interface) bool { return memifOf(old) == memifOf(new) },
+		Create:   createMemif,
 		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
 			return e.API.Call(ctx, &memif.MemifDelete{SwIfIndex: meta.SwIfIndex()}, &memif.MemifDeleteReply{})
 		},

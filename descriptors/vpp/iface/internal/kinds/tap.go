@@ -49,7 +49,6 @@ func tapKind() Kind {
 		Validate:     validateTAP,
 		SameLink:     sameTAP,
 		Dependencies: tapDependencies,
-		AlwaysNew:    true,
 		Create:       createTAP,
 		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
 			err := e.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})
