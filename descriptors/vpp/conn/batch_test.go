@@ -2,6 +2,8 @@ package conn_test
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 
 	"go.fd.io/govpp/api"
@@ -130,4 +132,41 @@ func TestReplyBehindDetails(t *testing.T) {
 	if err := c.Batch(t.Context(), steps...); !errors.Is(err, conn.ErrLost) || !errors.Is(steps[0].Err, conn.ErrLost) || !errors.Is(steps[3].Err, conn.ErrLost) {
 		t.Errorf("without a connection the error is %v; steps %v, %v", err, steps[0].Err, steps[3].Err)
 	}
+}
+
+// TestLongBatches has batches of more than 64 KiB one after the other and at once, beside single
+// requests: each reply is about the interface of its request.
+func TestLongBatches(t *testing.T) {
+	vpp := simulated.Start(t, simulated.Newest())
+	c := dial(t, vpp.Socket)
+	var loops [4]vppif.CreateLoopbackReply
+	for i := range loops {
+		vrf := uint32(i + 1)
+		vpp.Ask(c, &vppif.CreateLoopback{}, &loops[i])
+		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: vrf}}, &ip.IPTableAddDelReply{})
+		vpp.Ask(c, &vppif.SwInterfaceSetTable{SwIfIndex: loops[i].SwIfIndex, VrfID: vrf}, &vppif.SwInterfaceSetTableReply{})
+	}
+	var wg sync.WaitGroup
+	for i := range loops {
+		wg.Go(func() {
+			for range 3 {
+				replies := make([]vppif.SwInterfaceGetTableReply, 4000)
+				steps := make([]*conn.Step, len(replies))
+				for n := range steps {
+					steps[n] = tables(loops[i].SwIfIndex, &replies[n])
+				}
+				if err := c.Batch(t.Context(), steps...); err != nil {
+					t.Error(err)
+				}
+				wrong := slices.IndexFunc(replies, func(r vppif.SwInterfaceGetTableReply) bool { return r.VrfID != uint32(i+1) })
+				if wrong >= 0 {
+					t.Errorf("batch %d: request %d is answered by %v", i, wrong, replies[wrong])
+				}
+				if err := c.Call(t.Context(), &vppif.SwInterfaceGetTable{SwIfIndex: 9}, &vppif.SwInterfaceGetTableReply{}); !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+					t.Errorf("between batches: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

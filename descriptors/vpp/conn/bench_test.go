@@ -8,6 +8,7 @@ import (
 
 	"go.fd.io/govpp/binapi/ip"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 )
 
@@ -40,4 +41,21 @@ func processorTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkBatch is what a connection takes for each request of a batch of 10,000.
+func BenchmarkBatch(b *testing.B) {
+	c := dial(b, simulated.RouteSink(b))
+	steps := make([]*conn.Step, 10_000)
+	for n := range steps {
+		steps[n] = conn.Ask(routeVia(n, 1), &ip.IPRouteAddDelReply{})
+	}
+	before := processorTime(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Batch(b.Context(), steps...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N*len(steps)), "cpu-ns/request")
 }

@@ -114,6 +114,7 @@ func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 	}
 	one := c.idleCall()
 	defer c.rest(one)
+	one.awaits = slices.Grow(one.awaits, len(steps))
 	for _, s := range steps {
 		if s.Take != nil && s.Reply != nil {
 			one.awaits = append(one.awaits,
@@ -124,9 +125,9 @@ func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 		one.awaits = append(one.awaits, await{request: s.Request, reply: s.Reply, detail: s.Detail, take: s.Take, step: s})
 	}
 	err := c.do(ctx, one)
-	for _, a := range one.awaits[one.at:] {
-		if a.step != nil {
-			a.step.Err = err
+	for i := range one.awaits[one.at:] {
+		if step := one.awaits[one.at+i].step; step != nil {
+			step.Err = err
 		}
 	}
 	return err
@@ -141,6 +142,9 @@ func (c *Conn) do(ctx context.Context, one *call) error {
 	for i := range one.awaits {
 		if err := c.encode(one, &one.awaits[i]); err != nil {
 			return err
+		}
+		if i == 0 { // the requests of a batch mostly have the same length
+			one.frames = slices.Grow(one.frames, min(len(one.frames)*(len(one.awaits)-1), mostForeseen))
 		}
 	}
 	begun := time.Now()
@@ -165,6 +169,9 @@ func (c *Conn) do(ctx context.Context, one *call) error {
 	c.counts.add(one, time.Since(begun), err)
 	return err
 }
+
+// mostForeseen bounds the bytes for which a batch has room before they are encoded.
+const mostForeseen = 4 << 20
 
 // longestAnswer limits calls without a deadline. VPP can answer others and never answer
 // this one.
@@ -198,6 +205,9 @@ func (c *Conn) encode(one *call, a *await) (err error) {
 	return err
 }
 
+// longBatch is the length in bytes from which requests are queued without a copy.
+const longBatch = 64 << 10
+
 // begin queues the requests. It writes the queue, unless another goroutine is writing.
 func (c *Conn) begin(one *call) (number uint32, err error) {
 	c.mu.Lock()
@@ -208,7 +218,11 @@ func (c *Conn) begin(one *call) (number uint32, err error) {
 	c.last++
 	number = c.last
 	vppwire.SetContext(one.frames, number)
-	c.out = append(c.out, one.frames...)
+	if len(c.out) == 0 && len(one.frames) >= longBatch {
+		c.out, one.frames = one.frames, c.out
+	} else {
+		c.out = append(c.out, one.frames...)
+	}
 	c.calls[number] = one
 	if !c.writing {
 		c.write()
@@ -335,9 +349,10 @@ func (one *call) endsWith(id uint16) bool {
 // answer to a later request ends details. It is len(one.awaits) if the message answers
 // none.
 func (one *call) next(id uint16) int {
-	for i, a := range one.awaits[one.at:] {
+	for i := one.at; i < len(one.awaits); i++ {
+		a := &one.awaits[i]
 		if a.id == id {
-			return one.at + i
+			return i
 		}
 		if a.take == nil {
 			break
