@@ -32,6 +32,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
 // A race measures an agent that applies values to an empty VPP, beside two bare clients that
@@ -94,9 +95,31 @@ func (r race) run(b *testing.B) {
 // time of this process meanwhile.
 func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 	b.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	s := scheduler.New(scheduler.Options{Log: quiet})
-	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}, Log: quiet})
+	a := startRacer(b, socket, memories{})
+	defer a.stop()
+	begun, before := time.Now(), processorTime(b)
+	r.commit(b, a.s, false)
+	if r.awaitEvents != nil {
+		r.awaitEvents(b, a.s)
+	}
+	took, used = time.Since(begun), processorTime(b)-before
+	a.demandApplied(b)
+	return took, used
+}
+
+// A racer is an agent in this process.
+type racer struct {
+	s      *scheduler.Scheduler
+	plugin *vpp.Plugin
+	stop   func()
+}
+
+// startRacer starts an agent without values. It is connected and has collected its garbage.
+func startRacer(b *testing.B, socket string, known memories) racer {
+	b.Helper()
+	nothing := slog.New(slog.DiscardHandler)
+	s := scheduler.New(scheduler.Options{Log: nothing, Memory: known.applied})
+	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}, Log: nothing, Settings: known.settings})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,26 +127,93 @@ func (r race) agent(b *testing.B, socket string) (took, used time.Duration) {
 	ended := make(chan error, 2)
 	go func() { ended <- s.Run(ctx) }()
 	go func() { ended <- plugin.Run(ctx) }()
-	defer func() { cancel(); <-ended; <-ended }()
 	for len(s.History()) == 0 { // the connection is ready then
 		runtime.Gosched()
 	}
 	runtime.GC()
-	begun, before := time.Now(), processorTime(b)
-	changes := r.decode(b, s)
-	if _, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: changes}); err != nil {
-		b.Fatal(err)
-	}
-	if r.awaitEvents != nil {
-		r.awaitEvents(b, s)
-	}
-	took, used = time.Since(begun), processorTime(b)-before
-	for _, st := range s.Statuses("") {
+	return racer{s, plugin, func() { cancel(); <-ended; <-ended }}
+}
+
+// demandApplied fails the benchmark unless all values are in VPP.
+func (a racer) demandApplied(b *testing.B) {
+	b.Helper()
+	for _, st := range a.s.Statuses("") {
 		if st.State != scheduler.Configured && st.State != scheduler.Obtained {
 			b.Fatalf("%s is %v: %v", st.Key, st.State, st.Err)
 		}
 	}
-	return took, used
+}
+
+// commit decodes the values and declares them; refresh: as the first transaction of an agent with
+// sources.
+func (r race) commit(b *testing.B, s *scheduler.Scheduler, refresh bool) *scheduler.Record {
+	b.Helper()
+	record, err := s.Commit(b.Context(), scheduler.Txn{Replace: true, Refresh: refresh, Changes: r.decode(b, s)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return record
+}
+
+// restarts reports the time of the cold start, the time from a new VPP that accepts connections until
+// all values are restored, and the time and the operations of a new agent that finds them all.
+func (r race) restarts(b *testing.B) {
+	b.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	vpp := testkit.StartVPPOrSim(b)
+	keys := make([]string, len(r.values))
+	for i := range keys {
+		keys[i] = r.values[i].key
+	}
+	var cold, restored, again time.Duration
+	operations := 0
+	for b.Loop() {
+		vpp.Kill()
+		vpp.Start()
+		known := quiet()
+		a := startRacer(b, vpp.Socket, known)
+		begun := time.Now()
+		r.commit(b, a.s, false)
+		cold += time.Since(begun)
+		a.demandApplied(b)
+
+		vpp.Kill()
+		for a.plugin.Connection().Connected || !lost(a.s, keys[0]) {
+			runtime.Gosched()
+		}
+		runtime.GC()
+		vpp.Start()
+		begun = time.Now()
+		if err := wait.For(b.Context(), a.s, keys...); err != nil {
+			b.Fatal(err)
+		}
+		restored += time.Since(begun)
+		a.demandApplied(b)
+		a.stop()
+
+		begun = time.Now()
+		a = startRacer(b, vpp.Socket, known)
+		for _, op := range r.commit(b, a.s, true).Executed {
+			if !op.Noop {
+				operations++
+			}
+		}
+		again += time.Since(begun)
+		a.demandApplied(b)
+		a.stop()
+	}
+	n := float64(b.N)
+	b.ReportMetric(cold.Seconds()/n, "s/cold")
+	b.ReportMetric(restored.Seconds()/n, "s/restored")
+	b.ReportMetric(again.Seconds()/n, "s/agent-again")
+	b.ReportMetric(restored.Seconds()/cold.Seconds(), "restored-of-cold")
+	b.ReportMetric(float64(operations)/n, "operations")
+}
+
+// lost tells whether the agent has noticed that VPP, and a value with it, is gone.
+func lost(s *scheduler.Scheduler, key string) bool {
+	st, ok := s.Status(key)
+	return ok && st.State != scheduler.Configured
 }
 
 // decode decodes and checks the values on all processors, as the orchestrator does.

@@ -69,11 +69,28 @@ func BenchmarkIPsecCold5k(b *testing.B) {
 	race{values: c}.run(b)
 }
 
-// BenchmarkMixedCold declares a hundred values of each kind that VPP can have a hundred of, and
-// one of each other kind.
+// BenchmarkMixedCold declares many values of each kind that VPP can have many of, and one of each
+// other kind.
 func BenchmarkMixedCold(b *testing.B) {
-	const each = 100
-	var c config
+	for _, each := range []int{100, 690} {
+		c := mixed(b, each)
+		b.Run(fmt.Sprint(len(c), "-values"), func(b *testing.B) { race{values: c}.run(b) })
+	}
+}
+
+// BenchmarkMixedRestart has VPP restarted under an agent with the same values, and then the agent. It
+// reports both times beside that of the cold start, and the operations of the new agent.
+func BenchmarkMixedRestart(b *testing.B) {
+	for _, each := range []int{100, 690} {
+		c := mixed(b, each)
+		b.Run(fmt.Sprint(len(c), "-values"), func(b *testing.B) { race{values: c}.restarts(b) })
+	}
+}
+
+// mixed returns so many values of each kind. There are only 20 memifs: VPP's memif process dies now
+// and then when many are created.
+func mixed(b *testing.B, each int) (c config) {
+	b.Helper()
 	c.loops(b, 2*each)
 	c.nat(b, each, 1)
 	for n := range each {
@@ -84,23 +101,32 @@ func BenchmarkMixedCold(b *testing.B) {
 		c.bridges(b, n)
 		c.routing(b, n, loop)
 		c.srv6(b, n, loop)
-		c.services(b, n, loop)
+		c.services(b, n, loop, fmt.Sprint("loop", n+each))
 	}
-	c.add(b, "config/vpp/dns/v1/dnscache", `{"upstream_dns_servers":["10.0.0.53"]}`)
+	for n := range 20 {
+		c.link(b, fmt.Sprint("mem", n), fmt.Sprintf(`"type":"MEMIF","memif":{"id":%d,"master":true}`, n))
+	}
+	c.add(b, "config/vpp/dns/v1/dnscache", `{"upstream_dns_servers":["10.200.0.53"]}`)
 	c.add(b, "config/vpp/srv6/v2/srv6-global", `{"encap_source_address":"fd01::1"}`)
 	c.add(b, "config/vpp/ipfix/v2/ipfix", `{"collector":{"address":"10.200.0.6"},"source_address":"10.200.0.1"}`)
 	c.add(b, "config/vpp/ipfix/v2/flowprobe-params", `{"active_timer":10,"passive_timer":60,"record_l3":true}`)
 	c.add(b, "config/vpp/v2/ipscanneigh-global", `{"mode":"BOTH","scan_interval":1}`)
-	c.add(b, "config/vpp/v2/proxyarp-global", `{"interfaces":[{"name":"loop1"}],"ranges":[{"first_ip_addr":"10.1.0.10","last_ip_addr":"10.1.0.20"}]}`)
+	c.add(b, "config/vpp/v2/proxyarp-global", `{"interfaces":[{"name":"loop1"}],"ranges":[{"first_ip_addr":"10.16.1.10","last_ip_addr":"10.16.1.20"}]}`)
 	c.add(b, "config/vpp/v2/exception/reason/ipsec4-no-such-tunnel", `{"reason":"ipsec4-no-such-tunnel","socket_path":"/run/program.sock"}`)
-	race{values: c}.run(b)
+	return c
 }
+
+// subnet returns the first three bytes of a network with 24 bits, which addresses of loopback n begin with.
+func subnet(n int) string { return fmt.Sprintf("10.%d.%d", 16+n>>8, n&255) }
+
+// pair returns n as two bytes of an IPv4 address.
+func pair(n int) string { return fmt.Sprintf("%d.%d", n>>8, n&255) }
 
 // loops adds loopbacks with an address each.
 func (c *config) loops(b *testing.B, n int) {
 	b.Helper()
 	for i := range n {
-		c.add(b, fmt.Sprint(interfacesPrefix, "loop", i), fmt.Sprintf(`{"name":"loop%[1]d","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.%[1]d.1/24"]}`, i))
+		c.add(b, fmt.Sprint(interfacesPrefix, "loop", i), fmt.Sprintf(`{"name":"loop%[1]d","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["%[2]s.1/24"]}`, i, subnet(i)))
 	}
 }
 
@@ -111,8 +137,7 @@ func (c *config) nat(b *testing.B, values, each int) {
 	for v := range values {
 		mappings := ""
 		for m := range each {
-			n := v*each + m
-			mappings += fmt.Sprintf(`,{"external_ip":"11.0.%[1]d.%[2]d","external_port":80,"local_ips":[{"local_ip":"10.0.%[1]d.%[2]d","local_port":8080}]}`, n>>8, n&255)
+			mappings += fmt.Sprintf(`,{"external_ip":"11.0.%[1]s","external_port":80,"local_ips":[{"local_ip":"10.0.%[1]s","local_port":8080}]}`, pair(v*each+m))
 		}
 		c.add(b, fmt.Sprint("config/vpp/nat/v2/dnat44/dnat", v), fmt.Sprintf(`{"label":"dnat%d","st_mappings":[%s]}`, v, mappings[1:]))
 	}
@@ -123,7 +148,7 @@ func (c *config) acl(b *testing.B, n, rules int, by string) {
 	b.Helper()
 	text := ""
 	for r := range rules {
-		text += fmt.Sprintf(`,{"action":"PERMIT","ip_rule":{"ip":{"source_network":"12.%d.%d.0/24"},"tcp":{"destination_port_range":{"lower_port":80,"upper_port":90},"source_port_range":{"upper_port":65535}}}}`, r>>8, r&255)
+		text += fmt.Sprintf(`,{"action":"PERMIT","ip_rule":{"ip":{"source_network":"12.%s.0/24"},"tcp":{"destination_port_range":{"lower_port":80,"upper_port":90},"source_port_range":{"upper_port":65535}}}}`, pair(r))
 	}
 	c.add(b, fmt.Sprint("config/vpp/acls/v2/acl/list", n), fmt.Sprintf(`{"name":"list%d","rules":[%s],"interfaces":{"ingress":[%q]}}`, n, text[1:], by))
 }
@@ -132,7 +157,7 @@ func (c *config) acl(b *testing.B, n, rules int, by string) {
 func (c *config) protectedTunnel(b *testing.B, n int) {
 	b.Helper()
 	out, in := 2*n+1, 2*n+2
-	c.add(b, fmt.Sprint(interfacesPrefix, "ipip", n), fmt.Sprintf(`{"name":"ipip%[1]d","type":"IPIP_TUNNEL","enabled":true,"ipip":{"src_addr":"10.9.0.1","dst_addr":"13.0.%[2]d.%[3]d"}}`, n, n>>8, n&255))
+	c.add(b, fmt.Sprint(interfacesPrefix, "ipip", n), fmt.Sprintf(`{"name":"ipip%[1]d","type":"IPIP_TUNNEL","enabled":true,"ipip":{"src_addr":"10.9.0.1","dst_addr":"13.0.%[2]s"}}`, n, pair(n)))
 	c.add(b, fmt.Sprint("config/vpp/ipsec/v2/sa/", out), association(out))
 	c.add(b, fmt.Sprint("config/vpp/ipsec/v2/sa/", in), association(in))
 	c.add(b, fmt.Sprint("config/vpp/ipsec/v2/tun-protect/ipip", n), fmt.Sprintf(`{"interface":"ipip%d","sa_out":[%d],"sa_in":[%d]}`, n, out, in))
@@ -141,54 +166,59 @@ func (c *config) protectedTunnel(b *testing.B, n int) {
 // links adds interfaces of several types.
 func (c *config) links(b *testing.B, n int) {
 	b.Helper()
-	for name, more := range map[string]string{
-		"mem": fmt.Sprintf(`"type":"MEMIF","memif":{"id":%d,"master":true}`, n),
-		"vx":  fmt.Sprintf(`"type":"VXLAN_TUNNEL","vxlan":{"src_address":"10.9.0.1","dst_address":"10.9.1.%d","vni":%d}`, n, n+1),
-		"sub": fmt.Sprintf(`"type":"SUB_INTERFACE","sub":{"parent_name":"loop0","sub_id":%d}`, n+1),
-		"gre": fmt.Sprintf(`"type":"GRE_TUNNEL","gre":{"tunnel_type":"L3","src_addr":"10.9.0.1","dst_addr":"10.9.2.%d"}`, n),
-	} {
-		c.add(b, fmt.Sprint(interfacesPrefix, name, n), fmt.Sprintf(`{"name":"%s%d","enabled":true,%s}`, name, n, more))
-	}
+	c.link(b, fmt.Sprint("vx", n), fmt.Sprintf(`"type":"VXLAN_TUNNEL","vxlan":{"src_address":"10.9.0.1","dst_address":"10.10.%s","vni":%d}`, pair(n), n+1))
+	c.link(b, fmt.Sprint("sub", n), fmt.Sprintf(`"type":"SUB_INTERFACE","sub":{"parent_name":"loop0","sub_id":%d}`, n+1))
+	c.link(b, fmt.Sprint("gre", n), fmt.Sprintf(`"type":"GRE_TUNNEL","gre":{"tunnel_type":"L3","src_addr":"10.9.0.1","dst_addr":"10.11.%s"}`, pair(n)))
+	key := "AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA="
+	c.link(b, fmt.Sprint("wg", n), fmt.Sprintf(`"type":"WIREGUARD_TUNNEL","wireguard":{"private_key":%q,"src_addr":"10.9.0.1","port":%d}`, key, 20000+n))
+}
+
+// link adds an enabled interface. fields are its type and its link in JSON.
+func (c *config) link(b *testing.B, name, fields string) {
+	b.Helper()
+	c.add(b, interfacesPrefix+name, fmt.Sprintf(`{"name":%q,"enabled":true,%s}`, name, fields))
 }
 
 // bridges adds a bridge domain with a member and an L2 FIB entry.
 func (c *config) bridges(b *testing.B, n int) {
 	b.Helper()
 	c.add(b, fmt.Sprint("config/vpp/l2/v2/bridge-domain/bd", n), fmt.Sprintf(`{"name":"bd%[1]d","forward":true,"learn":true,"interfaces":[{"name":"vx%[1]d"}]}`, n))
-	mac := fmt.Sprintf("02:00:00:00:01:%02x", n)
+	mac := fmt.Sprintf("02:00:00:00:%02x:%02x", n>>8, n&255)
 	c.add(b, fmt.Sprintf("config/vpp/l2/v2/fib/bd%d/mac/%s", n, mac), fmt.Sprintf(`{"bridge_domain":"bd%[1]d","phys_address":%[2]q,"outgoing_interface":"vx%[1]d","static_config":true}`, n, mac))
 }
 
 // routing adds a VRF, a route, a neighbour, a TEIB entry and a forwarding by an access list.
 func (c *config) routing(b *testing.B, n int, loop string) {
 	b.Helper()
+	net, network := subnet(n), fmt.Sprintf("14.%s.0/24", pair(n))
 	c.add(b, fmt.Sprintf("config/vpp/v2/vrf-table/id/%d/protocol/IPV4", n+1), fmt.Sprintf(`{"id":%d}`, n+1))
-	c.add(b, fmt.Sprintf("config/vpp/v2/route/if/%s/vrf/0/dst/14.%d.0.0/16/gw/10.1.%d.2", loop, n, n), fmt.Sprintf(`{"dst_network":"14.%[1]d.0.0/16","next_hop_addr":"10.1.%[1]d.2","outgoing_interface":%[2]q}`, n, loop))
-	c.add(b, fmt.Sprintf("config/vpp/v2/arp/%s/10.1.%d.9", loop, n), fmt.Sprintf(`{"interface":%q,"ip_address":"10.1.%d.9","phys_address":"02:00:00:00:00:09","static":true}`, loop, n))
-	c.add(b, fmt.Sprintf("config/vpp/v2/teib/%s/peer/10.1.%d.7", loop, n), fmt.Sprintf(`{"interface":%q,"peer_addr":"10.1.%d.7","next_hop_addr":"10.9.0.7"}`, loop, n))
-	c.add(b, fmt.Sprint("config/vpp/abfs/v2/abf/", n+1), fmt.Sprintf(`{"index":%d,"acl_name":"list%d","attached_interfaces":[{"input_interface":%q}],"forwarding_paths":[{"interface_name":%q,"next_hop_ip":"10.1.%d.4"}]}`, n+1, n, loop, loop, n))
+	c.add(b, fmt.Sprintf("config/vpp/v2/route/if/%s/vrf/0/dst/%s/gw/%s.2", loop, network, net), fmt.Sprintf(`{"dst_network":%q,"next_hop_addr":"%s.2","outgoing_interface":%q}`, network, net, loop))
+	c.add(b, fmt.Sprintf("config/vpp/v2/arp/%s/%s.9", loop, net), fmt.Sprintf(`{"interface":%q,"ip_address":"%s.9","phys_address":"02:00:00:00:00:09","static":true}`, loop, net))
+	c.add(b, fmt.Sprintf("config/vpp/v2/teib/%s/peer/%s.7", loop, net), fmt.Sprintf(`{"interface":%q,"peer_addr":"%s.7","next_hop_addr":"10.9.0.7"}`, loop, net))
+	c.add(b, fmt.Sprint("config/vpp/abfs/v2/abf/", n+1), fmt.Sprintf(`{"index":%d,"acl_name":"list%d","attached_interfaces":[{"input_interface":%q}],"forwarding_paths":[{"interface_name":%q,"next_hop_ip":"%s.4"}]}`, n+1, n, loop, loop, net))
 }
 
 // srv6 adds a local SID, a policy, and steering into it.
 func (c *config) srv6(b *testing.B, n int, loop string) {
 	b.Helper()
-	c.add(b, fmt.Sprintf("config/vpp/srv6/v2/localsid/fd02::%x", n+1), fmt.Sprintf(`{"sid":"fd02::%x","end_function_dx4":{"outgoing_interface":%q,"next_hop":"10.1.%d.4"}}`, n+1, loop, n))
+	c.add(b, fmt.Sprintf("config/vpp/srv6/v2/localsid/fd02::%x", n+1), fmt.Sprintf(`{"sid":"fd02::%x","end_function_dx4":{"outgoing_interface":%q,"next_hop":"%s.4"}}`, n+1, loop, subnet(n)))
 	c.add(b, fmt.Sprintf("config/vpp/srv6/v2/policy/fd03::%x", n+1), fmt.Sprintf(`{"bsid":"fd03::%x","srh_encapsulation":true,"segment_lists":[{"segments":["fd04::5","fd04::6"]}]}`, n+1))
-	c.add(b, fmt.Sprint("config/vpp/srv6/v2/steering/steering", n), fmt.Sprintf(`{"name":"steering%d","policy_bsid":"fd03::%x","l3_traffic":{"prefix_address":"15.%d.0.0/16"}}`, n, n+1, n))
+	c.add(b, fmt.Sprint("config/vpp/srv6/v2/steering/steering", n), fmt.Sprintf(`{"name":"steering%d","policy_bsid":"fd03::%x","l3_traffic":{"prefix_address":"15.%s.0/24"}}`, n, n+1, pair(n)))
 }
 
 // services adds a security policy database with a policy, an STN rule, exported flows, a
-// redirection and a registration for the host, and a WireGuard peer.
-func (c *config) services(b *testing.B, n int, loop string) {
+// redirection and a registration for the host, and a WireGuard peer. other is a second loopback.
+func (c *config) services(b *testing.B, n int, loop, other string) {
 	b.Helper()
-	other := fmt.Sprint("loop", n+100)
+	net := subnet(n)
 	c.add(b, fmt.Sprint("config/vpp/ipsec/v2/spd/", n+1), fmt.Sprintf(`{"index":%d,"interfaces":[{"name":%q}]}`, n+1, other))
 	c.add(b, fmt.Sprintf("config/vpp/ipsec/v2/sp/spd/%d/sa/1/outbound/local-addresses/10.1.0.0-10.1.0.255/remote-addresses/10.3.0.0-", n+1),
 		fmt.Sprintf(`{"spd_index":%d,"sa_index":1,"is_outbound":true,"local_addr_start":"10.1.0.0","local_addr_stop":"10.1.0.255","remote_addr_start":"10.3.0.0","action":"PROTECT"}`, n+1))
-	c.add(b, fmt.Sprintf("config/vpp/stn/v2/rule/%s/ip/10.1.%d.1", loop, n), fmt.Sprintf(`{"interface":%q,"ip_address":"10.1.%d.1"}`, loop, n))
+	c.add(b, fmt.Sprintf("config/vpp/stn/v2/rule/%s/ip/%s.1", loop, net), fmt.Sprintf(`{"interface":%q,"ip_address":"%s.1"}`, loop, net))
 	c.add(b, "config/vpp/ipfix/v2/flowprobe-feature/"+other, fmt.Sprintf(`{"interface":%q,"ip4":true}`, other))
-	c.add(b, fmt.Sprintf("config/vpp/v2/ipredirect/l3/IPV4/tx/%s", loop), fmt.Sprintf(`{"l3_protocol":"IPV4","rx_interface":%q,"tx_interface":%q,"next_hop":"10.1.%d.5"}`, other, loop, n))
+	c.add(b, fmt.Sprintf("config/vpp/v2/ipredirect/l3/IPV4/tx/%s", loop), fmt.Sprintf(`{"l3_protocol":"IPV4","rx_interface":%q,"tx_interface":%q,"next_hop":"%s.5"}`, other, loop, net))
 	c.add(b, fmt.Sprintf("config/vpp/v2/tohost/l3/IPV4/l4/UDP/port/%d", 9000+n), fmt.Sprintf(`{"l3_protocol":"IPV4","l4_protocol":"UDP","port":%d,"socket_path":"/run/program.sock"}`, 9000+n))
-	c.add(b, fmt.Sprint(interfacesPrefix, "wg", n), fmt.Sprintf(`{"name":"wg%d","type":"WIREGUARD_TUNNEL","enabled":true,"wireguard":{"private_key":"AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=","src_addr":"10.9.0.1","port":%d}}`, n, 20000+n))
-	c.add(b, fmt.Sprintf("config/vpp/wg/v1/peer/wg%d/endpoint/10.9.3.%d/51820", n, n), fmt.Sprintf(`{"wg_if_name":"wg%d","endpoint":"10.9.3.%d","port":51820,"public_key":%q,"allowed_ips":["10.11.0.0/16"],"persistent_keepalive":25}`, n, n, base64.StdEncoding.EncodeToString(append(make([]byte, 30), 1, byte(n+1)))))
+	endpoint := "10.12." + pair(n)
+	key := base64.StdEncoding.EncodeToString(append(make([]byte, 29), 1, byte((n+1)>>8), byte(n+1)))
+	c.add(b, fmt.Sprintf("config/vpp/wg/v1/peer/wg%d/endpoint/%s/51820", n, endpoint), fmt.Sprintf(`{"wg_if_name":"wg%d","endpoint":%q,"port":51820,"public_key":%q,"allowed_ips":["10.11.0.0/16"],"persistent_keepalive":25}`, n, endpoint, key))
 }
