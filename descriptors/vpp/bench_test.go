@@ -119,7 +119,7 @@ func startRacer(b *testing.B, socket string, known memories) racer {
 	b.Helper()
 	nothing := slog.New(slog.DiscardHandler)
 	s := scheduler.New(scheduler.Options{Log: nothing, Memory: known.applied})
-	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}, Log: nothing, Settings: known.settings})
+	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket, ProbeTimeout: testkit.Patience}, Log: nothing, Settings: known.settings})
 	if err != nil {
 		b.Fatal(err)
 	}

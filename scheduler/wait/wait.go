@@ -96,10 +96,7 @@ func For(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
 	}
 	watch := s.Watch("")
 	defer watch.Close()
-	waiting := make(waited, len(keys))
-	for _, key := range keys {
-		waiting[key] = nil
-	}
+	waiting := newWaited(keys)
 	for news := watch.Take(); ; {
 		for _, st := range news {
 			waiting.update(st)
@@ -182,36 +179,54 @@ func appendPending(out []Value, s *scheduler.Scheduler, key string) []Value {
 	return out
 }
 
-// waited has the newest status of each key; nil: none.
-type waited map[string]*scheduler.Status
+// waited are the keys that are waited for. It counts their states, because each change would
+// otherwise cost a look at all of them.
+type waited struct {
+	newest   map[string]*scheduler.Status // by key; nil: none
+	open     int                          // not applied yet
+	hopeless int                          // never applied by the scheduler itself
+}
+
+// newWaited returns the keys without a status.
+func newWaited(keys []string) *waited {
+	w := &waited{newest: make(map[string]*scheduler.Status, len(keys))}
+	for _, key := range keys {
+		w.newest[key] = nil
+	}
+	w.hopeless = len(w.newest)
+	return w
+}
 
 // update stores the newest status of a key that is waited for. Others are ignored, because
 // the watch is for all keys.
-func (w waited) update(st *scheduler.Status) {
-	if _, asked := w[st.Key]; asked {
-		w[st.Key] = st
+func (w *waited) update(st *scheduler.Status) {
+	before, asked := w.newest[st.Key]
+	if !asked {
+		return
+	}
+	w.count(before, -1)
+	w.count(st, 1)
+	w.newest[st.Key] = st
+}
+
+// count adds n to the count that a status belongs to.
+func (w *waited) count(st *scheduler.Status, n int) {
+	switch {
+	case applied(st):
+	case mayApply(st):
+		w.open += n
+	default:
+		w.hopeless += n
 	}
 }
 
 // decided reports whether waiting is no longer useful or necessary.
-func (w waited) decided() bool {
-	over := true
-	for _, st := range w {
-		switch {
-		case applied(st):
-		case mayApply(st):
-			over = false
-		default:
-			return true
-		}
-	}
-	return over
-}
+func (w *waited) decided() bool { return w.hopeless > 0 || w.open == 0 }
 
 // err lists the keys that are not applied; nil: all are applied.
-func (w waited) err(ended error) error {
+func (w *waited) err(ended error) error {
 	e := &Error{ended: ended}
-	for key, st := range w {
+	for key, st := range w.newest {
 		switch {
 		case st == nil:
 			e.Values = append(e.Values, Value{Key: key, State: scheduler.Nonexistent})
