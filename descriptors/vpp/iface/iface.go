@@ -162,11 +162,12 @@ func (d directory) Names() map[uint32]string {
 // A handler carries out the verbs of all descriptors of interfaces.
 type handler struct {
 	Options
-	index   Index
-	leases  *events.Leases
-	kinds   map[kinds.Form]kinds.Kind
-	env     *kinds.Env
-	observe func(...scheduler.Observed) // may be nil
+	index      Index
+	leases     *events.Leases
+	kinds      map[kinds.Form]kinds.Kind
+	env        *kinds.Env
+	observe    func(...scheduler.Observed) // may be nil
+	wakeEvents func()                      // has waiting events reported
 
 	table       ifindex.Table
 	unconfirmed leftovers.Unconfirmed
@@ -188,7 +189,7 @@ type handler struct {
 // newHandler returns a handler. Register sets the index later, as it needs the descriptor.
 func newHandler(o Options, index Index) *handler {
 	h := &handler{
-		Options: o, kinds: kinds.All(), autoconf: map[string]*interfaces.Interface_IP6ND{},
+		Options: o, kinds: kinds.All(), autoconf: map[string]*interfaces.Interface_IP6ND{}, wakeEvents: func() {},
 	}
 	h.unconfirmed.KeepIn(o.Memory, cmp.Or(o.Log, slog.Default()))
 	h.leases = events.NewLeases(cmp.Or(o.Leases, 10*time.Second), h.listLeases, func(all ...scheduler.Observed) { h.observe(all...) })
@@ -260,7 +261,9 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	all := directory{index, h}
 	h.setIndex(all)
-	return all, h.newEvents(index, s), errors.Join(
+	reports := h.newEvents(index, s)
+	h.wakeEvents = reports.Wake
+	return all, reports, errors.Join(
 		register(registrar, h.clientDescriptor()),
 		register(registrar, h.leaseDescriptor()),
 		register(registrar, h.autoconfDescriptor()),

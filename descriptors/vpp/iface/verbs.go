@@ -177,6 +177,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 			h.unconfirmed.Add(v, meta.Index) // VPP may have removed its tag already
 		}
 		h.table.Kept(v.GetName())
+		h.wakeEvents()
 		return err
 	}
 	h.env.RaiseLinkOf(v)

@@ -117,22 +117,21 @@ func (t *Table) Deleted(name string, index uint32) {
 	delete(t.reported, index)
 }
 
-// DeletedByUs tells whether the agent deleted, or is deleting, the interface that had
-// this name and index.
-func (t *Table) DeletedByUs(name string, index uint32) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	e := t.byName[name]
-	return e != nil && e.Index == index && (e.Life == Deleting || e.Life == Deleted)
-}
-
-// LostByUs tells whether the agent has deleted the interface that had this name and index, so
-// that the index may have another interface by now, and the name another index.
+// LostByUs tells whether the agent has deleted, or is deleting, the interface that had this name
+// and index, so that the index may have another interface by now, and the name another index.
 func (t *Table) LostByUs(name string, index uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.byName[name]
-	return e != nil && (e.Index != index || e.Life == Deleted)
+	return e != nil && (e.Index != index || e.Life == Deleting || e.Life == Deleted)
+}
+
+// Has tells whether an interface of ours has this name and index, and is not being deleted.
+func (t *Table) Has(name string, index uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.byName[name]
+	return e != nil && e.Index == index && (e.Life == New || e.Life == Live)
 }
 
 // Reported records an event of VPP: the index has an interface, or none. The holder of a

@@ -85,8 +85,11 @@ func TestLookups(t *testing.T) {
 	if got, want := table.ReportedIndexes(), map[uint32]bool{1: true, 2: true, 3: true, 5: true}; !maps.Equal(got, want) {
 		t.Errorf("the reported indexes are %v, want %v", got, want)
 	}
-	if !table.DeletedByUs("deleting", 3) || !table.DeletedByUs("deleted", 4) || table.DeletedByUs("deleted", 5) || table.DeletedByUs("live", 1) {
-		t.Error("DeletedByUs is wrong")
+	if !table.LostByUs("deleting", 3) || !table.LostByUs("deleted", 4) || !table.LostByUs("live", 2) || table.LostByUs("live", 1) || table.LostByUs("unknown", 1) {
+		t.Error("LostByUs is wrong")
+	}
+	if !table.Has("live", 1) || table.Has("live", 2) || table.Has("gone", 2) || table.Has("deleting", 3) || table.Has("deleted", 4) || table.Has("unknown", 1) {
+		t.Error("Has is wrong")
 	}
 	if table.Holder(6) != "claimed" || table.Holder(5) != "" {
 		t.Error("Holder is wrong of untagged interfaces")

@@ -228,7 +228,7 @@ func (e *Events) report(ctx context.Context) {
 	}
 	if len(out) > 0 {
 		e.Observe(out...)
-		e.retractDeleted(ctx, links)
+		e.correct(ctx, links)
 	}
 	if gone {
 		e.RefreshAll() // recent requests can have reached the next interface with the index
@@ -240,22 +240,34 @@ func (e *Events) report(ctx context.Context) {
 		}
 	}
 	if len(suspect) > 0 {
-		e.change(func() {}) // report events of the interfaces that have the indexes now
+		e.Wake() // report events of the interfaces that have the indexes now
 	}
 }
 
-// retractDeleted withdraws the link states of interfaces that the agent has deleted
-// meanwhile. VPP reports their links as down before it deletes them.
-func (e *Events) retractDeleted(ctx context.Context, links map[uint32]namedEvent) {
+// correct corrects the reports about interfaces that were deleted meanwhile: the links of their
+// names are withdrawn. If the agent has created an interface of that name again, its link is
+// reported, too: the withdrawal may have come after its own report.
+func (e *Events) correct(ctx context.Context, links map[uint32]namedEvent) {
 	for index, one := range links {
-		if !e.Table.DeletedByUs(one.name, index) {
+		if e.Table.Has(one.name, index) {
 			continue
 		}
-		if exists, err := hasName(ctx, e.API, interface_types.InterfaceIndex(index), one.name); err == nil && !exists {
-			e.Observe(LinkGone(one.name)...)
+		if exists, err := hasName(ctx, e.API, interface_types.InterfaceIndex(index), one.name); err != nil || exists {
+			continue
+		}
+		e.Observe(LinkGone(one.name)...)
+		if now, known := e.Table.Index(one.name); known && now != index {
+			e.change(func() {
+				again := e.pending[now]
+				again.exists = true
+				e.pending[now] = again
+			})
 		}
 	}
 }
+
+// Wake reports events that waited for the end of a deletion which VPP has refused.
+func (e *Events) Wake() { e.change(func() {}) }
 
 // A namedEvent is a report about the link of an interface with a name.
 type namedEvent struct {
@@ -277,7 +289,7 @@ func (e *Events) takePending() (links map[uint32]namedEvent, suspect map[string]
 		case one.deleted && known:
 			suspect[name], one.deleted = index, false
 		case known && one.exists && e.Table.LostByUs(name, index):
-			// It is about the next interface with the index, as soon as that one has a name.
+			// It may be about the next interface with the index: it waits until that one has a name.
 			continue
 		case known:
 			links[index] = namedEvent{name, one.up}
@@ -325,8 +337,11 @@ func (e *Events) readLink(ctx context.Context, index uint32, one namedEvent) (up
 // isGone tells whether an interface lost its index without the agent deleting it. If so,
 // later events of the index do not get its name.
 func (e *Events) isGone(ctx context.Context, name string, index uint32) bool {
+	if e.Table.LostByUs(name, index) {
+		return false
+	}
 	meta, known := e.Links.Get(name)
-	if !known || meta.Index != index || e.Table.DeletedByUs(name, index) {
+	if !known || meta.Index != index {
 		return false
 	}
 	if exists, err := hasName(ctx, e.API, meta.SwIfIndex(), name); exists || err != nil {
