@@ -148,15 +148,15 @@ func (e *entry) held() Held {
 }
 
 // ask lets Run's goroutine answer a question.
-func ask[T any](ctx context.Context, o *Orchestrator, question func() []T) (answer []T, err error) {
+func ask[T any](ctx context.Context, o *Orchestrator, question func() T) (answer T, err error) {
 	done := make(chan struct{})
 	select {
 	case o.asked <- func() { answer = question(); close(done) }:
 		<-done
 		return answer, nil
 	case <-o.stopped:
-		return nil, ErrStopped
+		return answer, ErrStopped
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the end of a transaction: %w", ctx.Err())
+		return answer, fmt.Errorf("waiting for the end of a transaction: %w", ctx.Err())
 	}
 }

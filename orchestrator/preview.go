@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -27,46 +29,67 @@ type PreviewQuery struct {
 	New bool
 }
 
-// Preview returns the changes of the desired state that would follow if a source had another
-// content. It changes nothing. Removals are not delayed, even if a listing of a store with
-// the same content would be doubted. The changes are those of the scheduler's Plan, sorted by key;
-// a change with an Err is refused.
+// A Preview is what would follow if a source had another content.
+type Preview struct {
+	// Changes are those of the desired state, for the scheduler's Plan, sorted by key. A change
+	// with an Err is refused.
+	Changes []scheduler.Change
+	// Kept are the keys for which the value of another source takes effect, sorted by key. So a
+	// caller can tell them from keys that are already as the query wants them.
+	Kept []Kept
+}
+
+// A Kept is a key of a query that does not get its content of the query: either a source of
+// higher priority has another value, or the query deletes the key and any other source has it.
+type Kept struct {
+	Key string
+	By  string // the name of the source whose value takes effect
+}
+
+// Preview returns what would follow if a source had another content. It changes nothing.
+// Removals are not delayed, even if a listing of a store with the same content would be doubted.
 //
 // Values are validated on the goroutine of the caller. Run's goroutine does the rest between
 // transactions.
-func (o *Orchestrator) Preview(ctx context.Context, q PreviewQuery) ([]scheduler.Change, error) {
+func (o *Orchestrator) Preview(ctx context.Context, q PreviewQuery) (Preview, error) {
 	next := make(map[string]decoded, len(q.Content))
 	for i, d := range o.decodeAll(len(q.Content), func(i int) kvdbsync.Event { return q.Content[i] }) {
 		next[q.Content[i].Key] = d
 	}
 	var unknown error
-	changes, err := ask(ctx, o, func() (out []scheduler.Change) {
+	out, err := ask(ctx, o, func() (out Preview) {
 		out, unknown = o.preview(q, next)
 		return out
 	})
-	return changes, errors.Join(err, unknown)
+	return out, errors.Join(err, unknown)
 }
 
 // preview is Preview with the decoded content, by key.
-func (o *Orchestrator) preview(q PreviewQuery, next map[string]decoded) ([]scheduler.Change, error) {
+func (o *Orchestrator) preview(q PreviewQuery, next map[string]decoded) (out Preview, err error) {
 	at := slices.IndexFunc(o.sources, func(l *source) bool { return l.Name == q.Source })
-	present := newEntries()
-	if at >= 0 {
-		present = o.sources[at].entries
-	} else if err := o.checkNew(q); err != nil {
-		return nil, err
+	sources, present, fresh := o.sources, newEntries(), at < 0
+	if fresh {
+		if err := o.checkNew(q); err != nil {
+			return out, err
+		}
+		at = o.placeOf(q.Source)
+		sources = slices.Insert(slices.Clone(sources), at, &source{Source: Source{Name: q.Source}})
+	} else {
+		present = sources[at].entries
 	}
-	var out []scheduler.Change
 	add := func(key string, e *entry) {
 		stack := o.stack(key)
 		before := resolveStack(stack)
-		if at >= 0 {
-			stack[at] = e
+		if fresh {
+			stack = slices.Insert(slices.Clone(stack), at, e)
 		} else {
-			stack = slices.Insert(slices.Clone(stack), o.placeOf(q.Source), e)
+			stack[at] = e
 		}
 		if after := resolveStack(stack); after != before {
-			out = append(out, after.change(key))
+			out.Changes = append(out.Changes, after.change(key))
+		}
+		if by := insteadOf(stack, at); by >= 0 {
+			out.Kept = append(out.Kept, Kept{Key: key, By: sources[by].Name})
 		}
 	}
 	for key, d := range next {
@@ -81,7 +104,23 @@ func (o *Orchestrator) preview(q PreviewQuery, next map[string]decoded) ([]sched
 			add(e.key(), nil)
 		}
 	}
-	return sorted(out), nil
+	out.Changes = sorted(out.Changes)
+	slices.SortFunc(out.Kept, func(a, b Kept) int { return strings.Compare(a.Key, b.Key) })
+	return out, nil
+}
+
+// insteadOf returns the index of the source whose value takes effect instead of the entry at an
+// index; -1: there is none. A refused entry counts only below another source: otherwise the query
+// has a change with its error.
+func insteadOf(stack []*entry, at int) int {
+	first := slices.IndexFunc(stack, func(e *entry) bool { return e.valid() != nil })
+	switch {
+	case first < 0 || first == at, first > at && stack[at] != nil:
+		return -1
+	case stack[at].valid() != nil && stack[at].err() == nil && proto.Equal(stack[at].last.Message(), stack[first].last.Message()):
+		return -1
+	}
+	return first
 }
 
 // checkNew refuses a source that does not exist, unless it could be a new layer.

@@ -44,11 +44,11 @@ func TestPreview(t *testing.T) {
 				r.give("etcd", listed("if1=1 if2=2 if4=4"))
 				r.give("files", listed("if2=7 if3=3"))
 				before := r.standing()
-				changes, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: events(test.content)})
+				preview, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: events(test.content)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: changes})
+				plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: preview.Changes})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -88,11 +88,11 @@ func TestPreviewLayers(t *testing.T) {
 			{"low", "if2=2", false, "", orchestrator.ErrNoSource},
 			{"redis", "if2=2", true, "", orchestrator.ErrLayerName},
 		} {
-			changes, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: events(test.content), New: test.fresh})
+			preview, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: events(test.content), New: test.fresh})
 			if !errors.Is(err, test.err) {
 				t.Errorf("%+v: error %v", test, err)
 			}
-			plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: changes})
+			plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: preview.Changes})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,16 +122,61 @@ func TestPreviewParts(t *testing.T) {
 			if test.delete != "" {
 				content = append(content, event(test.delete, ""))
 			}
-			changes, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: content, Keep: true})
+			preview, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: content, Keep: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: changes})
+			plan, err := r.sched.Plan(t.Context(), scheduler.Txn{Changes: preview.Changes})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := planned(plan); got != test.plan {
 				t.Errorf("%s without %q, with %q: plan %q; expected %q", test.source, test.delete, test.content, got, test.plan)
+			}
+		}
+	})
+}
+
+// TestPreviewKept previews contents with keys that keep the value of another source.
+func TestPreviewKept(t *testing.T) {
+	bubble(t, map[string]int{"files": 3, "etcd": 2, "redis": 1}, "", func(t *testing.T, r *rig) {
+		r.give("files", listed("if1=1 if2=2"))
+		r.give("etcd", listed("if1=1 if2=7 if3=3"))
+		r.give("redis", listed("if3=3 if4=4"))
+		for _, test := range []struct {
+			name, source, content, deletes string
+			whole                          bool
+			kept                           string
+		}{
+			{name: "equal to the value above", source: "etcd", content: "if1=1 if2=2"},
+			{name: "other than the value above", source: "etcd", content: "if1=5", kept: "if1 files"},
+			{name: "as it is, and hidden", source: "etcd", content: "if2=7", kept: "if2 files"},
+			{name: "above others", source: "files", content: "if1=5 if3=5 if4=5"},
+			{name: "of two above, the highest", source: "redis", content: "if1=5 if3=5", kept: "if1 files, if3 etcd"},
+			{name: "refused, and hidden", source: "redis", content: "if3=99999", kept: "if3 etcd"},
+			{name: "refused, above another", source: "etcd", content: "if4=99999"},
+			{name: "deleted below another", source: "etcd", deletes: "if2", kept: "if2 files"},
+			{name: "deleted above an equal value", source: "etcd", deletes: "if3", kept: "if3 redis"},
+			{name: "deleted, and only others have it", source: "etcd", deletes: "if4 if9", kept: "if4 redis"},
+			{name: "deleted by omission", source: "etcd", content: "if1=1", whole: true, kept: "if2 files, if3 redis"},
+			{name: "a layer that does not exist yet", source: "low", content: "if1=5 if4=5 if5=5", deletes: "if3", kept: "if1 files, if3 etcd"},
+			{name: "the same, whole", source: "low", content: "if1=5", whole: true, kept: "if1 files"},
+			{name: "a layer above", source: "high", content: "if3=5", deletes: "if4", kept: "if4 redis"},
+		} {
+			content := events(test.content)
+			for name := range strings.FieldsSeq(test.deletes) {
+				content = append(content, event(name, ""))
+			}
+			preview, err := r.orch.Preview(t.Context(), orchestrator.PreviewQuery{Source: test.source, Content: content, Keep: !test.whole, New: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept []string
+			for _, k := range preview.Kept {
+				kept = append(kept, strings.TrimPrefix(k.Key, prefix)+" "+k.By)
+			}
+			if got := strings.Join(kept, ", "); got != test.kept {
+				t.Errorf("%s: kept %q; expected %q", test.name, got, test.kept)
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -221,5 +222,61 @@ func TestPlanAs(t *testing.T) {
 		w.says("POST", "/scheduler/plan?as=lab:a.yaml", two, 400, `\"lab\" consists of no files`)
 		w.says("POST", "/scheduler/plan?as=lab&replace=1", two, 400, "replace: not with as")
 		w.says("GET", "/sources?key="+ifPrefix+"if2", "", 200, `"Source": "lab"`)
+	})
+}
+
+// planned returns the plan of a text.
+func (w *world) planned(query, text string) (out wire.Plan) {
+	w.t.Helper()
+	_, answer := w.ask("POST", "/scheduler/plan?"+query, text)
+	w.must(json.Unmarshal([]byte(answer), &out))
+	return out
+}
+
+// TestPlanAsWarns plans a source below another one. A warning names each value without effect.
+func TestPlanAsWarns(t *testing.T) {
+	declaring(t, func(w *world) {
+		const one, other = "linuxConfig: {interfaces: [{name: if1, type: DUMMY}]}", "linuxConfig:\n  interfaces:\n    - {name: if1, type: DUMMY, mtu: 1400}\n"
+		w.says("PUT", "/configuration?datasrc=lab", one, 200, "{}\n")
+		text := "the value of lab takes effect instead"
+		for _, test := range []struct {
+			query, body string
+			want        []wire.Warning
+		}{
+			{"as=zz&new=1", one, nil},
+			{"as=zz&new=1", other, []wire.Warning{{Key: ifPrefix + "if1", Line: 3, Text: text, KeptBy: "lab"}}},
+			{"as=zz&add=1", `[{"key": "` + ifPrefix + `if1", "value": null}]`, []wire.Warning{{Key: ifPrefix + "if1", Line: 1, Text: text, KeptBy: "lab"}}},
+			{"as=aa&add=1", other, nil},
+		} {
+			p := w.planned(test.query, test.body)
+			same := func(got, want wire.Warning) bool {
+				return got.Key == want.Key && got.Line == want.Line && strings.Contains(got.Text, want.Text) && got.KeptBy == want.KeptBy
+			}
+			if !slices.EqualFunc(p.Warnings, test.want, same) {
+				t.Errorf("%s, %s: warnings %+v; expected %+v", test.query, test.body, p.Warnings, test.want)
+			}
+		}
+		w.says("POST", "/scheduler/plan?as=zz&new=1&format=text", other, 200, "  * warnings:\n      - line 3: "+ifPrefix+"if1: "+text+"\n")
+		w.says("PUT", "/configuration?datasrc=zz", other, 200, "{}\n")
+		w.says("POST", "/scheduler/plan?as=zz&format=text", "", 200, "  * warnings:\n      - "+ifPrefix+"if1: "+text+"\n")
+	})
+}
+
+// TestPlanBoundsWarnings plans more values without effect than a plan names.
+func TestPlanBoundsWarnings(t *testing.T) {
+	declaring(t, func(w *world) {
+		document := func(mtu int) string {
+			var b strings.Builder
+			b.WriteString("linuxConfig:\n  interfaces:\n")
+			for i := range maxWarnings + 3 {
+				fmt.Fprintf(&b, "    - {name: if%d, type: DUMMY, mtu: %d}\n", i, mtu)
+			}
+			return b.String()
+		}
+		w.says("PUT", "/configuration?datasrc=lab", document(1400), 200, "{}\n")
+		p := w.planned("as=zz&new=1", document(1300))
+		if n := len(p.Warnings); n != maxWarnings+1 || p.Warnings[maxWarnings-1].KeptBy != "lab" || p.Warnings[maxWarnings] != (wire.Warning{Text: "and 3 more warnings"}) {
+			t.Errorf("%d warnings, the last one is %+v", n, p.Warnings[n-1])
+		}
 	})
 }

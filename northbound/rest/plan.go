@@ -55,6 +55,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 		return err
 	}
 	defer leave()
+	intended.warnings = firstWarnings(intended.warnings)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: intended.changes, Replace: replace})
 	if errors.Is(err, scheduler.ErrUnsettled) {
 		return reply.Status(http.StatusServiceUnavailable, err)
@@ -146,6 +147,18 @@ func warningsOf(c scheduler.Change, it structured.Item) (out []wire.Warning) {
 	return out
 }
 
+// maxWarnings is how many warnings a plan lists; the others are counted.
+const maxWarnings = 1000
+
+// firstWarnings returns the warnings that a plan lists.
+func firstWarnings(all []wire.Warning) []wire.Warning {
+	more := len(all) - maxWarnings
+	if more <= 0 {
+		return all
+	}
+	return append(slices.Clip(all[:maxWarnings]), wire.Warning{Text: fmt.Sprintf("and %d more warnings", more)})
+}
+
 // warningText returns the warnings in the format of the plan's text.
 func warningText(warnings []wire.Warning) string {
 	if len(warnings) == 0 {
@@ -154,7 +167,14 @@ func warningText(warnings []wire.Warning) string {
 	var b strings.Builder
 	b.WriteString("  * warnings:\n")
 	for _, w := range warnings {
-		fmt.Fprintf(&b, "      - line %d: %s: %s\n", w.Line, printable.Line(w.Key), printable.Line(w.Text))
+		b.WriteString("      - ")
+		if w.Line > 0 { // a key that is deleted because it is absent has none
+			fmt.Fprintf(&b, "line %d: ", w.Line)
+		}
+		if w.Key != "" {
+			fmt.Fprintf(&b, "%s: ", printable.Line(w.Key))
+		}
+		fmt.Fprintf(&b, "%s\n", printable.Line(w.Text))
 	}
 	return b.String()
 }

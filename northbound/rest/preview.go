@@ -15,13 +15,12 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
-	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A Previewer tells the changes that would follow if a source had another content.
+// A Previewer tells what would follow if a source had another content.
 // *orchestrator.Orchestrator implements it.
 type Previewer interface {
-	Preview(ctx context.Context, q orchestrator.PreviewQuery) ([]scheduler.Change, error)
+	Preview(ctx context.Context, q orchestrator.PreviewQuery) (orchestrator.Preview, error)
 }
 
 // A FileStore is a source that consists of files. *filedb.DB implements it.
@@ -58,7 +57,7 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 	if err != nil {
 		return out, nil, err
 	}
-	changes, err := h.Previewer.Preview(ctx, orchestrator.PreviewQuery{Source: name, Content: content, Keep: keep, New: fresh || name == DefaultLayer})
+	preview, err := h.Previewer.Preview(ctx, orchestrator.PreviewQuery{Source: name, Content: content, Keep: keep, New: fresh || name == DefaultLayer})
 	if errors.Is(err, orchestrator.ErrNoSource) || errors.Is(err, orchestrator.ErrLayerName) {
 		err = reply.BadRequest(fmt.Errorf("as: %w", err))
 	}
@@ -70,7 +69,12 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 	for i := range content {
 		lines[content[i].Key] = content[i].Origin.Line
 	}
-	for _, c := range changes {
+	for _, k := range preview.Kept {
+		out.warnings = append(out.warnings, wire.Warning{
+			Key: k.Key, Line: lines[k.Key], Text: "the value of " + k.By + " takes effect instead", KeptBy: k.By,
+		})
+	}
+	for _, c := range preview.Changes {
 		// Otherwise a document that was read without secrets would look as if it changed them.
 		if c.Err == nil && c.Value != nil {
 			c.Err = models.CheckSecrets(c.Value.Message())

@@ -95,15 +95,19 @@ type Plan struct {
 	// In the order of their execution. Both halves of a re-creation are listed.
 	Operations []Operation
 	Invalid    []Invalid // values that are not part of the plan
-	Warnings   []Warning `json:",omitempty"` // fields that were ignored or read leniently
+	// The first 1000; one more counts the others.
+	Warnings []Warning `json:",omitempty"`
 }
 
-// A Warning concerns a field of a value that has no effect, or a notation that was
-// corrected.
+// A Warning concerns a field of a value that has no effect, a notation that was corrected, or a
+// whole value without effect.
 type Warning struct {
 	Key  string
 	Line int `json:",omitempty"` // of the body, from 1
 	Text string
+	// The source whose value takes effect instead of that in the body. Empty: the warning has
+	// another reason.
+	KeptBy string `json:",omitempty"`
 }
 
 // An Invalid is a value that the agent refuses, or an error that concerns no value.
