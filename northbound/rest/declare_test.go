@@ -233,7 +233,8 @@ func (w *world) planned(query, text string) (out wire.Plan) {
 	return out
 }
 
-// TestPlanAsWarns plans a source below another one. A warning names each value without effect.
+// TestPlanAsWarns plans a source below another one. A warning names each value without effect, and
+// each field that is ignored or read leniently.
 func TestPlanAsWarns(t *testing.T) {
 	declaring(t, func(w *world) {
 		const one, other = "linuxConfig: {interfaces: [{name: if1, type: DUMMY}]}", "linuxConfig:\n  interfaces:\n    - {name: if1, type: DUMMY, mtu: 1400}\n"
@@ -247,6 +248,7 @@ func TestPlanAsWarns(t *testing.T) {
 			{"as=zz&new=1", other, []wire.Warning{{Key: ifPrefix + "if1", Line: 3, Text: text, KeptBy: "lab"}}},
 			{"as=zz&add=1", `[{"key": "` + ifPrefix + `if1", "value": null}]`, []wire.Warning{{Key: ifPrefix + "if1", Line: 1, Text: text, KeptBy: "lab"}}},
 			{"as=aa&add=1", other, nil},
+			{"as=aa&add=1", strings.ReplaceAll(other, "mtu: 1400", "enabled: yes"), []wire.Warning{{Key: ifPrefix + "if1", Line: 3, Text: "yes is taken for true"}}},
 		} {
 			p := w.planned(test.query, test.body)
 			same := func(got, want wire.Warning) bool {

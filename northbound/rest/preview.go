@@ -45,6 +45,7 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 	}
 	name, path, hasPath := strings.Cut(as, ":")
 	var content []kvdbsync.Event
+	notation := map[string][]error{} // warnings, by key
 	leave = func() {}
 	switch {
 	case hasPath:
@@ -53,6 +54,11 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 		var items []structured.Item
 		items, leave, err = h.itemsToTry(ctx, text)
 		content, out.invalid = h.contentOf(items, keep)
+		for _, it := range items {
+			if it.Warnings != nil {
+				notation[h.short(it.Key)] = it.Warnings
+			}
+		}
 	}
 	if err != nil {
 		return out, nil, err
@@ -69,6 +75,7 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 	for i := range content {
 		lines[content[i].Key] = content[i].Origin.Line
 	}
+	// These come first: among too many warnings, callers still find that there are some of them.
 	for _, k := range preview.Kept {
 		out.warnings = append(out.warnings, wire.Warning{
 			Key: k.Key, Line: lines[k.Key], Text: "the value of " + k.By + " takes effect instead", KeptBy: k.By,
@@ -84,6 +91,7 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 			continue
 		}
 		out.changes = append(out.changes, c)
+		out.warnings = append(out.warnings, warningsOf(c, structured.Item{Line: lines[c.Key], Warnings: notation[c.Key]})...)
 	}
 	slices.SortStableFunc(out.invalid, func(a, b wire.Invalid) int { return cmp.Compare(a.Line, b.Line) })
 	return out, leave, nil
