@@ -31,7 +31,8 @@ func rollback(s *session.Session) *cobra.Command {
 		Short: "Declares the values after an earlier transaction again",
 		Long: "Rollback prints the changes that lead back to the declared values after the transaction TXN of config history, asks, and declares\n" +
 			"these values as agentctl. Nothing is changed if a value cannot be rolled back: the agent no longer remembers it, it has a secret,\n" +
-			"which the history hides, or a source of higher priority or another source keeps the present value. Such keys are named.",
+			"which the history hides, or another source keeps its value: one of higher priority, or any one if the key is to be removed. Such\n" +
+			"keys are named.",
 		Example: "  agentctl rollback --to 12\n  agentctl rollback --to 12 --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("to") {
@@ -146,7 +147,7 @@ func (c *change) rollBack(ctx context.Context, values map[string]json.RawMessage
 	if err := c.from.Invalid("nothing was changed, because values are invalid", p.Invalid); err != nil {
 		return err
 	}
-	if err := c.reaches(ctx, p, values); err != nil {
+	if err := reaches(p); err != nil {
 		return err
 	}
 	if err := c.show(p); err != nil || len(list) == 0 {
@@ -165,41 +166,16 @@ func (c *change) rollBack(ctx context.Context, values map[string]json.RawMessage
 	return c.outcome(ctx, time.Now())
 }
 
-// reaches reports as an error the keys that would keep another value, because another source has
-// them.
-func (c *change) reaches(ctx context.Context, p wire.Plan, values map[string]json.RawMessage) error {
-	last := map[string]*wire.Operation{}
-	for i := range p.Operations {
-		last[p.Operations[i].Key] = &p.Operations[i]
-	}
+// reaches reports as an error the keys that would keep the value of another source.
+func reaches(p wire.Plan) error {
 	var wrong []error
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		op, kept := last[key], false
-		var err error
-		switch {
-		case values[key] == nil:
-			kept = op == nil || op.Operation != "DELETE"
-		case op == nil: // also if only derived values change
-			kept, err = c.othersWin(ctx, key)
-		}
-		if err != nil {
-			return err
-		}
-		if kept {
-			wrong = append(wrong, fmt.Errorf("%s: another source keeps its present value (agentctl sources KEY)", show.Line(key)))
+	for _, w := range p.Warnings {
+		if w.KeptBy != "" {
+			wrong = append(wrong, fmt.Errorf("%s: the source %s keeps its present value (agentctl sources KEY)", show.Line(w.Key), show.Line(w.KeptBy)))
 		}
 	}
 	if wrong == nil {
 		return nil
 	}
 	return fmt.Errorf("nothing was changed, because values cannot be rolled back:\n%w", errors.Join(wrong...))
-}
-
-// othersWin tells whether the value of another source takes effect for a key.
-func (c *change) othersWin(ctx context.Context, key string) (bool, error) {
-	var all []wire.Declaration
-	if err := c.Get(ctx, "/sources", url.Values{"key": {key}}, &all); err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(all, func(d wire.Declaration) bool { return d.Wins && d.Source != c.source }), nil
 }
