@@ -141,9 +141,7 @@ func (c *change) show(p wire.Plan) error {
 	if err := c.from.Invalid("nothing was changed, because values are invalid", p.Invalid); err != nil {
 		return err
 	}
-	for _, w := range p.Warnings {
-		fmt.Fprintf(c.Err, "agentctl: %s: %s\n", show.Line(w.Key), show.Remote(w.Text))
-	}
+	show.Warnings(c.Err, p.Warnings)
 	return show.Changes(c.Out, c.Env, "Plan", show.ChangesOf(p.Operations), 0)
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,7 +40,8 @@ func planFiles(s *session.Session) *cobra.Command {
 			"FILE is YAML or JSON: a list of {key, value}, where a null value means removal, or groups such as linuxConfig. Of a folder, all files\n" +
 			"that end with .yaml, .yml or .json are read.\n\n" +
 			"With --as SOURCE, the values are the whole content of a source, such as etcd: what is not in them is removed. With --as filedb:PATH,\n" +
-			"FILE is a new text of the file PATH, so the plan is that of saving it.\n\n" +
+			"FILE is a new text of the file PATH, so the plan is that of saving it. A warning names each key that keeps the value of another\n" +
+			"source. Without --as, the values are planned as if they had the highest priority.\n\n" +
 			"+ create, ~ update, - delete, -/+ delete and create again, ... PENDING. The format table has one line for each operation, also those\n" +
 			"on parts of values; log is the form of the agent's log.\n\n" +
 			exitHelp + " Invalid values are an error; the valid ones are planned anyway.",
@@ -67,6 +69,9 @@ func planFiles(s *session.Session) *cobra.Command {
 		var p wire.Plan
 		if err := s.Request(ctx, http.MethodPost, "/scheduler/plan", query, all.Text(), &p); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
+		}
+		if !slices.Contains([]string{"log", "json", "yaml"}, f.Word()) { // these have them
+			show.Warnings(s.Err, p.Warnings)
 		}
 		changes := show.ChangesOf(p.Operations)
 		switch f.Word() {
