@@ -123,6 +123,9 @@ func (c *change) declareFiles(ctx context.Context, args []string) error {
 func (c *change) read(args []string) (err error) {
 	c.from, err = documents.Read(c.In, args)
 	c.text = c.from.Text()
+	if c.replace {
+		c.text = c.from.Whole()
+	}
 	return err
 }
 

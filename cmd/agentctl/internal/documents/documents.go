@@ -25,6 +25,7 @@ type file struct {
 	// The path as the user gave it, or "-" for standard input. Errors name it.
 	name string
 	text []byte
+	none bool // it was read, and has no document: it is empty, or has only comments
 }
 
 // Documents are the texts that one request has, one after the other.
@@ -39,10 +40,12 @@ func Read(in io.Reader, names []string) (Documents, error) {
 		return nil, err
 	}
 	var errs []error
-	for _, d := range out {
-		if _, err := document.Read(d.text, document.YAML); err != nil { // JSON is YAML
+	for i, d := range out {
+		roots, err := document.Read(d.text, document.YAML) // JSON is YAML
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%w", show.Line(d.name), err))
 		}
+		out[i].none = len(roots) == 0
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -51,7 +54,7 @@ func Read(in io.Reader, names []string) (Documents, error) {
 }
 
 // Of returns the document of a text. Errors name it.
-func Of(name string, text []byte) Documents { return Documents{{name, text}} }
+func Of(name string, text []byte) Documents { return Documents{{name: name, text: text}} }
 
 // ReadAny is Read for a caller that reports mistakes in the syntax itself.
 func ReadAny(in io.Reader, names []string) (out Documents, err error) {
@@ -68,7 +71,7 @@ func ReadAny(in io.Reader, names []string) (out Documents, err error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, file{path, text})
+			out = append(out, file{name: path, text: text})
 		}
 	}
 	return out, nil
@@ -98,6 +101,16 @@ func (ds Documents) Text() []byte {
 		all = append(all, d.text)
 	}
 	return bytes.Join(all, []byte(separator))
+}
+
+// Whole is Text for a request that replaces all other values. If files that Read has read are empty or have
+// only comments, it is a document without values: the agent refuses an empty text, which may have
+// been lost on its way.
+func (ds Documents) Whole() []byte {
+	if slices.ContainsFunc(ds, func(f file) bool { return !f.none }) {
+		return ds.Text()
+	}
+	return []byte("[]")
 }
 
 // place returns the file and line of a line of text.

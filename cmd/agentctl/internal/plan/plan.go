@@ -59,6 +59,10 @@ func planFiles(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		text := all.Text()
+		if replace || as != "" && !strings.Contains(as, ":") {
+			text = all.Whole()
+		}
 		query := url.Values{}
 		if replace {
 			query.Set("replace", "1")
@@ -67,7 +71,7 @@ func planFiles(s *session.Session) *cobra.Command {
 			query.Set("as", as)
 		}
 		var p wire.Plan
-		if err := s.Request(ctx, http.MethodPost, "/scheduler/plan", query, all.Text(), &p); err != nil {
+		if err := s.Request(ctx, http.MethodPost, "/scheduler/plan", query, text, &p); err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(args, ", "), err)
 		}
 		if !slices.Contains([]string{"log", "json", "yaml"}, f.Word()) { // these have them
@@ -76,7 +80,7 @@ func planFiles(s *session.Session) *cobra.Command {
 		changes := show.ChangesOf(p.Operations)
 		switch f.Word() {
 		case "log":
-			err = s.CopyText(ctx, http.MethodPost, "/scheduler/plan", query, all.Text())
+			err = s.CopyText(ctx, http.MethodPost, "/scheduler/plan", query, text)
 		case "table":
 			err = planTable(s.Out, p)
 		default: // the plan of the valid values is printed before the error about the others

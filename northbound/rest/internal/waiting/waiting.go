@@ -227,7 +227,7 @@ func (w *Waiter) read(q wire.Wait) (out wish, err error) {
 			return out, fmt.Errorf("%w: %s: %w", ErrRequest, key, err)
 		}
 	}
-	if len(out.keys)+len(out.models)+len(out.values) == 0 && !out.all {
+	if len(out.keys)+len(out.models)+len(out.values) == 0 && !out.all && q.Document == "" { // a document may have no values
 		return out, fmt.Errorf("%w: expected Keys, Models, Values, Document or All", ErrRequest)
 	}
 	return out, nil
