@@ -27,7 +27,7 @@ func get(s *session.Session) *cobra.Command {
 		Short: "Prints values as declared and as they are, with state and reason",
 		Long: "Get prints a value: as the sources declare it, as it is, its state, the reason of that, and the sources that have it. VALUE is a key,\n" +
 			"a name, or a unique part of either. Of a MODEL, which is a name or a pattern such as linux.*, it prints all values in a table; the\n" +
-			"format wide adds the content. With --watch, it then prints what changes, until it is interrupted or --timeout ends it.\n\n" +
+			"format wide adds the content, in lines of any length. With --watch, it then prints what changes, until it is interrupted or --timeout ends it.\n\n" +
 			"Sources are listed with the highest priority first: * takes effect, ! is refused.",
 		Example:           "  agentctl get veth1\n  agentctl get veth1 -o yaml\n  agentctl get linux.l3.route -o wide\n  agentctl get 'linux.*' --watch",
 		ValidArgsFunction: names.CompleteModelOrValue(s),
@@ -152,7 +152,7 @@ func (g *getter) rows(items []item) error {
 		if content {
 			columns = append(columns, "SINCE", "LAST OP", "DECLARED", "ACTUAL", "KEY")
 		}
-		g.table = show.NewTable(g.s.Out, columns...)
+		g.table = tableFor(g.s.Out, content, columns...)
 		g.table.Whole(append(shortColumns(), "NAME")...)
 	}
 	for _, i := range items {
@@ -163,6 +163,15 @@ func (g *getter) rows(items []item) error {
 		g.table.Row(cells...)
 	}
 	return g.table.End()
+}
+
+// tableFor returns a table. With content its lines are whole, also on a terminal: of a content that
+// is cut to the rest of a line, nothing is left.
+func tableFor(out io.Writer, content bool, columns ...string) *show.Table {
+	if content {
+		return show.NewTableOf(0, out, columns...)
+	}
+	return show.NewTable(out, columns...)
 }
 
 // compactOf returns the content of a message on one line; empty for none.
