@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,14 +20,15 @@ func values(s *session.Session) *cobra.Command {
 		Use:   "values [MODEL]",
 		Short: "Prints the state of values",
 		Long: "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.\n" +
+			"The format wide adds the content of declared values, in lines of any length.\n" +
 			"With --watch, it then prints each value that changes, until it is interrupted or --timeout ends it. With --state too, that\n" +
 			"includes values that leave these states.",
-		Example:           "  agentctl values\n  agentctl values linux.interfaces.interface --sources\n  agentctl values --state pending,failed --watch\n  agentctl values -f '{{range .}}{{.Value.Key}} {{.Value.State}}{{\"\\n\"}}{{end}}'",
+		Example:           "  agentctl values\n  agentctl values linux.l3.route -o wide\n  agentctl values linux.interfaces.interface --sources\n  agentctl values --state pending,failed --watch\n  agentctl values -f '{{range .}}{{.Value.Key}} {{.Value.State}}{{\"\\n\"}}{{end}}'",
 		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
 		Args:              session.ExpectArgs("[MODEL]"),
 	}
 	cmd.AddCommand(valuesRetry(s))
-	f := show.FormatFlag(cmd, s, "proto")
+	f := show.FormatFlag(cmd, s, "proto", wide)
 	var filter []string
 	var watch bool
 	cmd.Flags().StringSliceVar(&filter, "state", nil, "print only values with these states, separated by commas")
@@ -37,6 +39,9 @@ func values(s *session.Session) *cobra.Command {
 		wanted, err := filterOf(filter)
 		if err == nil && watch && *sources {
 			err = session.Usagef("--watch and --sources exclude each other")
+		}
+		if err == nil && watch && f.Word() == wide {
+			err = session.Usagef("--watch and the format wide exclude each other: expected agentctl get MODEL --watch -o wide, which prints the content")
 		}
 		if err != nil {
 			return err
@@ -61,15 +66,19 @@ func values(s *session.Session) *cobra.Command {
 			return err
 		}
 		statuses = wanted.keep(statuses)
-		var from map[string]string
+		t := valueTable{known: known, filter: wanted}
 		if *sources {
-			var err error
-			from, err = sourcesByKey(ctx, s, prefix)
-			if err != nil {
+			if t.from, err = sourcesByKey(ctx, s, prefix); err != nil {
 				return err
 			}
 		}
-		return f.Write(s.Out, statuses, func(out io.Writer) error { return valuesTable(out, known, statuses, wanted, from) })
+		if f.Word() == wide {
+			if t.content, err = contentsOf(ctx, s, known, statuses); err != nil {
+				return err
+			}
+			return t.print(s.Out, statuses)
+		}
+		return f.Write(s.Out, statuses, func(out io.Writer) error { return t.print(out, statuses) })
 	})
 	return cmd
 }
@@ -82,37 +91,80 @@ func valueColumns() []string {
 // shortColumns are those of short words, which say nothing if they are cut.
 func shortColumns() []string { return []string{"STATE", "LAST OP", "SINCE"} }
 
-// valuesTable prints values and derived values with wanted states. If from is not nil, the last column has the
-// sources of each value.
-func valuesTable(out io.Writer, known session.Catalogue, statuses []wire.BaseValueStatus, wanted stateFilter, from map[string]string) error {
+// A valueTable prints values in columns.
+type valueTable struct {
+	known   session.Catalogue
+	filter  stateFilter       // of derived values, too
+	from    map[string]string // the sources of each key; nil: no such column
+	content *contents         // nil: no such columns
+}
+
+// contents are the values of models, by key.
+type contents struct{ declared, actual map[string]*wire.Message }
+
+// contentsOf returns the contents of the models that have one of the values.
+func contentsOf(ctx context.Context, s *session.Session, known session.Catalogue, of []wire.BaseValueStatus) (*contents, error) {
+	out := &contents{map[string]*wire.Message{}, map[string]*wire.Message{}}
+	g := getter{s: s}
+	done := map[string]bool{"": true} // that of a key without a model
+	for _, st := range of {
+		name, _ := known.ModelAndName(st.Value.Key)
+		if done[name] {
+			continue
+		}
+		done[name] = true
+		m, err := known.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		for view, into := range map[string]map[string]*wire.Message{"NB": out.declared, "cached": out.actual} {
+			found, err := g.dumped(ctx, m, view)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(into, found)
+		}
+	}
+	return out, nil
+}
+
+// print prints values and derived values with states of the filter.
+func (v valueTable) print(out io.Writer, statuses []wire.BaseValueStatus) error {
 	columns := valueColumns()
-	if from != nil {
+	if v.from != nil {
 		columns = append(columns, "SOURCES")
 	}
-	t := show.NewTable(out, columns...)
+	if v.content != nil {
+		columns = append(columns, "DECLARED", "ACTUAL")
+	}
+	t := tableFor(out, v.content != nil, columns...)
 	t.Whole(shortColumns()...)
 	for _, st := range statuses {
-		if wanted.fits(st.Value.State) {
-			valueRow(t, known, st.Value, from)
+		if v.filter.fits(st.Value.State) {
+			v.row(t, st.Value)
 		}
 		for _, d := range st.DerivedValues {
-			valueRow(t, known, d, from)
+			v.row(t, d)
 		}
 	}
 	return t.End()
 }
 
-// valueRow adds one value. The state OBTAINED is printed in lower case: nothing declared the
+// row adds one value. The state OBTAINED is printed in lower case: nothing declared the
 // value, so it is no result.
-func valueRow(t *show.Table, known session.Catalogue, st wire.ValueStatus, from map[string]string) {
-	model, name := known.ModelAndName(st.Key)
+func (v valueTable) row(t *show.Table, st wire.ValueStatus) {
+	model, name := v.known.ModelAndName(st.Key)
 	state := st.State
 	if state == "OBTAINED" {
 		state = "obtained"
 	}
 	cells := []string{model, name, state, strings.Join(st.Details, ", "), st.LastOperation, show.Remote(st.Error)}
-	if from != nil {
-		cells = append(cells, from[st.Key])
+	if v.from != nil {
+		cells = append(cells, v.from[st.Key])
+	}
+	if v.content != nil {
+		i := item{Declared: v.content.declared[st.Key], Actual: v.content.actual[st.Key]}
+		cells = append(cells, compactOf(i.Declared), actualOf(i))
 	}
 	t.Row(cells...)
 }

@@ -143,7 +143,7 @@ func (w *valueWatch) changed(values []wire.ValueStatus) error {
 			w.table.Whole(shortColumns()...)
 		}
 		for _, st := range shown {
-			valueRow(w.table, w.known, st.Value, nil)
+			valueTable{known: w.known}.row(w.table, st.Value)
 		}
 		return w.table.End()
 	})
