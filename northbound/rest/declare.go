@@ -182,13 +182,25 @@ func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Que
 	return reply.JSON(w, wire.Nothing{})
 }
 
-// failures converts the errors of a transaction.
+// failures converts the errors of a transaction. A value that failed several times in
+// it has the same error once.
 func failures(of *scheduler.TxnError) []wire.Invalid {
+	type failure struct{ key, text string }
 	var out []wire.Invalid
-	for _, f := range of.Failed[:min(len(of.Failed), maxInvalid)] {
-		out = append(out, wire.Invalid{Key: f.Key, Error: f.Err.Error(), Fields: models.Fields(f.Err)})
+	known, more := map[failure]bool{}, 0
+	for _, f := range of.Failed {
+		this := failure{f.Key, f.Err.Error()}
+		if known[this] {
+			continue
+		}
+		known[this] = true
+		if len(out) == maxInvalid {
+			more++
+			continue
+		}
+		out = append(out, wire.Invalid{Key: f.Key, Error: this.text, Fields: models.Fields(f.Err)})
 	}
-	if more := len(of.Failed) - len(out); more > 0 {
+	if more > 0 {
 		out = append(out, wire.Invalid{Error: fmt.Sprintf("and %d more failed", more)})
 	}
 	return out

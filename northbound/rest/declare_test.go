@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -281,4 +282,28 @@ func TestPlanBoundsWarnings(t *testing.T) {
 			t.Errorf("%d warnings, the last one is %+v", n, p.Warnings[n-1])
 		}
 	})
+}
+
+// TestErrorsAreNotRepeated answers a transaction in which values fail twice, and more than an answer names.
+func TestErrorsAreNotRepeated(t *testing.T) {
+	busy, full := errors.New("busy"), errors.New("no space left")
+	of := &scheduler.TxnError{Failed: []scheduler.KeyError{
+		{Key: "a", Verb: scheduler.Delete, Err: busy}, {Key: "b", Verb: scheduler.Create, Err: busy},
+		{Key: "a", Verb: scheduler.Create, Err: busy}, {Key: "a", Verb: scheduler.Create, Err: full},
+	}}
+	var got []string
+	for _, f := range failures(of) {
+		got = append(got, f.Key+": "+f.Error)
+	}
+	if want := []string{"a: busy", "b: busy", "a: no space left"}; !slices.Equal(got, want) {
+		t.Errorf("failures %q; expected %q", got, want)
+	}
+	for range 2 {
+		for i := range maxInvalid + 3 {
+			of.Failed = append(of.Failed, scheduler.KeyError{Key: fmt.Sprint(i), Verb: scheduler.Create, Err: busy})
+		}
+	}
+	if all := failures(of); len(all) != maxInvalid+1 || all[maxInvalid].Error != "and 6 more failed" {
+		t.Errorf("%d failures, the last one is %q", len(all), all[len(all)-1].Error)
+	}
 }

@@ -162,11 +162,15 @@ func joinCounts(counts map[string]int, format, separator string) string {
 }
 
 // failures returns the errors of a transaction. Errors of reverted operations are left out:
-// a revert follows from the error that is listed already.
+// a revert follows from the error that is listed already. A value that failed several times has the
+// same error once.
 func failures(r wire.Record) (out []string) {
+	known := map[string]bool{}
 	for _, op := range r.Executed {
-		if op.NewErrMsg != "" && !op.IsRevert {
-			out = append(out, op.Key+": "+show.Remote(op.NewErrMsg))
+		text := op.Key + ": " + show.Remote(op.NewErrMsg)
+		if op.NewErrMsg != "" && !op.IsRevert && !known[text] {
+			known[text] = true
+			out = append(out, text)
 		}
 	}
 	return append(out, r.NotReadBack...)
