@@ -170,7 +170,13 @@ func ChangesOf(ops []wire.Operation) (out []Change) {
 			deleted[op.Key] = op.PrevValue
 			continue
 		case op.IsRecreate && op.Operation == "CREATE":
-			c.Symbol, c.Before = Recreates, deleted[op.Key]
+			before, applied := deleted[op.Key]
+			if applied { // it is PENDING only between the halves
+				second := *op
+				second.PrevState = ""
+				c.Note = reason(&second)
+			}
+			c.Symbol, c.Before = Recreates, before
 			delete(deleted, op.Key)
 		default:
 			c.Symbol = map[string]string{"CREATE": Creates, "UPDATE": Updates, "DELETE": Deletes}[op.Operation]
