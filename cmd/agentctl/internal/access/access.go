@@ -74,17 +74,22 @@ func store(s *session.Session, name, makes, client string, commands func(rights)
 		Use:     name,
 		Short:   "Prints the commands that make " + makes,
 		Long:    "The commands are for " + client + ".",
-		Example: "  agentctl access " + name + " --service-label vpp2\n  agentctl access " + name + " --for editor --user ann",
+		Example: "  agentctl access " + name + " --label vpp2\n  agentctl access " + name + " --for editor --user ann",
 		Args:    session.ExpectArgs(),
 	}
 	word := show.ChoiceFlag(cmd, "for", forAgent, "the purpose of the user", forAgent, forEditor, forBoth)
 	user := cmd.Flags().String("user", "", "name of the user (default: keyplane-LABEL, or keyplane-LABEL-editor)")
-	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := checkName("service-label", s.Label); err != nil {
+	given := cmd.Flags().String("label", "", "label of the agent (default: that of --service-label)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		label, setting := s.Label, "service-label"
+		if cmd.Flags().Changed("label") {
+			label, setting = *given, "label"
+		}
+		if err := checkName(setting, label); err != nil {
 			return err
 		}
 		if *user == "" {
-			*user = "keyplane-" + s.Label
+			*user = "keyplane-" + label
 			if word.Value == forEditor {
 				*user += "-editor"
 			}
@@ -92,7 +97,7 @@ func store(s *session.Session, name, makes, client string, commands func(rights)
 		if err := checkName("user", *user); err != nil {
 			return err
 		}
-		_, err := io.WriteString(s.Out, commands(rightsOf(s.Label, *user, word.Value)))
+		_, err := io.WriteString(s.Out, commands(rightsOf(label, *user, word.Value)))
 		return err
 	}
 	return cmd

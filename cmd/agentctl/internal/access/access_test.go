@@ -167,7 +167,7 @@ func TestLeastRights(t *testing.T) {
 			agent, asAgent := d.make("keyplane-vpp1", name)
 			_, asEditor := d.make("ann", name, "--for", "editor", "--user", "ann")
 			_, asBoth := d.make("keyplane-vpp1-both", name, "--for", "both", "--user", "keyplane-vpp1-both")
-			other, asOther := d.make("keyplane-vpp2", name, "--service-label", "vpp2")
+			other, asOther := d.make("keyplane-vpp2", name, "--service-label", "vpp1", "--label", "vpp2")
 
 			done := func(what string, err error) {
 				t.Helper()
@@ -231,7 +231,7 @@ func TestLeastRights(t *testing.T) {
 
 func TestNamesThatStoresWouldMisread(t *testing.T) {
 	for _, args := range [][]string{
-		{"etcd", "--service-label", "a b"}, {"redis", "--service-label", "*"}, {"consul", "--user", "x$"}, {"etcd", "--user", "-x"},
+		{"etcd", "--service-label", "a b"}, {"etcd", "--label", "a/b"}, {"etcd", "--label", ""}, {"redis", "--service-label", "*"}, {"consul", "--user", "x$"}, {"etcd", "--user", "-x"},
 	} {
 		var out, problems bytes.Buffer
 		code := cli.Run(t.Context(), append([]string{"access"}, args...), cli.Streams{Out: &out, Err: &problems}, func(string) (string, bool) { return "", false })
