@@ -71,17 +71,24 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 		leave()
 		return out, nil, err
 	}
+	out.add(preview, content, notation)
+	return out, leave, nil
+}
+
+// add adds what would follow from the content of a source. notation has the warnings of its values,
+// by key.
+func (out *intention) add(p orchestrator.Preview, content []kvdbsync.Event, notation map[string][]error) {
 	lines := map[string]int{}
 	for i := range content {
 		lines[content[i].Key] = content[i].Origin.Line
 	}
 	// These come first: among too many warnings, callers still find that there are some of them.
-	for _, k := range preview.Kept {
+	for _, k := range p.Kept {
 		out.warnings = append(out.warnings, wire.Warning{
 			Key: k.Key, Line: lines[k.Key], Text: "the value of " + k.By + " takes effect instead", KeptBy: k.By,
 		})
 	}
-	for _, c := range preview.Changes {
+	for _, c := range p.Changes {
 		// Otherwise a document that was read without secrets would look as if it changed them.
 		if c.Err == nil && c.Value != nil {
 			c.Err = models.CheckSecrets(c.Value.Message())
@@ -94,7 +101,6 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 		out.warnings = append(out.warnings, warningsOf(c, structured.Item{Line: lines[c.Key], Warnings: notation[c.Key]})...)
 	}
 	slices.SortStableFunc(out.invalid, func(a, b wire.Invalid) int { return cmp.Compare(a.Line, b.Line) })
-	return out, leave, nil
 }
 
 // contentOf returns the items of a body as the content of a source. Items that belong to no key, or

@@ -61,26 +61,31 @@ func values(s *session.Session) *cobra.Command {
 		if watch {
 			return (&valueWatch{s: s, known: known, prefix: prefix, filter: wanted, format: f}).run(ctx)
 		}
-		statuses, err := statusesUnder(ctx, s, prefix)
-		if err != nil {
-			return err
-		}
-		statuses = wanted.keep(statuses)
 		t := valueTable{known: known, filter: wanted}
 		if *sources {
 			if t.from, err = sourcesByKey(ctx, s, prefix); err != nil {
 				return err
 			}
 		}
-		if f.Word() == wide {
-			if t.content, err = contentsOf(ctx, s, known, statuses); err != nil {
-				return err
-			}
-			return t.print(s.Out, statuses)
-		}
-		return f.Write(s.Out, statuses, func(out io.Writer) error { return t.print(out, statuses) })
+		return t.printUnder(ctx, s, prefix, f)
 	})
 	return cmd
+}
+
+// printUnder prints the values whose keys begin with prefix.
+func (t *valueTable) printUnder(ctx context.Context, s *session.Session, prefix string, f *show.Format) error {
+	statuses, err := statusesUnder(ctx, s, prefix)
+	if err != nil {
+		return err
+	}
+	statuses = t.filter.keep(statuses)
+	if f.Word() != wide {
+		return f.Write(s.Out, statuses, func(out io.Writer) error { return t.print(out, statuses) })
+	}
+	if t.content, err = contentsOf(ctx, s, t.known, statuses); err != nil {
+		return err
+	}
+	return t.print(s.Out, statuses)
 }
 
 // valueColumns are the columns of a table of values.
