@@ -16,6 +16,8 @@ import (
 type Operation struct {
 	Verb Verb
 	Key  string
+	// Base is the key of the declared value that a derived value belongs to. Only Plan tells it.
+	Base string
 	// Old and New are the actual values before and after; nil: none. Nobody may change them.
 	Old, New proto.Message
 	// OldState and OldErr are the published ones from before the operation.

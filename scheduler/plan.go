@@ -65,7 +65,11 @@ func (s *Scheduler) simulate(values []Change, declare func()) []Operation {
 	s.graph.Begin()
 	defer s.graph.Rollback()
 	declare()
-	return operations(s.planned(), values)
+	out := operations(s.planned(), values)
+	for i := range out {
+		out[i].Base = "" // records are kept, and executed operations have none
+	}
+	return out
 }
 
 // simulateRun plans the operations of a run without a transaction, if Options.Simulate asks
@@ -95,6 +99,7 @@ func (s *Scheduler) planned() (f forecast) {
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
 		o := operation(op, kind.OfOp(op), was(n))
+		o.Base = kind.BaseOf(n) // a derived value that is deleted has none afterwards
 		markBegun(&recreated, op, &o)
 		g.Done(op, op.Meta, nil)
 		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
@@ -105,11 +110,7 @@ func (s *Scheduler) planned() (f forecast) {
 		if o.NewState == Pending {
 			o.Waits = value.Labels(n.Unmet())
 		}
-		base := ""
-		if n.Base() != nil {
-			base = n.Root().Key()
-		}
-		f.Add(o, base)
+		f.Add(o, kind.BaseOf(n))
 	}
 	for n := range g.Changed(0) {
 		g.Pace()
@@ -121,7 +122,7 @@ func (s *Scheduler) planned() (f forecast) {
 			before.State = uint8(Removed) // between the deletion and the creation
 		}
 		if o, ok := noop(n, before, s.stateOf(n)); ok {
-			o.Recreate = recreated.Unfinished(n)
+			o.Recreate, o.Base = recreated.Unfinished(n), kind.BaseOf(n)
 			f.AddNoop(noticed{Op: o, Base: n.Root().Key()})
 		}
 	}

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -252,4 +256,65 @@ func BenchmarkPlanInterrupted(b *testing.B) {
 			b.ReportMetric(float64(most.Milliseconds()), "longest-wait-ms")
 		})
 	}
+}
+
+// TestPlanNamesBases plans derived values that are created, deleted and waiting. The records that are
+// kept have no bases.
+func TestPlanNamesBases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type none = struct{}
+		s := scheduler.New(scheduler.Options{Simulate: true})
+		_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, none]{
+			Name: "interface", Model: models.For[*interfaces.Interface](),
+			Derived: func(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
+				for _, address := range v.IpAddresses {
+					out = append(out, scheduler.KeyValue{Key: "address/" + address, Value: &emptypb.Empty{}})
+				}
+				return out
+			},
+			Create: func(context.Context, string, *interfaces.Interface) (none, error) { return none{}, nil },
+			Update: func(context.Context, string, *interfaces.Interface, *interfaces.Interface, none) (none, error) {
+				return none{}, nil
+			},
+			Delete: func(context.Context, string, *interfaces.Interface, none) error { return nil },
+		})
+		must(t, err)
+		_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
+			Name: "address", Prefix: "address/",
+			Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
+				if key == "address/waits" {
+					return []scheduler.Dependency{{Label: "other", Key: "other"}}
+				}
+				return nil
+			},
+			Create: func(context.Context, string, *emptypb.Empty) (none, error) { return none{}, nil },
+			Delete: func(context.Context, string, *emptypb.Empty, none) error { return nil },
+		})
+		must(t, err)
+		defer begin(t, s)()
+		change := func(addresses ...string) scheduler.Txn {
+			m := &interfaces.Interface{Name: "if1", IpAddresses: addresses}
+			v, err := s.Value(keyOf(t, m), m)
+			must(t, err)
+			return scheduler.Txn{Changes: []scheduler.Change{v.Change()}}
+		}
+		for _, record := range []*scheduler.Record{mustCommit(t, s, change("old")), s.History()[0]} {
+			for _, o := range slices.Concat(record.Planned, record.Executed) {
+				if o.Base != "" {
+					t.Errorf("the record has the base of %s", o.Key)
+				}
+			}
+		}
+		record, err := s.Plan(t.Context(), change("new", "waits"))
+		must(t, err)
+		got := map[string]string{}
+		for _, o := range record.Planned {
+			got[o.Verb.String()+" "+o.Key] = o.Base
+		}
+		base := key("if1")
+		want := map[string]string{"UPDATE " + base: "", "DELETE address/old": base, "CREATE address/new": base, "CREATE address/waits": base}
+		if !maps.Equal(got, want) {
+			t.Errorf("bases %v; expected %v", got, want)
+		}
+	})
 }

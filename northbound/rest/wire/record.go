@@ -57,6 +57,8 @@ type Operation struct {
 	// start of the agent. It tells the order of operations of transactions that overlap. An operation
 	// that was abandoned and returned later is in two transactions with the same number.
 	Order uint64 `json:",omitempty"`
+	// Base is, in a plan, the key of the declared value that a derived value belongs to.
+	Base string `json:",omitempty"`
 	// IsDerived means that the value is derived and has a descriptor, IsProperty that it has none.
 	IsDerived  bool `json:",omitempty"`
 	IsProperty bool `json:",omitempty"`

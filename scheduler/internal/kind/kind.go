@@ -245,3 +245,11 @@ func Warnings(v *graph.Value) []string {
 	}
 	return v.Declared().Warnings
 }
+
+// BaseOf returns the key of the declared value that a derived one belongs to; empty: n is declared.
+func BaseOf(n *graph.Node) string {
+	if n.Base() == nil {
+		return ""
+	}
+	return n.Root().Key()
+}

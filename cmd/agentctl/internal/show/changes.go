@@ -209,7 +209,11 @@ func withoutVerb(op *wire.Operation, note string) (symbol, its string) {
 func reason(op *wire.Operation) string {
 	var out []string
 	if op.IsDerived {
-		out = append(out, "part of another value")
+		base := "another value" // agents of earlier versions do not name it
+		if op.Base != "" {
+			base = op.Base
+		}
+		out = append(out, "part of "+base)
 	}
 	switch {
 	case len(op.Waits) > 0 && op.NOOP:

@@ -27,8 +27,8 @@ func TestNotesOfCreation(t *testing.T) {
 			"a part of an applied value",
 			[]wire.Operation{
 				{Operation: "DELETE", IsRecreate: true, IsDerived: true, PrevState: "CONFIGURED", NewState: "PENDING"},
-				{Operation: "CREATE", IsRecreate: true, IsDerived: true, PrevState: "PENDING", NewState: "CONFIGURED"},
-			}, show.Recreates, "part of another value",
+				{Operation: "CREATE", IsRecreate: true, IsDerived: true, Base: "config/a", PrevState: "PENDING", NewState: "CONFIGURED"},
+			}, show.Recreates, "part of config/a",
 		},
 		{
 			"the second half alone: the first one was in an earlier transaction",

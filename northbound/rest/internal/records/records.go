@@ -74,7 +74,7 @@ func Operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
 // the transaction log.
 func operationOf(o scheduler.Operation) wire.Operation {
 	return wire.Operation{
-		Operation: o.Verb.String(), Key: o.Key,
+		Operation: o.Verb.String(), Key: o.Key, Base: o.Base,
 		NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: reply.ErrorText(o.NewErr),
 		PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: reply.ErrorText(o.OldErr),
 		Waits: o.Waits, NOOP: o.Noop, Order: o.Order, IsDerived: o.Derived, IsProperty: o.Property,
