@@ -73,19 +73,19 @@ func values(s *session.Session) *cobra.Command {
 }
 
 // printUnder prints the values whose keys begin with prefix.
-func (t *valueTable) printUnder(ctx context.Context, s *session.Session, prefix string, f *show.Format) error {
+func (v valueTable) printUnder(ctx context.Context, s *session.Session, prefix string, f *show.Format) error {
 	statuses, err := statusesUnder(ctx, s, prefix)
 	if err != nil {
 		return err
 	}
-	statuses = t.filter.keep(statuses)
+	statuses = v.filter.keep(statuses)
 	if f.Word() != wide {
-		return f.Write(s.Out, statuses, func(out io.Writer) error { return t.print(out, statuses) })
+		return f.Write(s.Out, statuses, func(out io.Writer) error { return v.print(out, statuses) })
 	}
-	if t.content, err = contentsOf(ctx, s, t.known, statuses); err != nil {
+	if v.content, err = contentsOf(ctx, s, v.known, statuses); err != nil {
 		return err
 	}
-	return t.print(s.Out, statuses)
+	return v.print(s.Out, statuses)
 }
 
 // valueColumns are the columns of a table of values.
