@@ -72,7 +72,7 @@ export function Plan() {
             {plan.Invalid?.map((i, n) => (
               <p key={n} class="notice bad">{i.Line ? <span class="num">line {i.Line}: </span> : null}{i.Key ? <b>{i.Key}: </b> : null}{i.Error}</p>
             ))}
-            {plan.Warnings?.map((w, n) => <p key={n} class="notice warn">{w.Line ? <span class="num">line {w.Line}: </span> : null}<b>{w.Key}: </b>{w.Text}</p>)}
+            {plan.Warnings?.map((w, n) => <p key={n} class="notice warn">{w.Line ? <span class="num">line {w.Line}: </span> : null}{w.Key ? <b>{w.Key}: </b> : null}{w.Text}</p>)}
             <Operations all={ops.slice(0, 1000)} />
             {ops.length > 1000 ? <p class="dim">and {count(ops.length - 1000)} more operations</p> : null}
           </>
