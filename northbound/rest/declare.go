@@ -220,8 +220,14 @@ func unreadable(invalid []wire.Invalid) error {
 	if n := len(invalid); n > 1 {
 		text += fmt.Sprintf("; and %d more", n-1)
 	}
-	if more := len(invalid) - maxInvalid; more > 0 {
-		invalid = append(slices.Clip(invalid[:maxInvalid]), wire.Invalid{Error: fmt.Sprintf("and %d more are invalid", more)})
+	return reply.Detailed(http.StatusBadRequest, errors.New(text), firstInvalid(invalid))
+}
+
+// firstInvalid returns the invalid values that an answer names; one more counts the others.
+func firstInvalid(all []wire.Invalid) []wire.Invalid {
+	more := len(all) - maxInvalid
+	if more <= 0 {
+		return all
 	}
-	return reply.Detailed(http.StatusBadRequest, errors.New(text), invalid)
+	return append(slices.Clip(all[:maxInvalid]), wire.Invalid{Error: fmt.Sprintf("and %d more are invalid", more)})
 }

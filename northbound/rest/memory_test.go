@@ -40,14 +40,16 @@ func TestPlanIsWrittenAsAWhole(t *testing.T) {
 	}
 }
 
-// The invalid values of a body are named up to a number.
+// The invalid values of a body are named up to a number, also if it is the content of a source.
 func TestInvalidItemsAreCounted(t *testing.T) {
-	body := strings.NewReader("data: [1" + strings.Repeat(",1", 5000) + "]")
-	inWorld(t, func(w *world) {
-		answer := httptest.NewRecorder()
-		w.handler.ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/scheduler/plan", body))
-		if n := strings.Count(answer.Body.String(), `"Error"`); n != maxInvalid+1 || !strings.Contains(answer.Body.String(), `"and 4001 more are invalid"`) {
-			w.t.Errorf("%d errors, want %d and the count of the others; the answer ends with %s", n, maxInvalid, answer.Body.Bytes()[max(0, answer.Body.Len()-200):])
+	declaring(t, func(w *world) {
+		for _, path := range []string{"/scheduler/plan", "/scheduler/plan?as=lab&new=1"} {
+			body := strings.NewReader("data: [1" + strings.Repeat(",1", 5000) + "]")
+			answer := httptest.NewRecorder()
+			w.handler.ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, path, body))
+			if n := strings.Count(answer.Body.String(), `"Error"`); n != maxInvalid+1 || !strings.Contains(answer.Body.String(), `"and 4001 more are invalid"`) {
+				w.t.Errorf("%s: %d errors, want %d and the count of the others; the answer ends with %s", path, n, maxInvalid, answer.Body.Bytes()[max(0, answer.Body.Len()-200):])
+			}
 		}
 	})
 }

@@ -101,6 +101,7 @@ func (out *intention) add(p orchestrator.Preview, content []kvdbsync.Event, nota
 		out.warnings = append(out.warnings, warningsOf(c, structured.Item{Line: lines[c.Key], Warnings: notation[c.Key]})...)
 	}
 	slices.SortStableFunc(out.invalid, func(a, b wire.Invalid) int { return cmp.Compare(a.Line, b.Line) })
+	out.invalid = firstInvalid(out.invalid)
 }
 
 // contentOf returns the items of a body as the content of a source. Items that belong to no key, or
