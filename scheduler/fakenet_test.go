@@ -28,12 +28,13 @@ type fakeNet struct {
 	out      *bytes.Buffer
 	stands   map[string]proto.Message
 	foreign  map[string]bool
-	unknown  bool                 // what stands does not say whose it is
-	broken   map[string]string    // "", "terminal", "lacking", "panic", "half": does it, and says no; "slow": does it after a while; "hang": when it is mended
-	hung     map[string]chan bool // closed when mended; what comes from it says that the process was killed before
-	duration time.Duration        // of each verb
-	indexes  map[string]int       // of interfaces that stand, by key
-	last     int                  // the newest index
+	unknown  bool                     // what stands does not say whose it is
+	broken   map[string]string        // "", "terminal", "lacking", "panic", "half": does it, and says no; "slow": does it after a while; "hang": when it is mended
+	hung     map[string]chan struct{} // closed when mended, and when the process is killed
+	life     int                      // of the process that calls verbs; see kill
+	duration time.Duration            // of each verb
+	indexes  map[string]int           // of interfaces that stand, by key
+	last     int                      // the newest index
 }
 
 func (f *fakeNet) do(verb, key string, change func()) error {
@@ -42,20 +43,20 @@ func (f *fakeNet) do(verb, key string, change func()) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	name := short(key)
+	name, life := short(key), f.life
 	if f.broken[name] == "hang" {
 		c := f.hung[name]
 		f.mu.Unlock()
-		killed := <-c
+		<-c
 		f.mu.Lock()
-		if killed {
-			return errors.New("killed")
-		}
 	}
 	if f.broken[name] == "slow" {
 		f.mu.Unlock()
 		<-time.After(slowness)
 		f.mu.Lock()
+	}
+	if f.life != life {
+		return errors.New("killed")
 	}
 	switch how, ok := f.broken[name]; {
 	case ok && how == "slow":
@@ -90,9 +91,9 @@ func (f *fakeNet) set(line []string) {
 		f.broken[name] = strings.Join(line[2:], "")
 		if f.broken[name] == "hang" {
 			if f.hung == nil {
-				f.hung = map[string]chan bool{}
+				f.hung = map[string]chan struct{}{}
 			}
-			f.hung[name] = make(chan bool)
+			f.hung[name] = make(chan struct{})
 		}
 	case "mend":
 		f.mend(name)
@@ -122,18 +123,15 @@ func (f *fakeNet) mendAll() {
 	}
 }
 
-// kill ends the verbs that hang, which do nothing any more.
+// kill ends the process that calls verbs. Those that hang or are slow do nothing any more; verbs of
+// the next process hang and are slow, too.
 func (f *fakeNet) kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, c := range f.hung {
-		for killed := false; !killed; {
-			select {
-			case c <- true:
-			default:
-				killed = true
-			}
-		}
+	f.life++
+	for name, c := range f.hung {
+		close(c)
+		f.hung[name] = make(chan struct{})
 	}
 }
 
