@@ -64,6 +64,15 @@ func TestDumps(t *testing.T) {
 	for document := range strings.SplitSeq(declared, "\n---\n") {
 		p.ask("PUT", "/configuration", document)
 	}
+	// The AF_PACKET interface comes when the kernel has announced its link.
+	var applied struct {
+		Done    bool
+		Missing []any
+	}
+	p.read("POST", "/scheduler/wait", `{"All": true, "Milliseconds": 60000}`, &applied)
+	if !applied.Done {
+		t.Fatalf("not applied: %v", applied.Missing)
+	}
 	for _, path := range []string{
 		"linux/v2/interfaces", "linux/v2/routes", "linux/v2/arps",
 		"vpp/v2/abf", "vpp/v2/acl/ip", "vpp/v2/acl/macip", "vpp/v2/interfaces", "vpp/v2/interfaces/loopback", "vpp/v2/interfaces/ethernet",
