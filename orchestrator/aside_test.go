@@ -17,7 +17,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A slowDecoder is a scheduler whose Decode of some keys returns only when the test says so.
+// A slowDecoder is a scheduler whose Decode of large values returns only when the test says so.
 type slowDecoder struct {
 	*scheduler.Scheduler
 	release <-chan struct{}
@@ -26,7 +26,7 @@ type slowDecoder struct {
 }
 
 func (d *slowDecoder) Decode(key string, data []byte) (scheduler.Value, error) {
-	if strings.HasPrefix(key, prefix+"slow") {
+	if len(data) >= large {
 		d.most.Store(max(d.most.Load(), d.running.Add(1)))
 		<-d.release
 		d.running.Add(-1)
@@ -34,8 +34,11 @@ func (d *slowDecoder) Decode(key string, data []byte) (scheduler.Value, error) {
 	return d.Scheduler.Decode(key, data)
 }
 
+// large is the size, in bytes, from which on a value of these tests takes long to decode.
+const large = 128 << 10
+
 // largeEvent is an event that takes long to decode. Spaces make it large.
-func largeEvent(name, mtu string) kvdbsync.Event { return eventOfSize(name, mtu, 128<<10) }
+func largeEvent(name, mtu string) kvdbsync.Event { return eventOfSize(name, mtu, large) }
 
 func eventOfSize(name, mtu string, bytes int) kvdbsync.Event {
 	e := event(name, mtu)
@@ -43,8 +46,8 @@ func eventOfSize(name, mtu string, bytes int) kvdbsync.Event {
 	return e
 }
 
-// slowly runs test with sources of these names, whose snapshots are complete and empty. Values with
-// keys that begin with slow are decoded when release says so.
+// slowly runs test with sources of these names, whose snapshots are complete and empty. Large values
+// are decoded when release says so.
 func slowly(t *testing.T, memory *budget.Budget, test func(r *rig, decoder *slowDecoder, release chan struct{}), names ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,8 +83,8 @@ func slowly(t *testing.T, memory *budget.Budget, test func(r *rig, decoder *slow
 // TestLargeChangesDelayNoOtherSource: while large values of two sources are decoded, the
 // change of a third one is applied. The large values follow, in the order of each source.
 func TestLargeChangesDelayNoOtherSource(t *testing.T) {
-	memory := budget.New(1 << 20)
-	leave := memory.Press(1 << 20) // others parse texts
+	memory := budget.New(2 << 20)
+	leave := memory.Press(2 << 20) // others parse texts
 	slowly(t, memory, func(r *rig, decoder *slowDecoder, release chan struct{}) {
 		r.give("etcd", kvdbsync.Change{Synced: true, Events: events("good=1")})
 		for _, name := range []string{"files", "redis"} {
@@ -97,13 +100,14 @@ func TestLargeChangesDelayNoOtherSource(t *testing.T) {
 			t.Errorf("%d large values are decoded without memory", n)
 		}
 		leave()
+		synctest.Wait()
+		if n := decoder.running.Load(); n != 1 {
+			t.Errorf("large values of %d sources are decoded at once, want 1: each takes memory", n)
+		}
 		close(release)
 		synctest.Wait()
 		if got := r.standing(); got != "good=2 slowfiles=2 slowredis=2" {
 			t.Errorf("afterwards %q stand", got)
-		}
-		if most := decoder.most.Load(); most != 1 {
-			t.Errorf("large values of %d sources were decoded at once, want 1: each takes memory", most)
 		}
 	}, "files", "redis", "etcd")
 }
