@@ -2,7 +2,7 @@ package models
 
 import (
 	"bytes"
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -10,13 +10,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Printable reports each text of m that contains a control character. Names and other
-// texts reach link aliases, VPP tags, file names, commands and terminals. There NUL
-// truncates a text, a line feed forges a log line, and ESC controls the terminal of the
-// reader. The error joins a [FieldError] for each of the first few fields.
-func Printable(m proto.Message) error {
+// Check reports what no value may have, whatever its model: lists with more than [MaxEntries]
+// entries, and texts with a control character. Names and other texts reach link aliases, VPP tags,
+// file names, commands and terminals. There NUL truncates a text, a line feed forges a log line, and
+// ESC controls the terminal of the reader. The error joins a [FieldError] for each of the first few
+// fields.
+func Check(m proto.Message) error {
 	var f finder
-	f.controls("", m.ProtoReflect())
+	f.check("", m.ProtoReflect())
 	return f.found.orNil()
 }
 
@@ -27,9 +28,8 @@ func mayHoldControls(data []byte) bool {
 	return bytes.ContainsAny(data, "\\\x7f") || bytes.IndexByte(data, 0xc2) >= 0
 }
 
-// controls reports control characters in all texts of m. path is the field with m,
-// "" for the value itself.
-func (f *finder) controls(path string, m protoreflect.Message) {
+// check checks all fields of m. path is the field with m, "" for the value itself.
+func (f *finder) check(path string, m protoreflect.Message) {
 	if path != "" {
 		path += "."
 	}
@@ -43,14 +43,32 @@ func (f *finder) controls(path string, m protoreflect.Message) {
 				return true
 			})
 		case fd.IsList():
-			for i := range v.List().Len() {
-				f.control(fmt.Sprintf("%s[%d]", at, i), fd, v.List().Get(i))
-			}
+			f.checkList(at, fd, v.List())
 		default:
 			f.control(at, fd, v)
 		}
 		return len(f.found) < mostProblems
 	})
+}
+
+// checkList checks a list and its entries. Nearly all texts are fine, so they get no path.
+func (f *finder) checkList(path string, fd protoreflect.FieldDescriptor, list protoreflect.List) {
+	if list.Len() > MaxEntries {
+		f.found = append(f.found, tooMany(path, list.Len()))
+		return
+	}
+	for i := range list.Len() {
+		one := list.Get(i)
+		if fd.Message() == nil && !holdsControls(fd, one) {
+			continue
+		}
+		f.control(path+"["+strconv.Itoa(i)+"]", fd, one)
+	}
+}
+
+// holdsControls reports whether a scalar of fd is a text with a control character.
+func holdsControls(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+	return fd.Kind() == protoreflect.StringKind && strings.ContainsFunc(v.String(), unicode.IsControl)
 }
 
 // control checks one value of fd: one text, or the texts in a message. Secrets are
@@ -59,8 +77,8 @@ func (f *finder) control(path string, fd protoreflect.FieldDescriptor, v protore
 	switch {
 	case len(f.found) >= mostProblems:
 	case fd.Message() != nil:
-		f.controls(path, v.Message())
-	case fd.Kind() == protoreflect.StringKind && strings.ContainsFunc(v.String(), unicode.IsControl):
+		f.check(path, v.Message())
+	case holdsControls(fd, v):
 		var shown any = v.String()
 		if isSecret(fd) {
 			shown = nil

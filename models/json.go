@@ -46,18 +46,22 @@ func JSON(v proto.Message) ([]byte, error) {
 // errors.
 //
 // Errors are [ErrTooLarge], [ErrNotJSON], and a [FieldError] for each of the first few
-// invalid fields, with the fields as data spells them. If control characters in texts are the only problem (see [Printable]),
+// invalid fields, with the fields as data spells them. A list with more than [MaxEntries]
+// entries is reported alone. If control characters in texts are the only problem (see [Check]),
 // the message is returned too. It does not alias data.
 func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("%w: %d bytes: expected at most %d", ErrTooLarge, len(data), MaxSize)
+	}
+	if err := fewEntries(data); err != nil {
+		return nil, err
 	}
 	v := m.New()
 	if err := protojson.Unmarshal(data, v); err != nil {
 		return nil, diagnose(data, m.message, err)
 	}
 	if mayHoldControls(data) {
-		err := Printable(v)
+		err := Check(v)
 		SpellFields(err, data)
 		return v, err
 	}

@@ -119,7 +119,7 @@ func TestUnmarshalErrors(t *testing.T) {
 
 func TestUnmarshalReportsAFewOfManyErrors(t *testing.T) {
 	m, _ := BuiltIn().ByName("linux.interfaces.interface")
-	data := `{"ip_addresses":[` + strings.Repeat(`1,`, 100_000) + `1]}`
+	data := `{"ip_addresses":[` + strings.Repeat(`1,`, MaxEntries-1) + `1]}`
 	_, err := m.Unmarshal([]byte(data))
 	if got := len(Fields(err)); got != mostProblems {
 		t.Errorf("%d problems reported, want %d", got, mostProblems)

@@ -2,9 +2,9 @@ package models
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -35,42 +35,35 @@ func SpellFields(err error, data []byte) {
 
 // A spelling is how a document spells the names of fields.
 type spelling struct {
-	names map[string]bool // as written
+	names map[string]bool // as written, the first mostSpelled
 	camel bool            // more names are in lowerCamelCase than with underscores
 }
+
+// mostSpelled is the largest number of names in a spelling. No message has as many fields.
+const mostSpelled = 1000
 
 // spellingOf collects the names in data, up to its first syntax error.
 func spellingOf(data []byte) spelling {
 	s := spelling{names: map[string]bool{}}
 	balance := 0
-	var nested []bool // for each open object or list: whether it is an object
-	isName := false
-	for d := json.NewDecoder(bytes.NewReader(data)); ; {
-		token, err := d.Token()
+	for d := scan(data); ; {
+		token, err := d.ReadToken()
 		if err != nil {
 			break
 		}
-		switch t := token.(type) {
-		case json.Delim:
-			if t == '{' || t == '[' {
-				nested = append(nested, t == '{')
-			} else {
-				nested = nested[:len(nested)-1]
-			}
-			isName = len(nested) > 0 && nested[len(nested)-1]
-			continue
-		case string:
-			if isName {
-				s.names[t] = true
-				balance += style(t)
-				isName = false // its value follows
-				continue
-			}
+		if in, n := d.StackIndex(d.StackDepth()); in == '{' && n%2 == 1 && len(s.names) < mostSpelled {
+			name := token.String()
+			s.names[name] = true
+			balance += style(name)
 		}
-		isName = len(nested) > 0 && nested[len(nested)-1]
 	}
 	s.camel = balance > 0
 	return s
+}
+
+// scan returns a reader of the tokens of data, which it does not copy.
+func scan(data []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // style is 1 for a name in lowerCamelCase, -1 for one with underscores, and 0 for one that is the

@@ -180,7 +180,7 @@ func (o *Orchestrator) checkMessage(key string, m proto.Message) decoded {
 	if size := proto.Size(m); size > models.MaxSize {
 		return decoded{err: fmt.Errorf("%w: %d bytes: expected at most %d", models.ErrTooLarge, size, models.MaxSize)}
 	}
-	if err := models.Printable(m); err != nil {
+	if err := models.Check(m); err != nil {
 		return decoded{err: err}
 	}
 	if model, ok := o.sched.Models().ForMessage(m); ok {

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/keyplane/keyplane/models"
 )
 
-const tooMany = 100_000
-
-// addresses declares interfaces with a hundred thousand addresses, of which most are bad.
+// addresses declares interfaces with as many addresses as a value may have, of which most are bad, and
+// some with more.
 func addresses(ctx context.Context, t *target) error {
 	lists := []func(i int) string{
 		func(int) string { return "10.200.0.1/24" },
@@ -19,7 +20,11 @@ func addresses(ctx context.Context, t *target) error {
 		func(i int) string { return fmt.Sprintf("alloc:none%d/none", i) },
 	}
 	return t.every(ctx, 4*time.Second, func(n int) error {
-		list := fmt.Sprintf(`,"ip_addresses":%s`, listOf(tooMany, lists[n%len(lists)]))
+		count := models.MaxEntries
+		if n%4 == 3 {
+			count = 100_000
+		}
+		list := fmt.Sprintf(`,"ip_addresses":%s`, listOf(count, lists[n%len(lists)]))
 		return t.everywhere(ctx, "addresses", dummy("many", list), loop("vmany", list))
 	})
 }

@@ -5,7 +5,7 @@ func attacksOnStores() []attack {
 	return []attack{
 		{name: "references to namespaces that are none", run: namespaces},
 		{name: "a VPP that hangs, disconnects and dies", run: hangs},
-		{name: "interfaces with 100,000 addresses", run: addresses},
+		{name: "interfaces with as many addresses as possible", run: addresses},
 		{name: "control characters", run: controls},
 		{name: "names that are too long", run: names},
 		{name: "escapes in keys and values", run: escapes},
