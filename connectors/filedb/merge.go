@@ -25,6 +25,9 @@ type merger struct {
 	rivals map[string][]*entry
 	// repeats are the files with a repeated key.
 	repeats map[string]bool
+	// found are the conflicts, unless they are stale. Most changes are about keys of one file.
+	found []error
+	stale bool
 }
 
 // newMerger returns a merger without files.
@@ -43,6 +46,7 @@ func (m *merger) update(all files) []kvdbsync.Event {
 	for path, f := range old {
 		if now, there := all[path]; !there || !f.countsAs(now) {
 			m.each(f, func(e *entry) { m.touch(before, e.key); m.remove(e) })
+			m.stale = m.stale || m.repeats[path]
 			delete(m.repeats, path)
 		}
 	}
@@ -101,6 +105,7 @@ func (m *merger) add(e *entry) {
 		m.counts[e.key] = e
 		return
 	}
+	m.stale = true
 	all := m.rivals[e.key]
 	if all == nil {
 		all = []*entry{first}
@@ -126,6 +131,7 @@ func (m *merger) remove(e *entry) {
 		}
 		return
 	}
+	m.stale = true
 	at := slices.Index(all, e)
 	if at < 0 {
 		return // not the first entry of its file
@@ -177,7 +183,15 @@ func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 
 // conflicts returns a problem for each entry without effect, by place. Entries of files
 // that are gone are ignored.
-func (m *merger) conflicts() (out []error) {
+func (m *merger) conflicts() []error {
+	if m.stale {
+		m.found, m.stale = m.allConflicts(), false
+	}
+	return m.found
+}
+
+// allConflicts is conflicts, made anew.
+func (m *merger) allConflicts() (out []error) {
 	beaten := map[string]bool{}
 	for path := range m.repeats {
 		beaten[path] = m.files.at(path).state != gone

@@ -191,7 +191,7 @@ func (b builder) values(fd protoreflect.FieldDescriptor) object {
 	case fd.IsMap():
 		return object{"type": "object", "additionalProperties": b.single(fd.MapValue())}
 	case fd.IsList():
-		return object{"type": "array", "items": b.single(fd)}
+		return object{"type": "array", "items": b.single(fd), "maxItems": models.MaxEntries}
 	}
 	return b.single(fd)
 }

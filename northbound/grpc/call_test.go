@@ -1,6 +1,7 @@
 package grpc
 
 import (
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,7 +98,8 @@ func TestAwaitedValuesAreCounted(t *testing.T) {
 	}
 }
 
-// FuzzCost: the cost of a message is at least its size, and that of an empty message is that of a struct.
+// FuzzCost: the cost of a message is at least its size, and that of an empty message is that of a struct. A bound
+// decides as the whole cost does.
 func FuzzCost(f *testing.F) {
 	known := models.BuiltIn()
 	packed, _ := anypb.New(&interfaces.Interface{Name: "if1", IpAddresses: []string{"10.1.0.1/16"}})
@@ -109,7 +111,10 @@ func FuzzCost(f *testing.F) {
 	f.Add([]byte{0x0a, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		request := &generic.SetConfigRequest{}
-		cost := costOf(known, request.ProtoReflect().Descriptor(), wire)
+		cost := costOf(known, request.ProtoReflect().Descriptor(), wire, math.MaxInt64)
+		if most := int64(1000); (costOf(known, request.ProtoReflect().Descriptor(), wire, most) > most) != (cost > most) {
+			t.Errorf("the cost is %d, and bounded by %d it is decided otherwise", cost, most)
+		}
 		if proto.Unmarshal(wire, request) != nil {
 			return
 		}
@@ -135,11 +140,12 @@ func TestCostOfValues(t *testing.T) {
 		return wire
 	}
 	descriptor := (&anypb.Any{}).ProtoReflect().Descriptor()
-	before, after := costOf(known, descriptor, of(1, 2)), costOf(known, descriptor, of(2, 1))
+	before, after := costOf(known, descriptor, of(1, 2), math.MaxInt64), costOf(known, descriptor, of(2, 1), math.MaxInt64)
 	if before != after || before < 1000*bytesOfElement {
 		t.Errorf("the costs are %d and %d", before, after)
 	}
-	if got := messageCost(known, descriptor, value, 0); got != bytesOfEmpty*int64(len(value)) {
-		t.Errorf("nested too deeply: %d", got)
+	deep := counter{known: known, most: math.MaxInt64}
+	if deep.message(descriptor, value, 0); deep.cost != bytesOfEmpty*int64(len(value)) {
+		t.Errorf("nested too deeply: %d", deep.cost)
 	}
 }

@@ -25,18 +25,29 @@ const (
 // costOf returns about the memory, in bytes, that a message takes once it is decoded, together with the
 // value of each google.protobuf.Any of a model in it. An empty message has two bytes on the wire
 // and takes a hundred, so the size on the wire alone says little. Decoding refuses what is malformed;
-// its cost is that of the part before.
-func costOf(known *models.Registry, message protoreflect.MessageDescriptor, wire []byte) int64 {
-	return messageCost(known, message, wire, maxDepth)
+// its cost is that of the part before. It stops counting beyond most, because counting what is refused
+// anyway takes time, too.
+func costOf(known *models.Registry, message protoreflect.MessageDescriptor, wire []byte, most int64) int64 {
+	c := counter{known: known, most: most}
+	c.message(message, wire, maxDepth)
+	return c.cost
 }
 
-func messageCost(known *models.Registry, message protoreflect.MessageDescriptor, wire []byte, depth int) int64 {
+// A counter adds up the cost of a message.
+type counter struct {
+	known *models.Registry
+	most  int64 // more is not counted
+	cost  int64
+}
+
+func (c *counter) message(message protoreflect.MessageDescriptor, wire []byte, depth int) {
 	if depth == 0 {
-		return bytesOfEmpty * int64(len(wire))
+		c.cost += bytesOfEmpty * int64(len(wire))
+		return
 	}
-	cost := bytesOfMessage + bytesOfField*int64(message.Fields().Len())
+	c.cost += bytesOfMessage + bytesOfField*int64(message.Fields().Len())
 	var packed struct{ typeURL, value []byte } // of an Any
-	for len(wire) > 0 {
+	for len(wire) > 0 && c.cost <= c.most {
 		number, kind, tag := protowire.ConsumeTag(wire)
 		if tag < 0 {
 			break
@@ -47,20 +58,20 @@ func messageCost(known *models.Registry, message protoreflect.MessageDescriptor,
 		}
 		value := wire[tag : tag+size]
 		wire = wire[tag+size:]
-		cost += bytesOfElement
+		c.cost += bytesOfElement
 		field := message.Fields().ByNumber(number)
 		if kind != protowire.BytesType || field == nil {
-			cost += int64(size)
+			c.cost += int64(size)
 			continue
 		}
 		content, _ := protowire.ConsumeBytes(value)
 		switch {
 		case field.Message() != nil: // also an entry of a map
-			cost += messageCost(known, field.Message(), content, depth-1)
+			c.message(field.Message(), content, depth-1)
 		case field.Kind() == protoreflect.StringKind || field.Kind() == protoreflect.BytesKind:
-			cost += int64(len(content))
+			c.cost += int64(len(content))
 		default: // packed numbers
-			cost += 8 * int64(len(content))
+			c.cost += 8 * int64(len(content))
 		}
 		switch field.FullName() {
 		case "google.protobuf.Any.type_url":
@@ -69,10 +80,9 @@ func messageCost(known *models.Registry, message protoreflect.MessageDescriptor,
 			packed.value = content
 		}
 	}
-	if model, ok := known.ByMessage(messageName(string(packed.typeURL))); ok {
-		cost += messageCost(known, model.New().ProtoReflect().Descriptor(), packed.value, depth-1)
+	if model, ok := c.known.ByMessage(messageName(string(packed.typeURL))); ok {
+		c.message(model.New().ProtoReflect().Descriptor(), packed.value, depth-1)
 	}
-	return cost
 }
 
 // messageName returns the name after the last slash of the type of an Any.

@@ -202,18 +202,21 @@ func messageSize(text []byte) int {
 // need returns about the memory that a request takes: three times its size while it is decoded, and what it
 // is then.
 func (g *gate) need(path string, m method, text []byte) (int64, error) {
+	most := needPerRequest * int64(g.largest)
+	if m.lasting != nil {
+		most = min(most, maxLastingNeed)
+	}
 	need := 3 * int64(len(text))
 	if len(text) > headerSize {
-		need += costOf(g.known, m.request, text[headerSize:])
+		need += costOf(g.known, m.request, text[headerSize:], most)
 	}
-	if most := needPerRequest * int64(g.largest); need > most {
-		return 0, status.Errorf(codes.ResourceExhausted, "the request needs about %d KB of memory; the maximum is %d KB, %d times max-msg-size in grpc.conf: split it",
-			need>>10, most>>10, needPerRequest)
+	switch {
+	case need <= most:
+		return need, nil
+	case m.lasting != nil:
+		return 0, status.Errorf(codes.ResourceExhausted, "the request needs more memory than %d KB, the maximum of %s", most>>10, path)
 	}
-	if m.lasting != nil && need > maxLastingNeed {
-		return 0, status.Errorf(codes.ResourceExhausted, "the request needs about %d KB of memory; the maximum of %s is %d KB", need>>10, path, maxLastingNeed>>10)
-	}
-	return need, nil
+	return 0, status.Errorf(codes.ResourceExhausted, "the request needs more memory than %d KB, %d times max-msg-size in grpc.conf: split it", most>>10, needPerRequest)
 }
 
 // turn waits for a slot, which leave gives back.

@@ -55,7 +55,7 @@ func TestDenseRequests(t *testing.T) {
 	}
 	for what, updates := range map[string][]*generic.UpdateItem{"empty values": empty, "a value of empty rules": put(list)} {
 		_, err := client.SetConfig(t.Context(), &generic.SetConfigRequest{Updates: updates})
-		refused(t, what, err, "KB of memory; the maximum is 65536 KB, 16 times max-msg-size in grpc.conf: split it")
+		refused(t, what, err, "the request needs more memory than 65536 KB, 16 times max-msg-size in grpc.conf: split it")
 	}
 	set(t, client, put(&interfaces.Interface{Name: "if1", HostIfName: strings.Repeat("x", size)})...)
 	many := make([]proto.Message, 30_000)
