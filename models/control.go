@@ -39,7 +39,7 @@ func (f *finder) check(path string, m protoreflect.Message) {
 		case fd.IsMap():
 			v.Map().Range(func(k protoreflect.MapKey, one protoreflect.Value) bool {
 				f.control(at, fd.MapKey(), k.Value())
-				f.control(at+"["+k.String()+"]", fd.MapValue(), one)
+				f.control(at+"["+printable(k.String())+"]", fd.MapValue(), one)
 				return true
 			})
 		case fd.IsList():

@@ -47,7 +47,7 @@ func (f *finder) report(path string, value any, expected string) {
 	if f.shown > mostShown {
 		value = nil
 	}
-	f.found = append(f.found, &FieldError{Field: path, Value: value, Expected: expected})
+	f.found = append(f.found, fieldError(path, value, expected))
 }
 
 // message checks the JSON object raw. path is the path of the object.

@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,8 @@ type FieldError struct {
 	// Field is the path of the field with the names of the .proto file, "ip_addresses[1]",
 	// "veth.peer_if_name", or as the user's JSON spells them: see SpellFields.
 	Field string
-	// Value is the value of the field; nil: the message omits it, as it must with a secret.
+	// Value is the value of the field, or what an error shows of a long one; nil: the message omits
+	// it, as it must with a secret.
 	Value any
 	// Expected describes the allowed values: `an address with prefix length, such as
 	// "10.0.0.1/24"`. Empty: the field is required.
@@ -54,12 +56,13 @@ const mostProblems = 8
 type Faults struct {
 	found []error
 	more  int
+	cut   bool // an error was replaced by the beginning of its text
 }
 
 // Add adds a FieldError. The text of allowed values is formatted with args.
 func (f *Faults) Add(field string, value any, want string, args ...any) {
 	if !f.Full() {
-		f.found = append(f.found, &FieldError{Field: field, Value: value, Expected: fmt.Sprintf(want, args...)})
+		f.found = append(f.found, fieldError(field, value, fmt.Sprintf(want, args...)))
 		return
 	}
 	f.more++
@@ -72,7 +75,9 @@ func (f *Faults) AddError(err error) {
 	case f.Full():
 		f.more++
 	default:
-		f.found = append(f.found, err)
+		short := shortError(err)
+		f.cut = f.cut || short != err //nolint:errorlint // whether it is another one
+		f.found = append(f.found, short)
 	}
 }
 
@@ -104,11 +109,17 @@ func thousands(n int) string {
 }
 
 // Bounded returns err, or the first 8 of its joined errors and the number of the
-// others. Nested joins count by their elements.
+// others. Nested joins count by their elements. What a FieldError in err has of a long value
+// becomes what it shows of it, and another error with a long text becomes the beginning of that text.
+//
+// It changes the FieldErrors, so err must not be shared.
 func Bounded(err error) error {
+	for _, e := range fieldsOf(err) {
+		*e = *fieldError(e.Field, e.Value, e.Expected)
+	}
 	var f Faults
 	f.addAll(err)
-	if f.more == 0 {
+	if f.more == 0 && !f.cut {
 		return err
 	}
 	return f.Err()
@@ -206,18 +217,76 @@ func (es fieldErrors) orNil() error {
 	return es
 }
 
-// show formats a value for an error: text is quoted, long values are cut.
-func show(v any) string {
-	if s, ok := v.(string); ok {
-		return strconv.Quote(cut(s, 80))
-	}
-	return cut(fmt.Sprint(v), 80)
+// Errors are kept for as long as their value is invalid, and a value may have megabytes of text. These are
+// the most bytes that they keep of it.
+const (
+	longestShown    = 80
+	longestField    = 300
+	longestExpected = 1000
+	longestText     = 4 << 10 // of an error that is no FieldError
+)
+
+// fieldError returns a FieldError that keeps little of long texts.
+func fieldError(field string, value any, expected string) *FieldError {
+	return &FieldError{Field: cut(field, longestField), Value: short(value), Expected: cut(expected, longestExpected)}
 }
 
-// cut shortens s to about most bytes.
+// shortError returns err, or the beginning of a long text.
+func shortError(err error) error {
+	text := err.Error()
+	if len(text) <= longestText {
+		return err
+	}
+	short := &cutError{text: cut(text, longestText)}
+	for _, e := range fieldsOf(err) {
+		short.fields = append(short.fields, e)
+	}
+	return short
+}
+
+// A cutError is the beginning of the text of an error, with its FieldErrors.
+type cutError struct {
+	text   string
+	fields fieldErrors
+}
+
+// Error implements error.
+func (e *cutError) Error() string { return e.text }
+
+// Unwrap returns the FieldErrors.
+func (e *cutError) Unwrap() []error { return e.fields }
+
+// An excerpt is what errors show of a value.
+type excerpt string
+
+// short returns a value that fits into an error, or what an error shows of it.
+func short(v any) any {
+	if s, ok := v.(string); ok && len(s) <= longestShown {
+		return strings.Clone(s) // it may be a part of a long text
+	}
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.String, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct, reflect.Pointer, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return excerpt(show(v))
+	default: // nothing, or a number
+		return v
+	}
+}
+
+// show formats a value for an error: text is quoted, long values are cut.
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(cut(v, longestShown))
+	case excerpt:
+		return string(v)
+	}
+	return cut(fmt.Sprint(v), longestShown)
+}
+
+// cut shortens s to about most bytes. The result keeps nothing else of s.
 func cut(s string, most int) string {
 	if len(s) <= most {
-		return s
+		return strings.Clone(s)
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -112,7 +112,7 @@ type literal string
 // printable returns a name from outside as part of a path. Special characters are
 // escaped.
 func printable(name string) string {
-	name = cut(name, 80)
+	name = cut(name, longestShown)
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` || name == "" {
 		return quoted
 	}

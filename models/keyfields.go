@@ -74,7 +74,7 @@ func (f keyField) wrong(v proto.Message, expected string) error {
 	if f.fd.Enum() != nil {
 		value = literal(f.text(v))
 	}
-	return &FieldError{Field: string(f.fd.Name()), Value: value, Expected: expected}
+	return fieldError(string(f.fd.Name()), value, expected)
 }
 
 // unparsed reports invalid addresses in the fields that form the name of v.
