@@ -16,7 +16,7 @@ const (
 	startGC = 400
 	// usualMemory is the memory, in bytes, that the agent exceeds only if it needs more. It
 	// collects garbage more often instead.
-	usualMemory = 140 << 20
+	usualMemory = 132 << 20
 	// leastGarbage is how much garbage, in bytes, there may be beside the memory in use where
 	// usualMemory is nearly reached. Above that, the garbage may grow as the memory in use does.
 	leastGarbage = 40 << 20
@@ -26,7 +26,7 @@ const (
 	// It holds during the start too: sources that hostile writers keep busy may never become
 	// complete. A start that takes in a large configuration has little garbage and soon
 	// passes this range.
-	pressedMemory = 144 << 20
+	pressedMemory = 136 << 20
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
 	// 200 MB. Above that, collections would cost ever more.
