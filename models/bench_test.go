@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/keyplane/keyplane/models"
@@ -25,6 +26,20 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What the bound of lists costs a value of a megabyte.
+func BenchmarkLongValue(b *testing.B) {
+	mapping := `{"external_ip":"198.51.100.1","external_port":1,"local_ips":[{"local_ip":"10.0.0.1","local_port":1,"probability":1}],"protocol":"TCP"},`
+	data := []byte(`{"label":"a","st_mappings":[` + strings.TrimSuffix(strings.Repeat(mapping, 10_000), ",") + `]}`)
+	m, _ := models.BuiltIn().ByName("vpp.nat.dnat44")
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.Unmarshal(data); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

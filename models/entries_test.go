@@ -20,16 +20,18 @@ func TestListsAreBounded(t *testing.T) {
 	const most = MaxEntries
 	const allowed = "expected at most 32,768 entries; it has "
 	for name, tt := range map[string]struct{ model, data, want string }{
-		"at the bound":      {"linux.interfaces.interface", `{"name":"a","ip_addresses":` + listOf(most, `"x"`) + `}`, ""},
-		"one more":          {"linux.interfaces.interface", `{"name":"a","ip_addresses":` + listOf(most+1, `"x"`) + `}`, "ip_addresses: " + allowed + "32,769"},
-		"as it is spelled":  {"linux.interfaces.interface", `{"name":"a","ipAddresses":` + listOf(100_000, `1`) + `}`, "ipAddresses: " + allowed + "100,000"},
-		"the shortest":      {"linux.interfaces.interface", `{"ip_addresses":` + listOf(most+1, `1`) + `}`, "ip_addresses: " + allowed + "32,769"},
-		"only the first":    {"linux.interfaces.interface", `{"a":` + listOf(most+1, `1`) + `,"b":` + listOf(2*most, `1`) + `}`, "a: " + allowed + "32,769"},
-		"in a list":         {"vpp.nat.dnat44", `{"st_mappings":[{},{"local_ips":` + listOf(most+1, `{"p":[1,2]}`) + `,"x":1}]}`, "st_mappings[1].local_ips: " + allowed + "32,769"},
-		"the list of lists": {"vpp.nat.dnat44", `{"st_mappings":` + listOf(most+2, `{"local_ips":[]}`) + `}`, "st_mappings: " + allowed + "32,770"},
-		"an object":         {"vpp.nat.dnat44", `{"label":{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, most+1), ",") + `}}`, "label: " + allowed + "32,769"},
-		"cut off":           {"linux.interfaces.interface", `{"ip_addresses":` + strings.TrimSuffix(listOf(most+1, `1`), "]"), "ip_addresses: " + allowed + "32,769"},
-		"after a fault":     {"linux.interfaces.interface", `{"ip_addresses":]` + listOf(most+1, `1`), "not a JSON object"},
+		"at the bound":                    {"linux.interfaces.interface", `{"name":"a","ip_addresses":` + listOf(most, `"x"`) + `}`, ""},
+		"one more":                        {"linux.interfaces.interface", `{"name":"a","ip_addresses":` + listOf(most+1, `"x"`) + `}`, "ip_addresses: " + allowed + "32,769"},
+		"as it is spelled":                {"linux.interfaces.interface", `{"name":"a","ipAddresses":` + listOf(100_000, `1`) + `}`, "ipAddresses: " + allowed + "100,000"},
+		"the shortest":                    {"linux.interfaces.interface", `{"ip_addresses":` + listOf(most+1, `1`) + `}`, "ip_addresses: " + allowed + "32,769"},
+		"only the first":                  {"linux.interfaces.interface", `{"a":` + listOf(most+1, `1`) + `,"b":` + listOf(2*most, `1`) + `}`, "a: " + allowed + "32,769"},
+		"in a list":                       {"vpp.nat.dnat44", `{"st_mappings":[{},{"local_ips":` + listOf(most+1, `{"p":[1,2]}`) + `,"x":1}]}`, "st_mappings[1].local_ips: " + allowed + "32,769"},
+		"the list of lists":               {"vpp.nat.dnat44", `{"st_mappings":` + listOf(most+2, `{"local_ips":[]}`) + `}`, "st_mappings: " + allowed + "32,770"},
+		"an object":                       {"vpp.nat.dnat44", `{"label":{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, most+1), ",") + `}}`, "label: " + allowed + "32,769"},
+		"brackets in texts, at the bound": {"linux.interfaces.interface", `{"name":"]\\","ip_addresses":` + listOf(most, `"[,]\"}\\"`) + `}`, ""},
+		"brackets in texts, one more":     {"linux.interfaces.interface", `{"name":"]\\","ip_addresses":` + listOf(most+1, `"[,]\"}\\"`) + `}`, "ip_addresses: " + allowed + "32,769"},
+		"cut off":                         {"linux.interfaces.interface", `{"ip_addresses":` + strings.TrimSuffix(listOf(most+1, `1`), "]"), "ip_addresses: " + allowed + "32,769"},
+		"after a fault":                   {"linux.interfaces.interface", `{"ip_addresses":]` + listOf(most+1, `1`), "not a JSON object"},
 	} {
 		m, _ := BuiltIn().ByName(tt.model)
 		_, err := m.Unmarshal([]byte(tt.data))
