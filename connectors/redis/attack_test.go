@@ -176,6 +176,21 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
+// A server that names keys without end, of which none is there, has the source keep none of them.
+func TestNamesWithoutValues(t *testing.T) {
+	t.Parallel()
+	cfg := hostile(t, answers{"SCAN": {"*2\r\n$1\r\n7\r\n*2\r\n" + bulk(root+"a") + bulk(root+"b")}, "MGET": {"*2\r\n_\r\n_\r\n"}, "GET": {"_\r\n"}})
+	var last error
+	for b, err := range redis.New(cfg, discard()).Watch(t.Context(), root) {
+		if last = err; len(b.Events) > 0 {
+			t.Fatalf("events of keys that are not there: %v", b.Events)
+		}
+	}
+	if !errors.Is(last, kvdbsync.ErrTooMuch) {
+		t.Errorf("ended with %v, want %v", last, kvdbsync.ErrTooMuch)
+	}
+}
+
 // Sentinels and nodes of a Cluster are no better.
 func TestHostileGroup(t *testing.T) {
 	t.Parallel()

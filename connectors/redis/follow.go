@@ -83,7 +83,7 @@ func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.E
 	both.Go(func() error {
 		return guard.Run(func() error {
 			for keys := range found {
-				err := read.each(ctx, keys, func(events []kvdbsync.Event) error { return handOn(ctx, pages, events) })
+				err := read.each(ctx, keys, func(events []kvdbsync.Event) error { return handOn(ctx, pages, present(events)) })
 				if err != nil {
 					return err
 				}
@@ -92,6 +92,13 @@ func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.E
 		})
 	})
 	return both.Wait()
+}
+
+// present drops the keys of a listing that were deleted after SCAN had named them. If an earlier page has the
+// value of such a key, the server names it as changed, and finish reads it again. So a server that names keys
+// without end, of which none is there, takes no memory.
+func present(events []kvdbsync.Event) []kvdbsync.Event {
+	return slices.DeleteFunc(events, func(e kvdbsync.Event) bool { return e.Value == nil && e.Err == nil })
 }
 
 // handOn sends one item, or returns the error of the context.
