@@ -2,6 +2,7 @@ package models
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -35,7 +36,7 @@ func fewEntries(data []byte) error {
 		}
 		switch {
 		case entries <= MaxEntries:
-		case long == "":
+		case depth == 0:
 			long, depth, count = pathOf(d), d.StackDepth(), entries
 		case d.StackDepth() == depth:
 			count = entries
@@ -44,7 +45,7 @@ func fewEntries(data []byte) error {
 	if depth == 0 {
 		return nil
 	}
-	return fieldErrors{tooMany(long, count)}
+	return fieldErrors{tooMany(cmp.Or(long, "the value"), count)}
 }
 
 // mayBeLong reports whether a list or object in data has more than MaxEntries entries, if data is JSON. It

@@ -28,6 +28,7 @@ func TestListsAreBounded(t *testing.T) {
 		"in a list":                       {"vpp.nat.dnat44", `{"st_mappings":[{},{"local_ips":` + listOf(most+1, `{"p":[1,2]}`) + `,"x":1}]}`, "st_mappings[1].local_ips: " + allowed + "32,769"},
 		"the list of lists":               {"vpp.nat.dnat44", `{"st_mappings":` + listOf(most+2, `{"local_ips":[]}`) + `}`, "st_mappings: " + allowed + "32,770"},
 		"an object":                       {"vpp.nat.dnat44", `{"label":{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, most+1), ",") + `}}`, "label: " + allowed + "32,769"},
+		"the value itself":                {"vpp.nat.dnat44", `{` + strings.TrimSuffix(strings.Repeat(`"a":[{},1],`, most+5), ",") + `}`, "the value: " + allowed + "32,773"},
 		"brackets in texts, at the bound": {"linux.interfaces.interface", `{"name":"]\\","ip_addresses":` + listOf(most, `"[,]\"}\\"`) + `}`, ""},
 		"brackets in texts, one more":     {"linux.interfaces.interface", `{"name":"]\\","ip_addresses":` + listOf(most+1, `"[,]\"}\\"`) + `}`, "ip_addresses: " + allowed + "32,769"},
 		"cut off":                         {"linux.interfaces.interface", `{"ip_addresses":` + strings.TrimSuffix(listOf(most+1, `1`), "]"), "ip_addresses: " + allowed + "32,769"},
