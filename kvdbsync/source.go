@@ -308,7 +308,7 @@ func (s *Source) allProblems() []error { return s.long.problems(s.problems) }
 // mostDecoded is the number of bytes of values that a source decodes until its consumer
 // takes them. A decoded value takes up to ten times its bytes. The consumer decodes the
 // others: it is busy, or it would have taken some.
-const mostDecoded = 1 << 20
+const mostDecoded = 256 << 10
 
 // predecode decodes those of the events that will change the mirror, up to mostDecoded. Only
 // the goroutine of Run changes the mirror, so it is the same when the events are put into it.

@@ -192,7 +192,7 @@ func TestDecodedValuesAreBounded(t *testing.T) {
 		steps <- step{b: kvdbsync.Batch{Synced: true}}
 		for range 2 {
 			for _, key := range []string{"a", "b", "c", "d"} {
-				value := strings.Repeat(key, 3<<17) + time.Now().String()
+				value := strings.Repeat(key, 3<<15) + time.Now().String()
 				steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put(key, value), put("small "+key, value[:1]+time.Now().String())}}}
 			}
 			synctest.Wait()

@@ -244,7 +244,7 @@ func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
 // append writes changes to the journal, all or none. The caller holds mu.
 func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
 	s.buf, err = s.journal.append(s.buf, changes)
-	if cap(s.buf) > 4*recordSize {
+	if cap(s.buf) > recordSize/4 {
 		s.buf = nil
 	}
 	if err != nil {
