@@ -3,12 +3,14 @@ package redis
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/push"
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -98,7 +100,7 @@ func TestOverlaps(t *testing.T) {
 		read := rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "read")
 		named := rapid.SliceOf(key).Draw(t, "named")
 		slices.Sort(read)
-		b := newInbox(kvdbsync.Bounds{})
+		b := newInbox("", kvdbsync.Bounds{})
 		b.add(named...)
 		some, others := b.overlaps(read)
 		isRead := func(name string) bool { return slices.Contains(read, name) }
@@ -113,6 +115,25 @@ func TestOverlaps(t *testing.T) {
 			t.Errorf("took %v of %v", got, named)
 		}
 	})
+}
+
+// A server that names keys of others has the watch neither keep nor read them.
+func TestKeysOfOthersAreIgnored(t *testing.T) {
+	t.Parallel()
+	n := &node{box: newInbox("/a/", kvdbsync.Bounds{}), heard: map[string]struct{}{}}
+	for _, key := range []string{"/a/1", "/b/1", "/ab", ""} {
+		if err := (invalidation{n}).HandlePushNotification(t.Context(), push.NotificationHandlerContext{}, []any{"invalidate", []any{key}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.hear(&goredis.Message{Channel: "__keyspace@0__:" + key, Payload: "evicted"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, kept := range map[string]map[string]struct{}{"named": n.box.named, "heard": n.heard, "evicted": n.box.maybeEvicted} {
+		if got := slices.Sorted(maps.Keys(kept)); !slices.Equal(got, []string{"/a/1"}) {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
 }
 
 func FuzzInfoField(f *testing.F) {
@@ -138,7 +159,7 @@ func FuzzInfoField(f *testing.F) {
 func TestReadingWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	a := access{Config{}.withDefaults()}
-	n := newNode(t.Context(), a, "127.0.0.1:1", "", newInbox(kvdbsync.Bounds{}), newMemory(), slog.New(slog.DiscardHandler))
+	n := newNode(t.Context(), a, "127.0.0.1:1", "", newInbox("", kvdbsync.Bounds{}), newMemory(), slog.New(slog.DiscardHandler))
 	defer n.close()
 	if o := n.data.Options(); o.PoolSize != 1 || o.PoolTimeout < time.Hour {
 		t.Errorf("%d connections, waited for %v; want 1, and an hour at least", o.PoolSize, o.PoolTimeout)

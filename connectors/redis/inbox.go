@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/keyplane/keyplane/internal/guard"
@@ -17,6 +18,8 @@ import (
 type inbox struct {
 	some wake.Signal   // set when keys were added, or will be at the next fence
 	lost chan struct{} // closed when the watch must end
+	// Other keys are none of the watch's. A server that follows the protocol names none.
+	prefix string
 	// Limits cost by Listing: a server that names keys without end must not fill the memory.
 	bounds kvdbsync.Bounds
 
@@ -29,16 +32,16 @@ type inbox struct {
 	why error
 }
 
-// newInbox returns an empty inbox for one watch.
-func newInbox(bounds kvdbsync.Bounds) *inbox {
-	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, maybeEvicted: map[string]struct{}{}}
+// newInbox returns an empty inbox for one watch of the keys with a prefix.
+func newInbox(prefix string, bounds kvdbsync.Bounds) *inbox {
+	return &inbox{prefix: prefix, bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, maybeEvicted: map[string]struct{}{}}
 }
 
 // add records keys that changed. Exceeding the bounds ends the watch.
 func (b *inbox) add(keys ...string) {
 	b.mu.Lock()
 	for _, key := range keys {
-		if _, known := b.named[key]; !known {
+		if _, known := b.named[key]; !known && strings.HasPrefix(key, b.prefix) {
 			b.cost += int64(len(key)) + kvdbsync.PairCost
 			b.named[key] = struct{}{}
 		}
@@ -69,6 +72,9 @@ func (b *inbox) guarded(run func() error) func() {
 
 // suspect records a key that a server reports as evicted.
 func (b *inbox) suspect(key string) {
+	if !strings.HasPrefix(key, b.prefix) {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.maybeEvicted[key] = struct{}{}

@@ -213,7 +213,7 @@ func FuzzAnswers(f *testing.F) {
 			_, _ = replicationIDs(about)
 			_ = infoField(about, "evicted_keys")
 		case 5:
-			n := &node{box: newInbox(bounds), heard: map[string]struct{}{}, pongs: make(chan struct{}, 1)}
+			n := &node{box: newInbox("", bounds), heard: map[string]struct{}{}, pongs: make(chan struct{}, 1)}
 			n.sub = client.PSubscribe(ctx, "*")
 			_ = guard.Run(func() error { return n.receive(ctx) })
 		}

@@ -39,7 +39,7 @@ func (s *fakeStore) read(_ context.Context, keys []string) ([]kvdbsync.Event, []
 // watchFake begins a watch of a fake store, and returns what follows it for as
 // long as there is something to take.
 func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, awaitAll func() error) {
-	s, seen = &fakeStore{has: map[string]string{}, box: newInbox(kvdbsync.Bounds{}), reading: func() {}}, map[string]string{}
+	s, seen = &fakeStore{has: map[string]string{}, box: newInbox("", kvdbsync.Bounds{}), reading: func() {}}, map[string]string{}
 	w := &watch{box: s.box, read: newPager(s.read), emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
 			seen[e.Key] = string(e.Value)

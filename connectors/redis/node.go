@@ -111,6 +111,9 @@ func (n *node) receive(ctx context.Context) error {
 // the next answer completes them.
 func (n *node) hear(m *goredis.Message) error {
 	_, key, _ := strings.Cut(m.Channel, "__:")
+	if !strings.HasPrefix(key, n.box.prefix) {
+		return nil
+	}
 	n.heardCost += int64(len(key)) + kvdbsync.PairCost
 	if n.heardCost > n.box.bounds.Listing {
 		return n.box.tooMany()

@@ -45,7 +45,7 @@ func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(c.cfg.Bounds), memory: c.memory}
+	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(prefix, c.cfg.Bounds), memory: c.memory}
 	w.lost.gone = map[string]struct{}{}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
