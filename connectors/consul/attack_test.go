@@ -44,6 +44,15 @@ func TestValueThatIsTooLarge(t *testing.T) {
 	}
 }
 
+// pairs are n pairs of a kilobyte in the form of Consul, with a comma behind each.
+func pairs(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `{"Key":"k%06d","Value":%q},`, i, base64.StdEncoding.EncodeToString(make([]byte, 1000)))
+	}
+	return text.String()
+}
+
 // No answer ends the process, or has it hold more than the bounds allow. It ends the watch.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
@@ -56,9 +65,10 @@ func TestHostileAnswers(t *testing.T) {
 		"negative index":           {index("-1", "[]"), consul.ErrNotConsul},
 		"key index beyond 63 bits": {index("8", `[{"Key":"k","ModifyIndex":18446744073709551615}]`), consul.ErrNotConsul},
 		"nested":                   {index("8", strings.Repeat("[", 1_000_000)), consul.ErrNotConsul},
-		"one pair for ever":        {index("8", "["+strings.Repeat(`{"Key":"k"},`, 300_000)), kvdbsync.ErrTooMuch},
+		"one pair for ever":        {index("8", "["+strings.Repeat(`{"Key":"k"},`, 300_000)), consul.ErrNotConsul},
+		"keys out of order":        {index("8", `[{"Key":"b"},{"Key":"a"}]`), consul.ErrNotConsul},
 		"space for ever":           {index("8", "["+strings.Repeat(" ", 300_000)), kvdbsync.ErrTooMuch},
-		"too many keys":            {index("8", "["+strings.Repeat(fmt.Sprintf(`{"Key":"k","Value":%q},`, base64.StdEncoding.EncodeToString(make([]byte, 1000))), 2000)), kvdbsync.ErrTooMuch},
+		"too many keys":            {index("8", "["+pairs(2000)), kvdbsync.ErrTooMuch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, _ := fake(t, test.reply)

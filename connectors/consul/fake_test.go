@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -87,7 +88,8 @@ func (r reply) write(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	all := []api.KVPair{}
-	for key, p := range r.pairs {
+	for _, key := range slices.Sorted(maps.Keys(r.pairs)) {
+		p := r.pairs[key]
 		all = append(all, api.KVPair{Key: strings.TrimPrefix(root, "/") + key, Value: []byte(p.value), ModifyIndex: p.index})
 	}
 	_ = json.NewEncoder(w).Encode(all)

@@ -10,7 +10,6 @@ import (
 
 // A known records the keys of the last answer and their versions, without the values. Consul
 // sends the keys in order, so most of them are found where the search for the last one ended.
-// An answer in another order only takes longer.
 type known struct {
 	versions []version // by key
 }
@@ -76,10 +75,8 @@ func (k *known) add(added []version) {
 	if len(added) == 0 {
 		return
 	}
-	byKey := func(a, b version) int { return strings.Compare(a.key, b.key) }
-	all := slices.Concat(k.versions, added) // has no room to grow, so that it takes no more memory than it needs
-	slices.SortFunc(all, byKey)
-	k.versions = slices.CompactFunc(all, func(a, b version) bool { return byKey(a, b) == 0 }) // a hostile answer may repeat a key
+	k.versions = slices.Concat(k.versions, added) // has no room to grow, so that it takes no more memory than it needs
+	slices.SortFunc(k.versions, func(a, b version) int { return strings.Compare(a.key, b.key) })
 }
 
 // vanished removes the keys that the answer did not have. After a whole answer they are

@@ -48,7 +48,8 @@ func TestDiffering(t *testing.T) {
 				}
 			}
 			pairs := api.KVPairs{}
-			for _, p := range store {
+			for _, key := range slices.Sorted(maps.Keys(store)) {
+				p := store[key]
 				pairs = append(pairs, &p)
 			}
 			events, err := k.differing(answerOf(t, index, pairs), whole, nil)

@@ -190,7 +190,8 @@ func (p *pair) isFolder() bool {
 	return strings.HasSuffix(p.Key, "/") && (string(p.Value) == "null" || string(p.Value) == `""`)
 }
 
-// each reads the pairs. It returns an error if the answer was cut off.
+// each reads the pairs, which Consul sends in the order of their keys, each once. It returns an error if the
+// answer was cut off.
 func (a *answer) each(visit func(*pair) error) error {
 	in := json.NewDecoder(newSieve(a, a.bounds))
 	tally := kvdbsync.NewTally(a.bounds)
@@ -198,13 +199,17 @@ func (a *answer) each(visit func(*pair) error) error {
 		return errors.Join(fmt.Errorf("the answer begins with %v: expected a list of pairs", start), err)
 	}
 	var p pair
-	for in.More() {
+	for first := true; in.More(); first = false {
+		last := p.Key
 		p = pair{Value: p.Value[:0]}
 		if err := in.Decode(&p); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
 		}
 		if p.ModifyIndex > math.MaxInt64 {
 			return fmt.Errorf("%w: %.200q has the index %d", ErrNotConsul, p.Key, p.ModifyIndex)
+		}
+		if !first && p.Key <= last {
+			return fmt.Errorf("%w: the key %.200q comes after %.200q", ErrNotConsul, p.Key, last)
 		}
 		if err := tally.Pair(p.Key, len(p.Value)*3/4); err != nil {
 			return err
