@@ -71,14 +71,14 @@ func checkTexts(t *testing.T, what string, err error) {
 		t.Errorf("%s: an error of %d bytes: %.200s", what, len(text), text)
 		return
 	}
-	if field, ok := err.(*models.FieldError); ok { //nolint:errorlint // what it wraps follows
+	if field, ok := err.(*models.FieldError); ok {
 		for _, part := range []any{field.Field, field.Value, field.Expected} {
 			if text := fmt.Sprint(part); len(text) > most {
 				t.Errorf("%s: the error of %.80s holds a text of %d bytes", what, field.Field, len(text))
 			}
 		}
 	}
-	switch e := err.(type) { //nolint:errorlint // the same
+	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		checkTexts(t, what, e.Unwrap())
 	case interface{ Unwrap() []error }:
