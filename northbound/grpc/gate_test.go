@@ -145,7 +145,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		return err
 	}
 	refused(t, "filters", notify(101), "there are 101 filters; the maximum is 100")
-	refused(t, "a large request", notify(50_000), "the maximum of /ligato.configurator.ConfiguratorService/Notify is 1024 KB")
+	refused(t, "a large request", notify(50_000), "the request needs more memory than 1024 KB, the maximum of /ligato.configurator.ConfiguratorService/Notify")
 }
 
 // TestLargeValuesOfStreams subscribes to a large value while others have the memory.
