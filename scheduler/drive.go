@@ -211,10 +211,11 @@ func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 			limit = s.patience.C(s.progress)
 		}
 		s.pulse.Rest()
-		tasks := s.executor.Await(ctx, s.reader.Ready(), limit)
-		s.deliver(tasks)
-		if limit != nil && s.patience.Exhausted(s.progress) && !s.isReady(ctx, r) {
-			return false
+		s.deliver(s.executor.Await(ctx, s.reader.Ready(), limit))
+		if limit != nil && s.patience.Exhausted(s.progress) {
+			if limit = nil; !s.isReady(ctx, r) { // it fires no more
+				return false
+			}
 		}
 	}
 	s.progress++

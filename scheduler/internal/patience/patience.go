@@ -12,6 +12,8 @@ type Timer struct {
 	timer *time.Timer
 	due   time.Time // zero: the timer is not set
 	mark  uint64    // the progress when it was set
+
+	now func() time.Time // tests set it; nil: time.Now
 }
 
 // C returns the channel of the timer. The timer is set if it is not.
@@ -22,21 +24,29 @@ func (p *Timer) C(progress uint64) <-chan time.Time {
 	return p.timer.C
 }
 
-// set starts a new period. The timer may fire later than due, but never earlier, so
-// Exhausted compares the clock with due and not the channel.
+// set starts a new period. The timer may fire later than due, so Exhausted compares the clock with due and
+// not the channel. It must not fire earlier: Exhausted would be false, and the timer would not fire again. So
+// due comes first, however long the goroutine is kept from setting the timer.
 func (p *Timer) set(progress uint64) {
+	p.due, p.mark = p.clock().Add(p.Period), progress
 	if p.timer == nil {
 		p.timer = time.NewTimer(p.Period)
 	} else {
 		p.timer.Reset(p.Period)
 	}
-	p.due, p.mark = time.Now().Add(p.Period), progress
+}
+
+func (p *Timer) clock() time.Time {
+	if p.now != nil {
+		return p.now()
+	}
+	return time.Now()
 }
 
 // Exhausted reports whether there was no progress since the timer was set. If there was
 // some when the timer has fired, it is set again.
 func (p *Timer) Exhausted(progress uint64) bool {
-	if time.Now().Before(p.due) {
+	if p.clock().Before(p.due) {
 		return false
 	}
 	if p.mark != progress {
