@@ -207,15 +207,13 @@ func (s *Scheduler) awaitParked(ctx context.Context) {
 func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 	var limit <-chan time.Time
 	for !s.isReady(ctx, r) {
-		if impatient && limit == nil {
+		if impatient {
 			limit = s.patience.C(s.progress)
 		}
 		s.pulse.Rest()
 		s.deliver(s.executor.Await(ctx, s.reader.Ready(), limit))
-		if limit != nil && s.patience.Exhausted(s.progress) {
-			if limit = nil; !s.isReady(ctx, r) { // it fires no more
-				return false
-			}
+		if limit != nil && s.patience.Exhausted(s.progress) && !s.isReady(ctx, r) {
+			return false
 		}
 	}
 	s.progress++
