@@ -11,7 +11,6 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/limits"
-	"github.com/keyplane/keyplane/models/sample"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
@@ -131,40 +130,28 @@ func names(err error, f sampledField) bool {
 func TestLimitsAreThoseOfTheAgent(t *testing.T) {
 	s := describedScheduler(t)
 	tried, refused := 0, 0
-	for _, m := range models.BuiltIn().All() {
-		if m.Class != "config" {
-			continue
+	for _, one := range allSamples(t) {
+		m, key, v := one.model, one.key, one.value
+		for _, f := range fieldsOf(v.ProtoReflect(), "") {
+			for _, c := range f.candidates() {
+				f.with(c, func() {
+					tried++
+					wrong := names(limits.Check(v), f)
+					err := s.Validate(scheduler.KeyValue{Key: key, Value: v})
+					exact := c.IsValid() && f.fd.Kind() != protoreflect.StringKind && f.fd.Kind() != protoreflect.EnumKind && !slices.Contains(relative, f.fd.FullName())
+					switch {
+					case wrong && !names(err, f):
+						t.Errorf("%s: %s = %v: the limits refuse it, and the agent says %v", m.Name(), f.path, c, err)
+					case !wrong && exact && names(err, f):
+						t.Errorf("%s: %s = %v: the limits allow it, and the agent says %v", m.Name(), f.path, c, err)
+					case wrong:
+						refused++
+					}
+				})
+			}
 		}
-		all, err := sample.All(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range all {
-			key, err := m.Key(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range fieldsOf(v.ProtoReflect(), "") {
-				for _, c := range f.candidates() {
-					f.with(c, func() {
-						tried++
-						wrong := names(limits.Check(v), f)
-						err := s.Validate(scheduler.KeyValue{Key: key, Value: v})
-						exact := c.IsValid() && f.fd.Kind() != protoreflect.StringKind && f.fd.Kind() != protoreflect.EnumKind && !slices.Contains(relative, f.fd.FullName())
-						switch {
-						case wrong && !names(err, f):
-							t.Errorf("%s: %s = %v: the limits refuse it, and the agent says %v", m.Name(), f.path, c, err)
-						case !wrong && exact && names(err, f):
-							t.Errorf("%s: %s = %v: the limits allow it, and the agent says %v", m.Name(), f.path, c, err)
-						case wrong:
-							refused++
-						}
-					})
-				}
-			}
-			if err := limits.Check(v); err != nil {
-				t.Errorf("%s: sample: %v", m.Name(), err)
-			}
+		if err := limits.Check(v); err != nil {
+			t.Errorf("%s: sample: %v", m.Name(), err)
 		}
 	}
 	if refused < 300 {

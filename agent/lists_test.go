@@ -11,8 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/sample"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -37,39 +35,27 @@ func TestLongLists(t *testing.T) {
 	runtime.LockOSThread() // cpuTime is that of the thread
 	defer runtime.UnlockOSThread()
 	lists := 0
-	for _, m := range models.BuiltIn().All() {
-		if m.Class != "config" {
-			continue
-		}
-		all, err := sample.All(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for number, v := range all {
-			key, err := m.Key(v)
-			if err != nil {
-				t.Fatal(err)
+	for _, one := range allSamples(t) {
+		m, number, key, v := one.model, one.number, one.key, one.value
+		for _, path := range listsIn(v.ProtoReflect(), nil) {
+			lists++
+			cost := func(n int) time.Duration {
+				long := proto.Clone(v)
+				lengthen(long.ProtoReflect(), path, n)
+				begun := cpuTime(t)
+				_ = s.Validate(scheduler.KeyValue{Key: key, Value: long})
+				return cpuTime(t) - begun
 			}
-			for _, path := range listsIn(v.ProtoReflect(), nil) {
-				lists++
-				cost := func(n int) time.Duration {
-					long := proto.Clone(v)
-					lengthen(long.ProtoReflect(), path, n)
-					begun := cpuTime(t)
-					_ = s.Validate(scheduler.KeyValue{Key: key, Value: long})
-					return cpuTime(t) - begun
-				}
-				times := longTimes(path[len(path)-1])
-				limit := func(short time.Duration) time.Duration {
-					return 3 * time.Duration(times) * max(short, time.Millisecond)
-				}
-				short, long := cost(shortList), cost(shortList*times)
-				for try := 0; try < 2 && long > limit(short); try++ { // garbage of others may have been collected
-					short, long = max(short, cost(shortList)), min(long, cost(shortList*times))
-				}
-				if long > limit(short) {
-					t.Errorf("%s, sample %d: %d elements of %v take %v, and %d take %v", m.Name(), number, shortList, path, short, shortList*times, long)
-				}
+			times := longTimes(path[len(path)-1])
+			limit := func(short time.Duration) time.Duration {
+				return 3 * time.Duration(times) * max(short, time.Millisecond)
+			}
+			short, long := cost(shortList), cost(shortList*times)
+			for try := 0; try < 2 && long > limit(short); try++ { // garbage of others may have been collected
+				short, long = max(short, cost(shortList)), min(long, cost(shortList*times))
+			}
+			if long > limit(short) {
+				t.Errorf("%s, sample %d: %d elements of %v take %v, and %d take %v", m.Name(), number, shortList, path, short, shortList*times, long)
 			}
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/sample"
 	"github.com/keyplane/keyplane/scheduler"
@@ -31,10 +33,17 @@ func describedScheduler(t *testing.T) *scheduler.Scheduler {
 	return out
 }
 
-// TestSamplesOfModelsAreValid has the descriptors of the agent accept each sample, and its
-// derived values.
-func TestSamplesOfModelsAreValid(t *testing.T) {
-	s := describedScheduler(t)
+// A sampled is one of the samples of a model.
+type sampled struct {
+	model  *models.Model
+	number int // among the samples of the model
+	key    string
+	value  proto.Message
+}
+
+// allSamples returns the samples of all models that stores hold.
+func allSamples(t *testing.T) (out []sampled) {
+	t.Helper()
 	for _, m := range models.BuiltIn().All() {
 		if m.Class != "config" {
 			continue
@@ -43,15 +52,25 @@ func TestSamplesOfModelsAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range all {
+		for number, v := range all {
 			key, err := m.Key(v)
 			if err != nil {
-				t.Error(err)
-				continue
+				t.Fatal(err)
 			}
-			if err := s.Validate(scheduler.KeyValue{Key: key, Value: v}); err != nil {
-				t.Error(err)
-			}
+			out = append(out, sampled{m, number, key, v})
+		}
+	}
+	return out
+}
+
+// TestSamplesOfModelsAreValid has the descriptors of the agent accept each sample, and its
+// derived values.
+func TestSamplesOfModelsAreValid(t *testing.T) {
+	s := describedScheduler(t)
+	for _, one := range allSamples(t) {
+		key, v := one.key, one.value
+		if err := s.Validate(scheduler.KeyValue{Key: key, Value: v}); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/sample"
 )
 
 // TestErrorsKeepNoLargeTexts gives each field of each model a large text. The error of a value is kept
@@ -19,39 +18,27 @@ func TestErrorsKeepNoLargeTexts(t *testing.T) {
 	s := describedScheduler(t)
 	large := strings.Repeat("x", 32<<10)
 	texts := 0
-	for _, m := range models.BuiltIn().All() {
-		if m.Class != "config" {
-			continue
-		}
-		all, err := sample.All(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range all {
-			key, err := m.Key(v)
+	for _, one := range allSamples(t) {
+		m, key, v := one.model, one.key, one.value
+		for _, path := range textsIn(v.ProtoReflect(), nil) {
+			texts++
+			changed := proto.Clone(v)
+			replaceText(changed.ProtoReflect(), path, large)
+			data, err := m.Marshal(changed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, path := range textsIn(v.ProtoReflect(), nil) {
-				texts++
-				changed := proto.Clone(v)
-				replaceText(changed.ProtoReflect(), path, large)
-				data, err := m.Marshal(changed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = s.Decode(key, data)
-				checkTexts(t, fmt.Sprint(m.Name(), path), err)
-				if made, keyErr := m.Key(changed); keyErr == nil && made != key {
-					_, err = s.Decode(made, data)
-					checkTexts(t, fmt.Sprint(m.Name(), path, " in its key"), err)
-				}
+			_, err = s.Decode(key, data)
+			checkTexts(t, fmt.Sprint(m.Name(), path), err)
+			if made, keyErr := m.Key(changed); keyErr == nil && made != key {
+				_, err = s.Decode(made, data)
+				checkTexts(t, fmt.Sprint(m.Name(), path, " in its key"), err)
 			}
-			for field := range v.ProtoReflect().Range {
-				for _, format := range []string{`{"%s":"%s"}`, `{"%s":{"%s":1}}`, `{"%s":["%s"]}`, `{"%s":0,"%s":0}`} {
-					_, err := s.Decode(key, fmt.Appendf(nil, format, field.Name(), large))
-					checkTexts(t, fmt.Sprintf("%s, %s in %s", m.Name(), field.Name(), format), err)
-				}
+		}
+		for field := range v.ProtoReflect().Range {
+			for _, format := range []string{`{"%s":"%s"}`, `{"%s":{"%s":1}}`, `{"%s":["%s"]}`, `{"%s":0,"%s":0}`} {
+				_, err := s.Decode(key, fmt.Appendf(nil, format, field.Name(), large))
+				checkTexts(t, fmt.Sprintf("%s, %s in %s", m.Name(), field.Name(), format), err)
 			}
 		}
 	}
