@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"strings"
@@ -145,6 +146,79 @@ func TestCreateHangsUnwanted(t *testing.T) {
 		b.release("create thing/a", nil)
 		expect(t, "the calls", b.took(), "retrieve thing/, delete thing/a, delete thing/base")
 	})
+}
+
+// A Create that fails late may have been effective. Its key is read back even if its value is unwanted
+// by then.
+func TestCreateFailsLateUnwanted(t *testing.T) {
+	for name, late := range map[string]time.Duration{"parked": slowness, "abandoned": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				b.half = true
+				s, stop := b.begin(t, scheduler.Options{})
+				defer stop()
+				_, err := s.Commit(t.Context(), scheduler.Txn{Replace: true}) // so that what is not declared is removed
+				must(t, err)
+				b.hang("create thing/a")
+				go func() { _ = declare(t, s, "thing/a", "1") }()
+				<-time.After(late)
+				go func() { _ = declare(t, s, "thing/a", "") }()
+				<-time.After(late)
+				b.took()
+				b.release("create thing/a", errors.New("too late"))
+				expect(t, "the calls", b.took(), "retrieve thing/, delete thing/a")
+				expect(t, "what stands", fmt.Sprint(b.stands), "map[]")
+			})
+		})
+	}
+}
+
+// The status of a value whose verb hangs says that it is unwanted, also if the transaction lasts.
+func TestHangingUnwantedWhileParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		b.hang("create thing/a")
+		_ = declare(t, s, "thing/a", "1")
+		b.hang("create other/x")
+		go func() { _ = declare(t, s, "thing/a", "", "other/x", "1") }()
+		<-time.After(slowness)
+		b.release("create other/x", nil)
+		if st, _ := s.Status("thing/a"); st.Desired != nil {
+			t.Errorf("the status is %+v, want no desired value", st)
+		}
+	})
+}
+
+// A slow memory keeps the loop from waiting for a verb that hangs. It is abandoned nevertheless.
+func TestHangsAfterSlowSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: slowBook{notebook{}}, VerbTimeout: time.Second})
+		_, err := scheduler.Register(s, b.descriptor("thing/"))
+		must(t, err)
+		_, err = scheduler.Register(s, scheduler.Descriptor[note, struct{}]{Name: "seen", Prefix: "seen/"})
+		must(t, err)
+		defer begin(t, s)()
+		b.hang("create thing/a")
+		defer b.release("create thing/a", nil)
+		must(t, declare(t, s, "thing/a", "1>seen/x"))
+		s.Observe(scheduler.Observed{Key: "seen/x", Value: wrapperspb.String("1")})
+		<-time.After(time.Minute)
+		if st, _ := s.Status("thing/a"); st.State != failed || !errors.Is(st.Err, scheduler.ErrNoAnswer) {
+			t.Errorf("the state is %v (%v), want FAILED (no answer)", st.State, st.Err)
+		}
+	})
+}
+
+// slowBook is a notebook whose Save takes longer than a turn of a run.
+type slowBook struct{ notebook }
+
+func (b slowBook) Save(changes iter.Seq2[string, []byte]) error {
+	<-time.After(slowness)
+	return b.notebook.Save(changes)
 }
 
 // An Update and a Delete that hang.

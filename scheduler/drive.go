@@ -143,7 +143,7 @@ func (s *Scheduler) park(r *run) {
 // not ended follows later.
 func (s *Scheduler) noteWhileParked(r *run, n *graph.Node) {
 	switch {
-	case !n.Hung() && !n.Held():
+	case !n.Detached() && !n.Held():
 		s.note(r, n)
 	case n.News && n.Desired() != nil:
 		s.publish(r.rec.Start, n, s.statuses.At(n.Slot))

@@ -33,7 +33,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).Known())
 		o.NewErr, o.Order = t.Err, t.Order
 		s.graph.Returned(t.Op, t.Meta, t.Err)
-		if n.NeedsReading() {
+		if n.NeedsReading() || t.Err != nil {
 			s.readOrphan(t.Op)
 		}
 		s.reader.Learned(n.Key())
@@ -49,7 +49,8 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 }
 
 // readOrphan reads back the connection of an operation whose node has no value any more, so
-// that it knows neither its descriptor nor its base. Otherwise nobody would find the item.
+// that it knows neither its descriptor nor its base. Otherwise nobody would find the item: a Create
+// that failed may have been partly effective, and its value may be unwanted by now.
 func (s *Scheduler) readOrphan(op graph.Op) {
 	if kind.Of(op.Node) == nil {
 		s.inbox.Refresh(s.reader.WithoutAnswer(kind.OfOp(op))...)

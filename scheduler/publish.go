@@ -13,7 +13,8 @@ import (
 func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing) State {
 	n.News = false
 	state := s.stateOf(n)
-	if st := n.State(); st != graph.Failed && st != graph.Rejected {
+	// A member of a cycle whose base is gone needs another attempt when the base is back.
+	if st := n.State(); st != graph.Failed && st != graph.Rejected || state == Nonexistent && !n.FailedInCycle() {
 		s.retries.Drop(n.Key())
 	}
 	d := kind.Of(n)
@@ -28,7 +29,6 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing
 			s.statuses.Drop(n.Slot)
 			s.count(old, nil)
 			n.Slot = 0
-			s.retries.Drop(n.Key())
 			state = Removed
 			s.watchers.Publish(old.After(uint8(state), uint8(Delete), now))
 		}

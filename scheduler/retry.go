@@ -47,12 +47,14 @@ func (s *Scheduler) retryDue(ctx context.Context) {
 	s.retry(ctx, keys, nil)
 }
 
-// mustWaitForRetry reports whether key failed in a cycle of a run that has not ended. An attempt
-// would make that run create and delete the other members once more. With slow verbs and short
-// delays, it would never end.
+// mustWaitForRetry reports whether a verb of key is still running, or key failed in a cycle of a run that
+// has not ended. In the first case the running verb is the attempt. In the second, an attempt would make
+// that run create and delete the other members once more. With slow verbs and short delays, it would never
+// end.
 func (s *Scheduler) mustWaitForRetry(key string) bool {
 	n := s.graph.Node(key)
-	return n != nil && n.FailedInCycle() && slices.ContainsFunc(s.parked, func(p *run) bool { return slices.Contains(p.failed, n) })
+	return n != nil && (n.Hung() ||
+		n.FailedInCycle() && slices.ContainsFunc(s.parked, func(p *run) bool { return slices.Contains(p.failed, n) }))
 }
 
 // retry tries keys again. Keys without scheduled retries get Options.Retry. done, if it is not

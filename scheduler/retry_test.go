@@ -98,3 +98,28 @@ func TestRetryWithinCycleWaitsForItsTransaction(t *testing.T) {
 		}
 	})
 }
+
+// TestRunningVerbIsTheAttempt has the retry of a value last longer than the pauses of another one. What
+// is due meanwhile is the other value alone.
+func TestRunningVerbIsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		var times []time.Time
+		plain(t, s, func(name string) error {
+			if name == "if0" {
+				times = append(times, time.Now())
+				<-time.After(slowness)
+			}
+			return errors.New("broken")
+		})
+		defer begin(t, s)()
+		both := interfacesNamed(t, s, 2)
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: both[:1], Retry: scheduler.RetryPolicy{Period: time.Second, Count: 1}}))
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: both[1:], Retry: scheduler.RetryPolicy{Period: slowness / 10, Max: slowness / 10}}))
+		<-time.After(time.Minute)
+		st, _ := s.Status(both[0].Key)
+		if len(times) != 2 || times[1].Sub(times[0]) < time.Second || st.State != failed {
+			t.Errorf("called at %v, then %v; want two calls a second apart, then FAILED", times, st.State)
+		}
+	})
+}

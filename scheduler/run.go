@@ -258,6 +258,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 	for _, t := range together {
 		d := kind.OfOp(t.Op)
 		readback.LineOf(d).Verbs++
+		s.executor.Watch() // its run may be parked before it waits for the verb
 		d.Pool.Push(ctx, t)
 		if owner := t.Owner.(*run); owner != r { // it is parked
 			s.graph.Detach(t.Op)
@@ -313,6 +314,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	}
 	if t.Err != nil {
 		r.failed = append(r.failed, n)
+		s.readOrphan(t.Op)
 		s.scheduleRetry(r, n, t.Err)
 	} else {
 		s.retries.Drop(n.Key())

@@ -1,13 +1,17 @@
 package scheduler_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -133,4 +137,39 @@ func pairs(n int) (out []string) {
 		out = append(out, a, "1>"+b, b, "1>"+a)
 	}
 	return out
+}
+
+// TestPartOfCycleFailsBeforeItsBaseLeaves has a part fail in a cycle. Its base leaves before the retry, and
+// comes back after the failure is mended.
+func TestPartOfCycleFailsBeforeItsBaseLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		broken := true
+		base, part := b.descriptor("base/"), b.descriptor("part/")
+		base.Derived = func(string, note) []scheduler.KeyValue {
+			return []scheduler.KeyValue{{Key: "part/k", Value: wrapperspb.String("1>thing/m")}}
+		}
+		create := part.Create
+		part.Create = func(ctx context.Context, key string, m note) (struct{}, error) {
+			if broken {
+				return struct{}{}, errors.New("broken")
+			}
+			return create(ctx, key, m)
+		}
+		for _, d := range []scheduler.Descriptor[note, struct{}]{base, part, b.descriptor("thing/"), b.descriptor("other/")} {
+			_, err := scheduler.Register(s, d)
+			must(t, err)
+		}
+		defer begin(t, s)()
+		_ = declare(t, s, "other/d", "1", "base/b", "1>other/d", "thing/m", "1>part/k")
+		if st, _ := s.Status("part/k"); st.State != retrying {
+			t.Fatalf("the part is %v, want RETRYING", st.State)
+		}
+		_ = declare(t, s, "other/d", "")
+		broken = false
+		_ = declare(t, s, "other/d", "1")
+		<-time.After(time.Minute)
+		expect(t, "the state", states(s), "base/b CONFIGURED 1>other/d; other/d CONFIGURED 1; part/k CONFIGURED 1>thing/m; thing/m CONFIGURED 1>part/k")
+	})
 }

@@ -57,9 +57,7 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-
 			return e.finished.take()
 		default:
 		}
-		if !e.watchdog.set {
-			e.watch(e.abandonAfter())
-		}
+		e.Watch()
 		ended := ctx.Done()
 		if !e.watchdog.stop.IsZero() {
 			ended = nil
@@ -85,6 +83,13 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-
 // abandonAfter returns the time after which a verb is abandoned.
 func (e *Executor) abandonAfter() time.Duration { return e.timeout + grace(e.timeout) }
 
+// Watch has overdue verbs abandoned from now on, until Idle. It is called when a verb begins.
+func (e *Executor) Watch() {
+	if !e.watchdog.set {
+		e.watch(e.abandonAfter())
+	}
+}
+
 // watch sets the timer of Await. There is one timer for all verbs: the next verb to be
 // abandoned decides when it fires.
 func (e *Executor) watch(after time.Duration) {
@@ -96,7 +101,7 @@ func (e *Executor) watch(after time.Duration) {
 	e.watchdog.set = true
 }
 
-// Idle stops the timer of Await. It is called when no verb is running.
+// Idle is the inverse of Watch. It is called when no verb is running.
 func (e *Executor) Idle() {
 	if e.watchdog.set {
 		e.watchdog.timer.Stop()

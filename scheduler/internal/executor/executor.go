@@ -123,7 +123,7 @@ func (e *Executor) Finished() <-chan struct{} { return e.finished.ready.C() }
 // TakeFinished returns the tasks that have finished since the last call.
 func (e *Executor) TakeFinished() []*Task { return e.finished.take() }
 
-// Overdue fires when TakeOverdue should be called, after Await has waited for running verbs.
+// Overdue fires when TakeOverdue should be called, after Watch.
 func (e *Executor) Overdue() <-chan time.Time {
 	if !e.watchdog.set {
 		return nil

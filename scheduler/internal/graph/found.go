@@ -30,7 +30,7 @@ func (g *Graph) Found(v *Value, meta any, foreign bool) {
 		return
 	}
 	n.missing = false
-	n.removable = g.complete
+	n.removable = n.removable || g.complete && !n.rejectedOrBase()
 	g.setActual(n, known, meta)
 }
 

@@ -41,7 +41,7 @@ type nodeState struct {
 
 	toDelete   bool // the actual value must be deleted
 	foreign    bool // the actual value is not ours
-	removable  bool // the actual value may be deleted when it is not desired
+	removable  bool // the actual value may be deleted when it is not desired; until Spare
 	recreate   bool // Delete and Create replace an Update
 	missing    bool // the actual value vanished by itself
 	unresolved bool // of a resource: its holder is not decided yet
@@ -185,9 +185,9 @@ func (n *Node) FailedInCycle() bool { return n.suspension == suspendedInCycle }
 // that is not about to be deleted.
 func (n *Node) available() bool { return n.actual != nil && !n.toDelete }
 
-// rejectedOrBase reports that the newest value of n, or of its base, was refused.
+// rejectedOrBase reports that the newest value of n, or of a base, was refused.
 func (n *Node) rejectedOrBase() bool {
-	return n.errs.Rejection() != nil || n.base != nil && n.base.errs.Rejection() != nil
+	return n.errs.Rejection() != nil || n.base != nil && n.base.rejectedOrBase()
 }
 
 // unused reports that n has no value, no error and no incoming edge.

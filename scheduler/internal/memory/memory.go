@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -243,13 +244,11 @@ func (l *Ledger) recordUncertain(records []record, v *graph.Value) []record {
 func (l *Ledger) recordComing(records []record, kind Kind, v *graph.Value) []record {
 	resolved := kind.ResolvedKey(v)
 	before, has := l.keys[v.Key]
-	switch {
-	case has && before == resolved:
+	if has && (resolved == "" || slices.Contains(strings.Split(before, keySeparator), resolved)) {
 		return records
-	case before != "" && resolved != "":
+	}
+	if before != "" {
 		resolved = before + keySeparator + resolved
-	case before != "":
-		resolved = before
 	}
 	return append(records, record{key: v.Key, data: []byte(resolved)})
 }

@@ -1,10 +1,12 @@
 package memory_test
 
 import (
+	"errors"
 	"iter"
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -32,11 +34,14 @@ func (s store) Save(changes iter.Seq2[string, []byte]) error {
 }
 
 // kind is a descriptor that can be read back, or only be remembered.
-type kind struct{ onlyRemembered bool }
+type kind struct {
+	onlyRemembered bool
+	moved          string // where references lead now
+}
 
 func (k *kind) Passive() bool                     { return false }
 func (k *kind) OnlyRemembered() bool              { return k.onlyRemembered }
-func (k *kind) ResolvedKey(v *graph.Value) string { return "resolved/" + v.Key }
+func (k *kind) ResolvedKey(v *graph.Value) string { return "resolved/" + k.moved + v.Key }
 func (k *kind) Equivalent(_ string, old, new any) bool {
 	return proto.Equal(old.(proto.Message), new.(proto.Message))
 }
@@ -114,5 +119,22 @@ func TestValueIsUncertainDuringItsVerb(t *testing.T) {
 	l.After(ended("a", false))
 	if doubt() {
 		t.Error("a value with a finished Create is uncertain")
+	}
+}
+
+// TestFailedAttemptsLeaveOneRecord: a value whose reference has moved may exist under the old and the
+// new key, however often its Update fails.
+func TestFailedAttemptsLeaveOneRecord(t *testing.T) {
+	s, k := store{}, &kind{}
+	l, g := open(s, k)
+	g.Done(create(t, l, g, k.value("a", wrapperspb.String("v"))), nil, nil)
+	l.After(ended("a", false))
+	k.moved = "far/"
+	for i := range 3 {
+		g.Done(create(t, l, g, k.value("a", wrapperspb.String(strconv.Itoa(i)))), nil, errors.New("broken"))
+		l.After(ended("a", true))
+	}
+	if got, want := string(s["a"]), "resolved/a\x00resolved/far/a"; got != want {
+		t.Errorf("the store has %q, want %q", got, want)
 	}
 }
