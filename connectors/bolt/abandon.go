@@ -1,15 +1,12 @@
 package bolt
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/mappings"
 )
 
 // abandon gives up the open file after the library has panicked in it. The library then
@@ -43,34 +40,11 @@ func release(handle *os.File) {
 // unmap removes the mappings of a file from this process. The lock on the file
 // makes sure that only the abandoned database has one.
 func unmap(info os.FileInfo) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return
-	}
-	maps, err := os.Open("/proc/self/maps")
+	parts, err := mappings.Of(info)
 	if err != nil {
 		return
 	}
-	defer maps.Close()
-	want := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		if from, to, ok := mappingOf(lines.Text(), want); ok {
-			_, _, _ = syscall.Syscall(syscall.SYS_MUNMAP, from, to-from, 0)
-		}
+	for _, part := range parts {
+		_, _, _ = syscall.Syscall(syscall.SYS_MUNMAP, part.From, part.To-part.From, 0)
 	}
-}
-
-// mappingOf reads a line of /proc/self/maps. ok is false if the line has another device or
-// inode. An example of a line:
-//
-//	7f00-7f10 r--s 00000000 fd:01 1234  /path
-func mappingOf(line, deviceAndInode string) (from, to uintptr, ok bool) {
-	fields := strings.Fields(line)
-	if len(fields) < 5 || fields[3]+" "+fields[4] != deviceAndInode {
-		return 0, 0, false
-	}
-	begin, end, _ := strings.Cut(fields[0], "-")
-	a, err := strconv.ParseUint(begin, 16, 64)
-	b, err2 := strconv.ParseUint(end, 16, 64)
-	return uintptr(a), uintptr(b), errors.Join(err, err2) == nil
 }

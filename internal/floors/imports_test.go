@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
 }
 
 func floors() []floor {
@@ -57,6 +57,7 @@ func floors() []floor {
 		{"internal/licences", nil},
 		{"internal/logs", nil},
 		{"internal/mailbox", nil},
+		{"internal/mappings", nil},
 		{"internal/nearest", nil},
 		{"internal/packed", nil},
 		{"internal/lists", nil},
