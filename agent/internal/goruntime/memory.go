@@ -63,11 +63,17 @@ func AllowHeapGrowth(env func(string) (string, bool)) (done func()) {
 	// The timer and the announcer may both call it.
 	done = sync.OnceFunc(func() {
 		restore()
-		debug.FreeOSMemory()
-		time.AfterFunc(mergeTime, debug.FreeOSMemory)
+		giveBack()
+		time.AfterFunc(mergeTime, giveBack)
 	})
 	time.AfterFunc(longestStart, done)
 	return done
+}
+
+// giveBack returns memory that nothing uses any more to the system.
+func giveBack() {
+	debug.FreeOSMemory()
+	releaseProgram()
 }
 
 // limitMemory sets the soft limit of the memory, now and after each collection of garbage.
