@@ -2,9 +2,6 @@ package graph
 
 import (
 	"iter"
-	"strings"
-
-	"github.com/tidwall/btree"
 
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -31,17 +28,13 @@ func (g *Graph) provider(d *value.Dep) *Node {
 
 // availableUnder yields the available nodes whose key has the prefix, in order.
 func (g *Graph) availableUnder(prefix string) iter.Seq[*Node] {
-	if g.available == nil {
-		g.available = &btree.Map[string, *Node]{}
+	return g.available.Under(prefix, func(yield func(string, *Node) bool) {
 		for n := range g.Nodes() {
-			if n.available() {
-				g.available.Set(n.key, n)
+			if n.available() && !yield(n.key, n) {
+				return
 			}
 		}
-	}
-	return func(yield func(*Node) bool) {
-		g.available.Ascend(prefix, func(k string, n *Node) bool { return strings.HasPrefix(k, prefix) && yield(n) })
-	}
+	})
 }
 
 // await puts an unmet any-of dependency on the waitlist of each folder in which a key

@@ -112,11 +112,9 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 // reindex brings g.available in line with n. It does not rely on the index agreeing with an
 // earlier state of n: the interruption of a plan can fall between the two changes.
 func (g *Graph) reindex(n *Node) {
-	switch {
-	case g.available == nil:
-	case n.available():
+	if n.available() {
 		g.available.Set(n.key, n)
-	default:
+	} else {
 		g.available.Delete(n.key)
 	}
 }

@@ -73,9 +73,8 @@
 package graph
 
 import (
-	"github.com/tidwall/btree"
-
 	"github.com/keyplane/keyplane/internal/keyset"
+	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
@@ -84,7 +83,7 @@ import (
 type Graph struct {
 	nodes        *keyset.Set[Node]
 	byKind       map[Kind]*kindNodes
-	available    *btree.Map[string, *Node]         // available nodes, by key; nil until the first any-of dependency
+	available    folders.Index[*Node]              // available nodes, for any-of dependencies
 	lostProvider []*edge                           // any-of edges whose provider left
 	waitlists    waitlist.Lists[*edge]             // any-of edges without a provider, by folder
 	waiting      map[*edge]*waitlist.Places[*edge] // their entries in waitlists

@@ -18,7 +18,7 @@ func (g *Graph) Begin() {
 	}
 	g.journal = &journal{
 		dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
-		indexed: g.available != nil, complete: g.complete,
+		available: g.available.Copy(), complete: g.complete,
 	}
 	for _, r := range g.cycles {
 		for _, n := range r.members {
@@ -40,9 +40,6 @@ func (g *Graph) BeginPlan(pace func()) {
 	g.Begin()
 	g.journal.plan, g.journal.pace = true, pace
 	g.journal.fresh, g.journal.lengths = map[string]*Node{}, map[*kindNodes]int{}
-	if g.available != nil {
-		g.journal.available = g.available.Copy() // shares all but the changes of the plan
-	}
 }
 
 // Commit ends the journal and keeps all changes.
@@ -90,16 +87,9 @@ func (g *Graph) Rollback() {
 	for i := range j.versions {
 		j.versions[i].restore()
 	}
-	if j.plan {
-		g.available = j.available
-	} else if !j.indexed {
-		g.available = nil
-	}
+	g.available = j.available
 	for i := range slices.Backward(j.nodes) {
-		m := &j.nodes[i]
-		if m.restore(); m.direct && !j.plan {
-			g.reindex(m.node)
-		}
+		j.nodes[i].restore()
 	}
 	g.restoreKinds(j)
 	for _, n := range j.created {

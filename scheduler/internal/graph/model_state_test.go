@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/btree"
-
 	"github.com/keyplane/keyplane/internal/keyset"
+	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -24,8 +23,8 @@ func wholeState(g *Graph) string {
 		w.lines = append(w.lines, fmt.Sprintf("node %s %p", n.key, n))
 		w.object(reflect.ValueOf(n))
 	}
-	if g.available != nil {
-		w.lines = append(w.lines, fmt.Sprint("ups ", g.available.Keys()))
+	for key := range g.available.All() {
+		w.lines = append(w.lines, "up "+key)
 	}
 	slices.Sort(w.lines)
 	return strings.Join(w.lines, "\n")
@@ -80,6 +79,9 @@ func (w *walk) value(out []byte, v reflect.Value) []byte {
 	case reflect.Func:
 		return strconv.AppendUint(out, uint64(v.Pointer()), 16)
 	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[folders.Index[*Node]]() {
+			return append(out, "by key"...) // as for a keyset.Set
+		}
 		return w.fields(out, v)
 	case reflect.Interface:
 		if v.IsNil() {
@@ -101,7 +103,7 @@ func (w *walk) pointer(out []byte, v reflect.Value) []byte {
 	switch {
 	case v.IsNil():
 		return append(out, "nil"...)
-	case v.Type() == reflect.TypeFor[*btree.Map[string, *Node]](), v.Type() == reflect.TypeFor[*keyset.Set[Node]]():
+	case v.Type() == reflect.TypeFor[*keyset.Set[Node]]():
 		return append(out, "by key"...) // wholeState has their content; how they keep it is their own affair
 	case v.Type() == reflect.TypeFor[*incoming]() && v.Elem().Field(0).Len() == 0:
 		return append(out, "nil"...) // it stays when the last edge has left

@@ -3,8 +3,7 @@ package graph
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
-
+	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
@@ -30,12 +29,12 @@ type journal struct {
 	newsNodes []*Node // News was false before
 	// touchedNodes are the nodes that were added to the graph's list.
 	touchedNodes []*Node
-	fresh        map[string]*Node          // of a plan: the nodes that it creates, by key
-	pushed       []*Node                   // of a plan: older nodes that it queued
-	lengths      map[*kindNodes]int        // of a plan: how many nodes a kind had
-	plan         bool                      // only Rollback may follow
-	pace         func()                    // nil: none
-	available    *btree.Map[string, *Node] // of a plan: the index at Begin
+	fresh        map[string]*Node     // of a plan: the nodes that it creates, by key
+	pushed       []*Node              // of a plan: older nodes that it queued
+	lengths      map[*kindNodes]int   // of a plan: how many nodes a kind had
+	plan         bool                 // only Rollback may follow
+	pace         func()               // nil: none
+	available    folders.Index[*Node] // at Begin; it shares all that has not changed since
 
 	dirty        queue.Queue[*Node]
 	blocked      []blockedMemento
@@ -45,7 +44,6 @@ type journal struct {
 	unresolved   []*Node
 	lostProvider []*edge
 	touched      int // length of the graph's list
-	indexed      bool
 	complete     bool
 }
 

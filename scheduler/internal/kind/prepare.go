@@ -71,6 +71,7 @@ func (r *Registry) examine(d *Descriptor, key string, m proto.Message, from orig
 		return v, false
 	}
 	refusePanic(v, func() { known = fill(v, d, from) })
+	v.Deps = r.shared.Of(v.Deps)
 	return v, known
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/size"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // ErrMisuse is the error of wrong calls; see scheduler.ErrMisuse.
@@ -21,6 +22,7 @@ type Registry struct {
 	Order    []*Descriptor // in order of retrieval; set by Run
 	byPrefix map[string][]*Descriptor
 	Sizes    size.Types // counts values that are declared
+	shared   *value.Shared
 }
 
 // Add registers d. It returns ErrMisuse if another descriptor has the name or the keys.
@@ -31,7 +33,7 @@ func (r *Registry) Add(d *Descriptor) error {
 		}
 	}
 	if r.byPrefix == nil {
-		r.byPrefix = map[string][]*Descriptor{}
+		r.byPrefix, r.shared = map[string][]*Descriptor{}, value.NewShared()
 	}
 	r.All = append(r.All, d)
 	r.byPrefix[d.Prefix] = append(r.byPrefix[d.Prefix], d)

@@ -18,11 +18,11 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -65,8 +65,7 @@ func each(records []record) iter.Seq2[string, []byte] {
 	}
 }
 
-// A Ledger knows the keys in a Store. All methods but Has are for the goroutine that owns the
-// graph.
+// A Ledger knows the keys in a Store. It is for the goroutine that owns the graph.
 type Ledger struct {
 	store Store // nil: nothing is remembered
 	log   *slog.Logger
@@ -76,63 +75,55 @@ type Ledger struct {
 	// prepare makes the graph's value of a message.
 	prepare func(kind Kind, key string, m proto.Message) *graph.Value
 
-	mu sync.RWMutex // guards keys and resolved for Has
-	// Several resolved keys of one value are joined by keySeparator, which no key
-	// contains.
-	keys     map[string]string // with the resolved keys of each; empty: none
-	resolved map[string]string // by resolved key: its key
+	keys *keyset.Set[string]
+	// references are the resolved keys of the few keys that have some. Several of one value are
+	// joined by keySeparator, which no key contains.
+	references map[string]string
+	resolved   map[string]string // by resolved key: its key
 
 	unsure map[Kind]map[string]bool // keys with an uncertain actual state
-	// Only the goroutine that owns the graph uses it.
-	buffer []record // reused
+	buffer []record                 // reused
 }
 
 // New returns a Ledger. kindOf returns the descriptor of a key; prepare makes the graph's value
 // of a message. Without a store, a Ledger does nothing.
 func New(store Store, log *slog.Logger, g *graph.Graph, kindOf func(key string) (Kind, bool), prepare func(kind Kind, key string, m proto.Message) *graph.Value) *Ledger {
-	return &Ledger{store: store, log: log, graph: g, kindOf: kindOf, prepare: prepare}
+	return &Ledger{
+		store: store, log: log, graph: g, kindOf: kindOf, prepare: prepare,
+		keys: keyset.New(func(key *string) string { return *key }), references: map[string]string{}, resolved: map[string]string{},
+	}
 }
 
 // Enabled reports whether there is a store.
 func (l *Ledger) Enabled() bool { return l.store != nil }
 
-// Has reports whether key is remembered, also as a resolved key. Any goroutine may call it.
-func (l *Ledger) Has(key string) bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	_, has := l.keys[key]
-	return has || l.resolved[key] != ""
-}
+// Has reports whether key is remembered, also as a resolved key.
+func (l *Ledger) Has(key string) bool { return l.hasKey(key) || l.resolved[key] != "" }
 
 // hasKey reports whether key is remembered itself, not only as a resolved key.
-func (l *Ledger) hasKey(key string) bool {
-	_, has := l.keys[key]
-	return has
-}
+func (l *Ledger) hasKey(key string) bool { return l.keys.Get(key) != nil }
 
-// set updates the maps for one key. The caller holds mu.
+// set updates what l knows of one key.
 func (l *Ledger) set(key, resolved string, removed bool) {
-	if before := l.keys[key]; before != "" && before != resolved {
+	if before := l.references[key]; before != "" && before != resolved {
 		for k := range strings.SplitSeq(before, keySeparator) {
 			if l.resolved[k] == key {
 				delete(l.resolved, k)
 			}
 		}
+		delete(l.references, key)
 	}
 	if removed {
-		delete(l.keys, key)
+		l.keys.Delete(key)
 		return
 	}
-	if l.keys == nil {
-		l.keys = map[string]string{}
+	if !l.hasKey(key) {
+		l.keys.Put(&key)
 	}
-	l.keys[key] = resolved
 	if resolved == "" {
 		return
 	}
-	if l.resolved == nil {
-		l.resolved = map[string]string{}
-	}
+	l.references[key] = resolved
 	for k := range strings.SplitSeq(resolved, keySeparator) {
 		l.resolved[k] = key
 	}
@@ -154,8 +145,6 @@ func (l *Ledger) Load() {
 	if l.store == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for key, data := range l.store.Load() {
 		kind, ok := l.kindOf(key)
 		switch {
@@ -243,8 +232,8 @@ func (l *Ledger) recordUncertain(records []record, v *graph.Value) []record {
 // recordComing records a value that is about to exist, perhaps under another resolved key.
 func (l *Ledger) recordComing(records []record, kind Kind, v *graph.Value) []record {
 	resolved := kind.ResolvedKey(v)
-	before, has := l.keys[v.Key]
-	if has && (resolved == "" || slices.Contains(strings.Split(before, keySeparator), resolved)) {
+	before := l.references[v.Key]
+	if l.hasKey(v.Key) && (resolved == "" || slices.Contains(strings.Split(before, keySeparator), resolved)) {
 		return records
 	}
 	if before != "" {
@@ -295,7 +284,7 @@ func (l *Ledger) recordActual(records []record, n *graph.Node, unsure bool) []re
 	}
 	if !kind.OnlyRemembered() {
 		resolved := kind.ResolvedKey(n.Actual())
-		if now, has := l.keys[key]; has && now == resolved {
+		if l.hasKey(key) && l.references[key] == resolved {
 			return records
 		}
 		return append(records, record{key: key, data: []byte(resolved)})
@@ -313,7 +302,6 @@ func (l *Ledger) save(records []record) {
 	if len(records) == 0 {
 		return
 	}
-	l.mu.Lock()
 	for _, r := range records {
 		resolved := ""
 		if !r.whole {
@@ -321,7 +309,6 @@ func (l *Ledger) save(records []record) {
 		}
 		l.set(r.key, resolved, r.data == nil)
 	}
-	l.mu.Unlock()
 	if err := l.store.Save(each(records)); err != nil {
 		l.log.Error("values that may be ours are not remembered", "values", len(records), "err", err)
 	}
@@ -348,7 +335,7 @@ func (l *Ledger) ReadBack(kind Kind) {
 	}
 	records := l.buffer[:0]
 	for key := range unsure {
-		if !l.graph.Wants(key) && !l.exists(key) && !l.anyExists(l.keys[key]) {
+		if !l.graph.Wants(key) && !l.exists(key) && !l.anyExists(l.references[key]) {
 			records = append(records, record{key: key})
 		}
 	}

@@ -1,13 +1,48 @@
 package table
 
-import "sync"
+import (
+	"hash/maphash"
+	"math/bits"
+	"sync"
+)
 
-// find maps keys to slots. It is filled when a reader asks, so that a writer whose
-// entries nobody looks up pays almost nothing. A key that was dropped stays in the
-// map until it is rebuilt; the entry in its slot tells that it is gone.
+// find finds the slots of keys. It is filled when a reader asks, so that a writer whose
+// entries nobody looks up pays almost nothing. A key takes 6 to 12 bytes: the entry in a
+// slot has the key.
 type find struct {
 	mu    sync.Mutex
-	slots map[string]int32 // nil: never asked
+	seed  maphash.Seed
+	slots []int32 // a slot is at the place of its key's hash, or at the next one that was free; 0: none; nil: never asked
+	known int     // slots, also of keys that were dropped: they stay until all is filled again
+}
+
+// place returns the first place of a key.
+func (f *find) place(key string) int {
+	return int(maphash.String(f.seed, key) & uint64(len(f.slots)-1))
+}
+
+// next returns the place after a place.
+func (f *find) next(i int) int { return (i + 1) & (len(f.slots) - 1) }
+
+// clear forgets all keys and makes room for n and some more.
+func (f *find) clear(n int) {
+	f.seed, f.known = maphash.MakeSeed(), 0
+	f.slots = make([]int32, 1<<bits.Len(uint(n+n/2)))
+}
+
+// isFull reports that n more keys need more room: a quarter of the places stays free.
+func (f *find) isFull(n int) bool { return (f.known+n)*4 >= len(f.slots)*3 }
+
+// add notes the slot of a key. There is room for it.
+func (f *find) add(key string, slot int32) {
+	i := f.place(key)
+	for ; f.slots[i] != 0; i = f.next(i) {
+		if f.slots[i] == slot {
+			return
+		}
+	}
+	f.slots[i] = slot
+	f.known++
 }
 
 // recent are the slots that were allocated since find asked last.
@@ -36,24 +71,28 @@ func (t *Table[E]) Find(key string) *E {
 	t.learn()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e := t.At(t.find.slots[key]); e != nil && t.key(e) == key {
-		return e
+	for i := t.find.place(key); t.find.slots[i] != 0; i = t.find.next(i) {
+		// The entry in a slot may have another key by now, or none.
+		if e := t.At(t.find.slots[i]); e != nil && t.key(e) == key {
+			return e
+		}
 	}
 	return nil
 }
 
-// learn brings the map of keys up to date. The caller holds find.mu.
+// learn notes the slots that are new since the last call. The caller holds find.mu.
 func (t *Table[E]) learn() {
 	added, complete := t.takeRecent()
-	if t.find.slots == nil || !complete || len(t.find.slots) > 2*t.Len()+maxRecent {
-		t.find.slots = map[string]int32{}
-		for slot, e := range t.slots() {
-			t.find.slots[t.key(e)] = slot
+	if complete && !t.find.isFull(len(added)) {
+		for slot, e := range added {
+			t.find.add(t.key(e), slot)
 		}
 		return
 	}
-	for slot, e := range added {
-		t.find.slots[t.key(e)] = slot
+	most, all := t.slots()
+	t.find.clear(most)
+	for slot, e := range all {
+		t.find.add(t.key(e), slot)
 	}
 }
 

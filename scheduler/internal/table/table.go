@@ -73,7 +73,8 @@ func (t *Table[E]) At(slot int32) *E {
 // All yields every entry, as of one moment, in no particular order.
 func (t *Table[E]) All() iter.Seq[*E] {
 	return func(yield func(*E) bool) {
-		for _, e := range t.slots() {
+		_, all := t.slots()
+		for _, e := range all {
 			if !yield(e) {
 				return
 			}
@@ -81,13 +82,13 @@ func (t *Table[E]) All() iter.Seq[*E] {
 	}
 }
 
-// slots yields the used slots and their entries, as of one moment.
-func (t *Table[E]) slots() iter.Seq2[int32, *E] {
+// slots returns the used slots and their entries, as of one moment, and how many there are at most.
+func (t *Table[E]) slots() (most int, all iter.Seq2[int32, *E]) {
 	t.mu.Lock()
 	chunks := slices.Clone(t.chunks)
 	t.reads++
 	t.mu.Unlock()
-	return func(yield func(int32, *E) bool) {
+	return len(chunks) * chunkSize, func(yield func(int32, *E) bool) {
 		for n, c := range chunks {
 			for i, e := range c.slots {
 				if e != nil && !yield(int32(n*chunkSize+i), e) {

@@ -86,7 +86,7 @@ func TestFindForgetsDroppedKeys(t *testing.T) {
 		}
 		table.Drop(slot)
 	}
-	if n := len(table.find.slots); n > 2*maxRecent {
+	if n := table.find.known; n > 2*maxRecent {
 		t.Errorf("%d keys are remembered; none is in the table", n)
 	}
 	for i := range 2 * maxRecent { // more than recent lists
