@@ -67,6 +67,8 @@ func TestHostileAnswers(t *testing.T) {
 		"nested":                   {index("8", strings.Repeat("[", 1_000_000)), consul.ErrNotConsul},
 		"one pair for ever":        {index("8", "["+strings.Repeat(`{"Key":"k"},`, 300_000)), consul.ErrNotConsul},
 		"keys out of order":        {index("8", `[{"Key":"b"},{"Key":"a"}]`), consul.ErrNotConsul},
+		"a key that is not UTF-8":  {index("8", "["+strings.Repeat(`{"Key":"\ufffd"},`, 300_000)), kvdbsync.ErrTooMuch},
+		"out of order around one":  {index("8", `[{"Key":"b"},{"Key":"\ufffd"},{"Key":"a"}]`), consul.ErrNotConsul},
 		"space for ever":           {index("8", "["+strings.Repeat(" ", 300_000)), kvdbsync.ErrTooMuch},
 		"too many keys":            {index("8", "["+pairs(2000)), kvdbsync.ErrTooMuch},
 	} {

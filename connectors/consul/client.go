@@ -46,8 +46,11 @@ func newClient(cfg Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("consul configuration: %w", err)
 	}
-	lists := transport(base.Transport.TLSClientConfig, base.Address, cfg.ProbeInterval)
+	lists := transport(base.Transport.TLSClientConfig, base.Address)
 	lists.MaxConnsPerHost = 1
+	// A watch pauses for as long as its pace and its receiver ask, and must then find the connection
+	// of the last answer again.
+	lists.IdleConnTimeout = 0
 	library, err := api.NewClient(base)
 	if err != nil {
 		return nil, fmt.Errorf("consul configuration: %w", err)
@@ -88,7 +91,8 @@ func (c Config) base() (*api.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Transport = transport(security, b.Address, c.ProbeInterval)
+	b.Transport = transport(security, b.Address)
+	b.Transport.IdleConnTimeout = 4 * c.ProbeInterval // probes share a connection
 	b.HttpClient = &http.Client{Transport: announcing{b.Transport, c.Bounds}, CheckRedirect: sameHost}
 	b.Token, err = c.token()
 	b.TokenFile = "" // this package reads the file, not the library
@@ -118,13 +122,13 @@ func tlsConfig(from *api.TLSConfig) (*tls.Config, error) {
 
 // transport disables compression. Compression costs the server more time than it saves,
 // especially if the server is the Consul agent on the same host.
-func transport(security *tls.Config, address string, probeEvery time.Duration) *http.Transport {
+func transport(security *tls.Config, address string) *http.Transport {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
 	}}
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: security,
-		DisableCompression: true, IdleConnTimeout: 4 * probeEvery, ExpectContinueTimeout: 10 * time.Second,
+		DisableCompression: true, ExpectContinueTimeout: 10 * time.Second,
 	}
 	if socket, ok := strings.CutPrefix(address, "unix://"); ok {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -40,6 +40,8 @@ type answer struct {
 	last  bool // the server closes the connection after this answer
 	end   context.CancelCauseFunc
 
+	unnamed unnamed // pairs read so far
+
 	bounds kvdbsync.Bounds
 }
 
@@ -191,7 +193,8 @@ func (p *pair) isFolder() bool {
 }
 
 // each reads the pairs, which Consul sends in the order of their keys, each once. It returns an error if the
-// answer was cut off.
+// answer was cut off. It leaves out folders, and the pairs whose keys cannot be told: they have no order, and
+// several may look the same.
 func (a *answer) each(visit func(*pair) error) error {
 	in := json.NewDecoder(newSieve(a, a.bounds))
 	tally := kvdbsync.NewTally(a.bounds)
@@ -199,8 +202,8 @@ func (a *answer) each(visit func(*pair) error) error {
 		return errors.Join(fmt.Errorf("the answer begins with %v: expected a list of pairs", start), err)
 	}
 	var p pair
-	for first := true; in.More(); first = false {
-		last := p.Key
+	last, first := "", true
+	for in.More() {
 		p = pair{Value: p.Value[:0]}
 		if err := in.Decode(&p); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
@@ -208,12 +211,17 @@ func (a *answer) each(visit func(*pair) error) error {
 		if p.ModifyIndex > math.MaxInt64 {
 			return fmt.Errorf("%w: %.200q has the index %d", ErrNotConsul, p.Key, p.ModifyIndex)
 		}
-		if !first && p.Key <= last {
-			return fmt.Errorf("%w: the key %.200q comes after %.200q", ErrNotConsul, p.Key, last)
-		}
 		if err := tally.Pair(p.Key, len(p.Value)*3/4); err != nil {
 			return err
 		}
+		if p.isUnnamed() {
+			a.unnamed.note(&p)
+			continue
+		}
+		if !first && p.Key <= last {
+			return fmt.Errorf("%w: the key %.200q comes after %.200q", ErrNotConsul, p.Key, last)
+		}
+		last, first = p.Key, false
 		if p.isFolder() {
 			continue
 		}

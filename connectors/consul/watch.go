@@ -21,6 +21,8 @@ type watch struct {
 	synced bool   // the first answer was emitted
 	known  known
 	pace   pace
+	// unnamed are the pairs that the last answer had in vain.
+	unnamed unnamed
 
 	waiting waiting // shared with the probes
 }
@@ -68,6 +70,8 @@ func (w *watch) next(ctx context.Context) (bytes int, err error) {
 	if err != nil {
 		return a.bytes, err
 	}
+	b.Problems = a.unnamed.problems(w.unnamed)
+	w.unnamed = a.unnamed
 	w.index, w.same, w.synced = max(a.index, 1), !a.last, true // a question with index 0 would not wait
 	return a.bytes, w.emit(b)
 }

@@ -67,6 +67,7 @@ func TestWatch(t *testing.T) {
 		{"only what differs is yielded", onlyWhatDiffersIsYielded},
 		{"a wait that runs out", waitThatRunsOut},
 		{"empty values and folders", emptyValuesAndFolders},
+		{"keys that are not UTF-8", keysThatAreNotUTF8},
 		{"a snapshot is restored", snapshotRestored},
 		{"another server behind the same address", anotherServer},
 		{"a server that lost its data", serverThatLostItsData},
@@ -202,6 +203,48 @@ func emptyValuesAndFolders(t *testing.T, s *server) {
 	s.put(root+"config/linux/", "")
 	s.put(root+"last", "1")
 	m.Await("listed", "", "changed", "", "last", "1")
+}
+
+// Consul shows such keys as others than they are, and may show two of them alike. They cost
+// nothing but themselves.
+func keysThatAreNotUTF8(t *testing.T, s *server) {
+	s.put(root+"a", "1")
+	s.put(root+"x\xe8", "1") // sorts before the next one, and is shown as one that sorts behind it
+	s.put(root+"x\u9999", "1")
+	s.put(root+"x\xe8/", "") // a folder
+	listing, next := s.begin(s.config())
+	if len(listing.Events) != 2 || !listing.Synced {
+		t.Errorf("the listing is %+v", listing)
+	}
+	b := listing
+	for _, step := range []struct {
+		change func()
+		begins string // of the problem
+	}{
+		{func() {}, `"` + root + "x\ufffd" + `" is ignored: a key with bytes that are not UTF-8`},
+		{func() { s.put(root+"x\xe9", "1") }, "2 keys are ignored, such as "},
+		{func() { s.delete(root + "x\xe8") }, `"` + root + "x\ufffd" + `" is ignored`},
+		{func() { s.delete(root + "x\xe9") }, ""},
+	} {
+		step.change()
+		for b.Problems == nil {
+			b = next()
+		}
+		if got := fmt.Sprint(b.Problems); !strings.HasPrefix(got, "["+step.begins) || (len(b.Problems) == 0) != (step.begins == "") {
+			t.Errorf("the problems are %q, want %q", got, step.begins)
+		}
+		b = kvdbsync.Batch{}
+	}
+	s.put(root+"a", "2")
+	for len(b.Events) == 0 {
+		b = next()
+	}
+	if b.Problems != nil || len(b.Events) != 1 || string(b.Events[0].Value) != "2" {
+		t.Errorf("afterwards came %+v", b)
+	}
+	if pairs, err := s.dial().List(s.ctx(), root); err != nil || len(pairs) != 2 {
+		t.Errorf("List: %q, %v", pairs, err)
+	}
 }
 
 func storeThatIsNotThere(t *testing.T, s *server) {
