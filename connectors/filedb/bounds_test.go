@@ -152,7 +152,7 @@ func TestALookEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := time.AfterFunc(5*time.Millisecond, cancel)
 	defer begun.Stop()
-	db := newDB(t, filedb.Config{Paths: []string{dir}})
+	db := newDB(t, filedb.Config{Paths: []string{dir}, MaxYAMLNodes: 600_000})
 	for b, err := range db.Watch(ctx, root) {
 		t.Errorf("yielded %d events, %v: the file is not large enough for this test", len(b.Events), err)
 		break

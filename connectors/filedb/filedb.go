@@ -104,7 +104,7 @@ type Config struct {
 // mostTrees is the memory, in bytes, of the trees of files that are parsed at once.
 const mostTrees = 48 << 20
 
-// stall is the longest wait of the first batch for files that are being written.
+// stall is the longest wait of the first batch of a watch for files that are being written.
 func (c Config) stall() time.Duration { return 5 * c.Grace }
 
 // A DB is the content of the files. Any goroutine may call its methods.

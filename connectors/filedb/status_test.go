@@ -1,11 +1,13 @@
 package filedb_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -115,6 +117,51 @@ func TestSessionsThatCannotWrite(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(path)); len(left) != 1 || err != nil {
 		t.Errorf("files left beside it: %v, %v", left, err)
 	}
+}
+
+// A file that somebody holds open for writing delays nobody but the first batch of a watch. What it
+// said before counts.
+func TestReadsDoNotWaitForWriters(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
+	write(t, dir+"/b.yaml", "data: [{key: config/b, value: 1}]")
+	db := newDB(t, filedb.Config{Paths: []string{dir}, StatusPath: filepath.Join(t.TempDir(), "status.json"), Grace: time.Hour})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := db.Session(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(when string, want int) {
+		t.Helper()
+		for name, list := range map[string]func(context.Context, string) ([]kvdbsync.Pair, error){"List": db.List, "Session.List": s.List} {
+			if pairs, err := list(ctx, root); err != nil || len(pairs) != want {
+				t.Errorf("%s: %s has %d pairs, %v; want %d", when, name, len(pairs), err, want)
+			}
+		}
+		if value, err := db.Get(ctx, root+"config/a"); err != nil || string(value) != "1" {
+			t.Errorf("%s: Get: %q, %v", when, value, err)
+		}
+		if err := db.Put(ctx, root+"config/a", nil); !errors.Is(err, kvdbsync.ErrReadOnly) {
+			t.Errorf("%s: Put: %v", when, err)
+		}
+	}
+	for _, name := range []string{"/new.yaml", "/b.yaml"} {
+		f, err := os.OpenFile(dir+name, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	read("not read before", 1)
+	write(t, dir+"/c.yaml", "data: [{key: config/c, value: 1}]")
+	read("a file is added", 2)
+	f, err := os.OpenFile(dir+"/c.yaml", os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	read("read before", 2)
 }
 
 // Whatever writes, nothing is written, and it is told which file to edit.

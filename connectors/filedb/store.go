@@ -11,7 +11,8 @@ import (
 )
 
 // Get returns the value of a key in the files or in the status file. An entry that is no
-// value is an error.
+// value is an error. Like the other methods, it does not wait for a file that somebody is
+// writing: what the file said before counts.
 func (db *DB) Get(ctx context.Context, key string) ([]byte, error) {
 	entries, err := db.entries(ctx, key)
 	if err != nil {
@@ -102,9 +103,7 @@ func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) 
 
 // entries returns the present entries of the files under a prefix.
 func (db *DB) entries(ctx context.Context, prefix string) (map[string]*entry, error) {
-	n := newNotifier(db.cfg, db.log)
-	defer n.close()
-	s, _, err := db.lookUntilFinal(ctx, n, reason{everything: true}, true)
+	s, err := db.look(ctx, reason{everything: true})
 	if err != nil {
 		return nil, err
 	}
