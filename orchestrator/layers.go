@@ -57,7 +57,8 @@ type Request struct {
 	// Replace deletes all keys of the layer that are not in Values.
 	Replace bool
 	// Revert makes the request all or nothing: if a value is refused or a verb fails, the
-	// layer and the network are as before. Otherwise the request is best effort: refused
+	// layer and the network are as before, also values of an earlier run. If it is the first
+	// request and there is no store, these are pruned after its success. Otherwise the request is best effort: refused
 	// values are INVALID, failed ones are retried, and all others take effect.
 	Revert bool
 	// If, when set, decides whether the request begins: its error refuses all of it. Has returns the
@@ -202,17 +203,13 @@ func (o *Orchestrator) checkMessage(key string, m proto.Message) decoded {
 // serveLayer processes the next request for a layer. An all-or-nothing request waits until
 // the first transaction has ended: that one has the values of others too.
 func (o *Orchestrator) serveLayer(ctx context.Context) {
-	r := o.declared.next()
+	r := o.declared.next(o.phase > starting)
 	if r == nil {
-		return
-	}
-	if r.revert && o.phase == starting && o.reached() == starting {
-		o.declared.putBack(r)
 		return
 	}
 	l := o.layer(r.layer)
 	if l == nil {
-		r.finish(nil, fmt.Errorf("%w: %d have declared values; expected at most %d", ErrTooManyLayers, o.layerCount(), o.layers.Max))
+		r.finish(nil, o.tooManyLayers())
 		return
 	}
 	if r.allowed != nil {
@@ -252,6 +249,11 @@ func (o *Orchestrator) layer(name string) *source {
 	return l
 }
 
+// tooManyLayers is ErrTooManyLayers with the numbers.
+func (o *Orchestrator) tooManyLayers() error {
+	return fmt.Errorf("%w: %d have declared values; expected at most %d", ErrTooManyLayers, o.layerCount(), o.layers.Max)
+}
+
 // layerCount returns the number of layers, which is bounded.
 func (o *Orchestrator) layerCount() (n int) {
 	for _, l := range o.sources {
@@ -263,9 +265,9 @@ func (o *Orchestrator) layerCount() (n int) {
 }
 
 // dropEmpty removes a layer without keys. It is called before the answer, so that a caller which
-// has the answer no longer sees the layer.
+// has the answer no longer sees the layer. A layer stays while the Memory lacks changes of it.
 func (o *Orchestrator) dropEmpty(l *source) {
-	if l.layer && l.entries.Len() == 0 {
+	if l.layer && l.entries.Len() == 0 && len(l.owed) == 0 {
 		o.rank(slices.DeleteFunc(slices.Clone(o.sources), func(other *source) bool { return other == l }))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -130,6 +132,8 @@ func TestAllOrNothing(t *testing.T) {
 			{layer: "a", revert: true, values: "if2=9 if3=3 if4=4", stands: "if1=1 if2=2", layers: "etcd a:1", err: "if4 (CREATE): no space left"},
 			{layer: "b", revert: true, values: "if4=4", stands: "if1=1 if2=2", layers: "etcd a:1", err: "no space left"},
 			{layer: "a", revert: true, replace: true, values: "if3=3 if4=4", stands: "if1=1 if2=2", layers: "etcd a:1", err: "no space left"},
+			{layer: "b", revert: true, values: "if1=9", stands: "if1=1 if2=2", layers: "etcd a:1 b:1"}, // etcd counts more
+			{layer: "b", revert: true, values: "if1=", stands: "if1=1 if2=2", layers: "etcd a:1"},
 			{layer: "high", revert: true, values: "if1=9", stands: "if1=9 if2=2"},
 			{layer: "high", revert: true, values: "if1=", stands: "if1=1 if2=2", layers: "etcd a:1"},
 			{layer: "a", values: "if4=4", stands: "if1=1 if2=2", layers: "etcd a:2", err: "no space left"},
@@ -163,9 +167,92 @@ func TestAllOrNothingDuringTheStart(t *testing.T) {
 		r.declare(t, []declaring{
 			{layer: "a", revert: true, values: "if3=3", stands: "if3=3 old=1"},
 			{layer: "a", revert: true, values: "if3= if4=4", stands: "if3=3 old=1", err: "no space left"},
+			{layer: "a", revert: true, values: "old=5 if4=4", stands: "if3=3 old=1", err: "no space left"},
+			{layer: "a", revert: true, values: "old=5 if4=4", stands: "if3=3 old=1", err: "no space left"},
 		})
 		r.give("etcd", listed("if1=1"))
 		r.declare(t, []declaring{{layer: "a", revert: true, values: "if3=", stands: "if1=1"}})
+	})
+}
+
+// Without a store, the first request that succeeds makes what programs declare the whole desired
+// state. One that fails leaves the network of an earlier run, even what it has changed there.
+func TestAllOrNothingAlone(t *testing.T) {
+	memory := newNotebook()
+	for _, test := range []struct {
+		name  string
+		full  error // of the memory
+		steps []declaring
+		verbs int
+	}{
+		{name: "it fails", steps: []declaring{
+			{layer: "a", revert: true, values: "if4=4", stands: "if1=1 old=1", layers: "", err: "no space left"},
+		}},
+		{name: "it fails twice, and changes what stands", steps: []declaring{
+			{layer: "a", revert: true, values: "if1=5 if4=4", stands: "if1=1 old=1", err: "no space left"},
+			{layer: "a", revert: true, values: "if1=5 if4=4", stands: "if1=1 old=1", err: "no space left"},
+			{layer: "b", values: "if2=2", stands: "if2=2"},
+		}, verbs: 7},
+		{name: "it is what stands", steps: []declaring{
+			{layer: "a", revert: true, values: "if1=1 old=1", stands: "if1=1 old=1", layers: "a:2"},
+		}},
+		{name: "a part of what stands", steps: []declaring{
+			{layer: "a", revert: true, values: "if1=1", stands: "if1=1", layers: "a:1"},
+		}, verbs: 1},
+		{name: "after a failure", steps: []declaring{
+			{layer: "a", revert: true, values: "if4=4", stands: "if1=1 old=1", err: "no space left"},
+			{layer: "a", revert: true, values: "if1=1 if2=2", stands: "if1=1 if2=2", layers: "a:2"},
+		}, verbs: 2},
+		{name: "nothing", steps: []declaring{
+			{layer: "a", revert: true, stands: "if1=1 old=1"},
+			{layer: "a", revert: true, values: "if1=", stands: "if1=1 old=1"},
+		}},
+		{name: "it cannot be saved", full: errors.New("disk full"), steps: []declaring{
+			{layer: "a", revert: true, values: "if1=5 old=1 if2=2", stands: "if1=1 old=1", err: "disk full"},
+			{layer: "short", revert: true, values: "old=1", stands: "old=1"},
+		}, verbs: 5},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			clear(memory.keys)
+			memory.full = test.full
+			life(t, nil, "if1=1 old=1", memory, func(t *testing.T, r *rig) {
+				<-time.After(time.Second)
+				r.fails = map[string]bool{"if4": true}
+				r.declare(t, test.steps)
+				if r.verbs != test.verbs {
+					t.Errorf("%d verbs, want %d", r.verbs, test.verbs)
+				}
+			})
+		})
+	}
+}
+
+// What saved layers declare is applied before a request that comes at once, and does not fail with it.
+func TestAllOrNothingBesideSavedLayers(t *testing.T) {
+	memory := newNotebook()
+	life(t, nil, "", memory, func(t *testing.T, r *rig) {
+		<-time.After(time.Second)
+		r.declare(t, []declaring{{layer: "a", values: "if1=1", stands: "if1=1"}})
+	})
+	life(t, nil, "old=1", memory, func(t *testing.T, r *rig) {
+		r.fails = map[string]bool{"if4": true}
+		r.declare(t, []declaring{{layer: "b", revert: true, values: "if4=4", stands: "if1=1", err: "no space left"}})
+	})
+}
+
+// Several requests wait for the first transaction, and nothing is busy meanwhile.
+func TestSeveralAllOrNothingDuringTheStart(t *testing.T) {
+	bubble(t, map[string]int{"etcd": 2}, "", func(t *testing.T, r *rig) {
+		var all errgroup.Group
+		for _, values := range []string{"if1=1", "if2=2", "if3=3"} {
+			all.Go(func() error {
+				_, err := r.orch.Declare(t.Context(), orchestrator.Request{Layer: "a", Values: declared(values), Revert: true})
+				return err
+			})
+		}
+		if err := all.Wait(); err != nil || r.standing() != "if1=1 if2=2 if3=3" {
+			t.Errorf("%v, and %q stands", err, r.standing())
+		}
 	})
 }
 

@@ -29,7 +29,8 @@
 //	pruned     and no source has a problem that may hide keys       replaces the whole state once: undeclared values go
 //
 // Without any source the phase stays ready until a program declares the first layer: nothing
-// says yet which actual values are still desired. A phase never ends before the next one begins, and phases may be skipped.
+// says yet which actual values are still desired. An all-or-nothing request that fails changes no
+// phase. A phase never ends before the next one begins, and phases may be skipped.
 //
 // # Removals
 //
@@ -149,7 +150,7 @@ type Options struct {
 	Decoding *budget.Budget
 	// First are changes of layers that are made before anything is applied, such as the end of a
 	// trial that was due before the start. Layers that the Memory does not keep are left out.
-	First []Request
+	First []First
 	// Complete is called once: after the first transaction of phase known or pruned, when
 	// everything that the sources declare has been applied or has failed. Without a source it
 	// is called when the patience has ended. Run's goroutine
@@ -174,7 +175,7 @@ type Orchestrator struct {
 
 	phase    phase
 	complete func() // nil: was called
-	first    []Request
+	first    []First
 	told     bool // first has changed a layer
 	patience time.Duration
 	deferred map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
@@ -239,7 +240,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	for {
 		doubts.set(o.nextDue())
 		if before == starting && o.phase != starting {
-			o.declared.ready.Set() // serveLayer may have put requests back
+			o.declared.ready.Set() // for all-or-nothing requests, which have waited
 		}
 		before = o.phase
 		for i, l := range o.fixed {
@@ -274,7 +275,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 // handle processes the next change of a source.
 func (o *Orchestrator) handle(ctx context.Context, l *source) {
 	if l.Local != nil {
-		if r := l.Local.next(); r != nil {
+		if r := l.Local.next(true); r != nil {
 			o.serve(ctx, l, r)
 		}
 	} else if change, ok := l.Feed.Take(); ok {

@@ -35,9 +35,10 @@ type request struct {
 	allowed func(has func(key string) proto.Message) error // Request.If
 	refused []scheduler.KeyError
 
-	done   chan struct{} // closed when the fields below are set
-	record *scheduler.Record
-	err    error
+	decided bool          // record and err are set, although the caller still waits
+	done    chan struct{} // closed when the fields below are set
+	record  *scheduler.Record
+	err     error
 }
 
 // do hands a request to Run's goroutine and waits for the result.
@@ -64,13 +65,6 @@ func (q *queue) put(r *request) {
 	q.ready.Set()
 }
 
-// putBack makes a request the oldest one again, without waking Run's goroutine.
-func (q *queue) putBack(r *request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.requests = slices.Insert(q.requests, 0, r)
-}
-
 // withdraw removes a request that the loop has not taken, and reports whether it did. A
 // taken one will be answered.
 func (q *queue) withdraw(r *request) (waited bool) {
@@ -83,11 +77,12 @@ func (q *queue) withdraw(r *request) (waited bool) {
 	return i >= 0
 }
 
-// next takes the oldest request, or nil.
-func (q *queue) next() *request {
+// next takes the oldest request; nil: there is none, or it is all or nothing and such a one must
+// still wait. It stays the oldest one then, and Run's goroutine is not woken for it.
+func (q *queue) next(allOrNothing bool) *request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.requests) == 0 {
+	if len(q.requests) == 0 || q.requests[0].revert && !allOrNothing {
 		return nil
 	}
 	r := q.requests[0]
@@ -133,7 +128,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 		o.attempt(ctx, l, r, events)
 		return
 	}
-	if err := o.record(o.lessons(l, events)); err != nil {
+	if err := o.record(l, o.lessons(l, events)); err != nil {
 		o.finish(l, r, nil, err)
 		return
 	}
@@ -144,112 +139,32 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 	o.commit(ctx, l.Name, changes, false)
 }
 
-// attempt processes a request of which all takes effect, or nothing. The Memory learns it
-// only when it has succeeded: after a kill, the caller has no answer, and nothing of the
-// request is left.
-func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, events []kvdbsync.Event) {
-	if len(r.refused) > 0 {
-		o.finish(l, r, nil, nil)
-		return
-	}
-	if o.reached() > o.phase { // that transaction is not part of the request
-		o.commit(ctx, l.Name, nil, false)
-	}
-	undo := o.checkpoint(l, events)
-	lessons := o.lessons(l, events)
-	changes, _ := o.merge(l, events)
-	if len(changes) == 0 {
-		o.finish(l, r, nil, o.keep(lessons, undo))
-		return
-	}
-	refresh := o.phase < partial // nothing was committed yet
-	o.phase = max(o.phase, partial)
-	record, err := o.sched.Commit(ctx, scheduler.Txn{
-		Description: l.Name, Changes: changes, Retry: o.retry, Refresh: refresh, Revert: true,
-	})
-	if err != nil {
-		undo()
-	} else if err = o.keep(lessons, undo); err != nil {
-		o.takeBack(ctx, l, changes)
-	}
-	l.publish()
-	o.finish(l, r, record, err)
-	if record != nil {
-		o.report(record)
-	}
-}
-
-// keep saves the changes of a successful attempt, or undoes it.
-func (o *Orchestrator) keep(lessons []unsavedEvent, undo func()) error {
-	err := o.record(lessons)
-	if err != nil {
-		undo()
-	}
-	return err
-}
-
-// takeBack makes the scheduler undo an attempt that could not be saved.
-func (o *Orchestrator) takeBack(ctx context.Context, l *source, changes []scheduler.Change) {
-	back := make([]scheduler.Change, len(changes))
-	for i, c := range changes {
-		back[i] = o.resolve(c.Key).change(c.Key)
-	}
-	record, err := o.sched.Commit(ctx, scheduler.Txn{Description: l.Name + ": not saved, so taken back", Changes: back, Retry: o.retry})
-	if record != nil {
-		o.report(record)
-	} else if ctx.Err() == nil {
-		o.log.Error("transaction not processed", "source", l.Name, "err", err)
-	}
-}
-
-// checkpoint returns a function that restores the entries of the keys of events.
-func (o *Orchestrator) checkpoint(l *source, events []kvdbsync.Event) (restore func()) {
-	type state struct {
-		entry    *entry
-		deferred *scheduler.Value
-		isDue    bool
-	}
-	before := make(map[string]state, len(events))
-	for _, e := range events {
-		value, due := o.deferred[e.Key]
-		before[e.Key] = state{l.entries.Get(e.Key), value, due}
-	}
-	return func() {
-		for key, was := range before {
-			l.set(key, l.entries.Get(key), was.entry)
-			delete(o.deferred, key)
-			if was.isDue {
-				o.deferred[key] = was.deferred
-			}
-		}
-	}
-}
-
 // ErrNotRecorded is the error of a request that the next start would not know.
 var ErrNotRecorded = errors.New("the request is refused because it cannot be saved for the next start")
 
-// lessons returns the changes of the Memory that events make. It is called before the
-// events are merged.
+// lessons returns the changes of the Memory that events make, after those that it still lacks. It
+// is called before the events are merged.
 func (o *Orchestrator) lessons(l *source, events []kvdbsync.Event) []unsavedEvent {
 	if o.memory == nil || l.volatile {
 		return nil
 	}
-	out := make([]unsavedEvent, len(events))
+	out := slices.Grow(slices.Clone(l.owed), len(events))
 	for i := range events {
 		d, _ := events[i].Decoded.(decoded)
-		out[i] = l.unsavedEvent(&events[i], d)
+		out = append(out, l.unsavedEvent(&events[i], d))
 	}
 	return out
 }
 
-// record saves the changes of a request.
-func (o *Orchestrator) record(lessons []unsavedEvent) error {
+// record saves the changes of a request for l.
+func (o *Orchestrator) record(l *source, lessons []unsavedEvent) error {
 	if len(lessons) == 0 {
 		return nil
 	}
 	if err := o.memory.Record(unsavedPairs(lessons)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 	}
+	l.owed = nil
 	return nil
 }
 
@@ -269,7 +184,9 @@ func (o *Orchestrator) finish(l *source, r *request, record *scheduler.Record, e
 
 // finish gives the result to the caller.
 func (r *request) finish(record *scheduler.Record, err error) {
-	r.record, r.err = record, r.failure(err)
+	if !r.decided {
+		r.record, r.err = record, r.failure(err)
+	}
 	close(r.done)
 }
 

@@ -73,39 +73,61 @@ func (o *Orchestrator) loadLayers(past map[string]map[string]*savedKey) {
 	}
 }
 
-// makeFirst makes the changes of Options.First. Nothing has been applied yet, so removals need
-// not wait for the other sources: a removed value is one that this run never had.
+// A First is a change of a layer that is made before anything is applied.
+type First struct {
+	Request // without Revert and If, which have no meaning here
+	// Made gets the error of a change that was not made, or that the next start will not know. A
+	// change that is only not saved is in effect until then, and the next request for its layer
+	// saves it too. Run's goroutine calls Made, so it must not wait. Defaults to logging the error.
+	Made func(error)
+}
+
+// makeFirst makes the changes of Options.First.
 func (o *Orchestrator) makeFirst() {
 	for _, q := range o.first {
-		if err := o.checkLayer(q.Layer); err != nil || o.layers.Volatile(q.Layer) {
-			continue // this agent does not keep the layer any more
+		err := o.makeOne(q.Request)
+		switch {
+		case q.Made != nil:
+			q.Made(err)
+		case err != nil:
+			o.log.Error("a change before the start was not made, or is not saved", "source", q.Layer, "err", err)
 		}
-		l := o.layer(q.Layer)
-		if l == nil {
-			o.log.Error("a layer cannot be changed before the start; there are too many", "source", q.Layer)
-			continue
-		}
-		r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
-		events := r.changes(l)
-		for i, d := range o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] }) {
-			events[i].Decoded = d
-		}
-		if err := o.record(o.lessons(l, events)); err != nil {
-			o.log.Error("a change before the start cannot be saved", "source", l.Name, "err", err)
-		}
-		for i := range events {
-			old, d := l.entries.Get(events[i].Key), events[i].Decoded.(decoded)
-			if d.value == nil && d.err == nil {
-				l.set(events[i].Key, old, nil)
-			} else {
-				l.set(events[i].Key, old, d.entryAfter(events[i].Key, old))
-			}
-		}
-		o.told = true
-		l.publish()
-		o.dropEmpty(l)
 	}
 	o.first = nil
+}
+
+// makeOne makes a change of Options.First. Nothing has been applied yet, so removals need not
+// wait for the other sources: a removed value is one that this run never had.
+func (o *Orchestrator) makeOne(q Request) error {
+	if _, kept := o.savedLayer(layerMark + q.Layer); !kept {
+		return nil // this agent does not keep the layer any more
+	}
+	l := o.layer(q.Layer)
+	if l == nil {
+		return o.tooManyLayers()
+	}
+	r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
+	events := r.changes(l)
+	for i, d := range o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] }) {
+		events[i].Decoded = d
+	}
+	lessons := o.lessons(l, events)
+	err := o.record(l, lessons)
+	if err != nil {
+		l.owed = lessons
+	}
+	for i := range events {
+		old, d := l.entries.Get(events[i].Key), events[i].Decoded.(decoded)
+		if d.value == nil && d.err == nil {
+			l.set(events[i].Key, old, nil)
+		} else {
+			l.set(events[i].Key, old, d.entryAfter(events[i].Key, old))
+		}
+	}
+	o.told = true
+	l.publish()
+	o.dropEmpty(l)
+	return err
 }
 
 // saveUnsaved saves the changes that Memory has not learned yet. It is called before they

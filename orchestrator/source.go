@@ -32,6 +32,9 @@ type source struct {
 	savedKeys int     // number of saved keys at the start
 	dataset   dataset // the last known dataset
 	distrust  error   // why the first listing may show another dataset
+	// owed are changes of Options.First that the Memory could not record. The next recorded
+	// request has them.
+	owed []unsavedEvent
 
 	published published
 }

@@ -316,6 +316,25 @@ func TestWhatToWriteNext(t *testing.T) {
 	}
 }
 
+// In whatever order values are removed, nothing of them stays in memory.
+func TestRemovedValuesAreForgotten(t *testing.T) {
+	removals := []string{"note a REMOVED", "note part/1 REMOVED a", "note part/1/x REMOVED part/1"}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		p := newPlay()
+		p.begin(nil)
+		for _, line := range []string{"note a CONFIGURED", "note part/1 CONFIGURED a", "note part/1/x FAILED part/1", "note part/1/x CONFIGURED part/1"} {
+			p.do(line)
+		}
+		for _, i := range order {
+			p.do(removals[i])
+		}
+		p.do("write 9")
+		if len(p.ledger.statuses) > 0 || len(p.ledger.rows) > 0 {
+			t.Errorf("after the removals %v there are %d nodes and %d rows", order, len(p.ledger.statuses), len(p.ledger.rows))
+		}
+	}
+}
+
 // TestTheStoreFollows plays random histories. In the end the store has what is
 // known; no key was written twice in a period, and no batch was larger than allowed.
 func TestTheStoreFollows(t *testing.T) {

@@ -69,7 +69,7 @@ func (k statusIndex) forget(key string) {
 	n := k[key]
 	if base := n.status.Base; base != "" {
 		delete(k[base].derived, key)
-
+		k.drop(base) // it may have been removed first
 	}
 	n.status = nil
 	k.drop(key)

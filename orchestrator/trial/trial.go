@@ -16,6 +16,7 @@
 //	running    | all values have been applied    | goes on, or is taken back if its time is over
 //	ending     | its time is over, or Cancel     | is taken back at once
 //	overdue    | it could not be taken back      | is taken back at once
+//	           | or that could not be saved      |
 //
 // A trial is all or nothing: if an operation fails, everything is undone, and there is no trial.
 // The earlier values are saved before anything is applied, so neither a kill of the agent nor the
@@ -103,7 +104,7 @@ type Trials struct {
 	changed wake.Signal // the next end may be another one
 
 	mu    sync.Mutex
-	open  map[string]*running // by layer
+	open  map[string]*running // by layer; with those in first until they are taken back
 	busy  map[string]int      // changes in progress without a trial, by layer
 	first []*running          // those that were due at the start; read by Due and Run only
 }
@@ -164,6 +165,7 @@ func (t *Trials) load() {
 			t.forget(layer)
 			continue
 		}
+		t.open[layer] = r
 		left := min(r.Deadline.Sub(now), r.Time)
 		if r.Deadline.IsZero() || left <= 0 {
 			r.phase = ending
@@ -171,7 +173,6 @@ func (t *Trials) load() {
 			continue
 		}
 		r.phase, r.end = applied, now.Add(left)
-		t.open[layer] = r
 		t.Log.Info("a trial from before the restart goes on", "source", layer, "keys", len(r.Undo), "left", left)
 	}
 	slices.SortFunc(t.first, func(a, b *running) int { return strings.Compare(a.Layer, b.Layer) })
@@ -179,9 +180,9 @@ func (t *Trials) load() {
 
 // Due returns the requests that take back the trials that were due at the start, for
 // orchestrator.Options.First.
-func (t *Trials) Due() (out []orchestrator.Request) {
+func (t *Trials) Due() (out []orchestrator.First) {
 	for _, r := range t.first {
-		out = append(out, r.undo())
+		out = append(out, orchestrator.First{Request: r.undo(), Made: func(err error) { t.madeFirst(r, err) }})
 	}
 	return out
 }

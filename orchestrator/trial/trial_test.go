@@ -1,6 +1,7 @@
 package trial_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,12 @@ func (n *notebook) Record(changes iter.Seq2[string, []byte]) error {
 	return nil
 }
 
+func (n *notebook) setFull(full bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.full = full
+}
+
 func (n *notebook) Stale() error { return nil }
 func (n *notebook) Renew() error { return nil }
 
@@ -67,6 +74,8 @@ type host struct {
 	stands         map[string]string // interface name -> MTU
 	fails          map[string]bool   // interfaces whose Create fails
 	mu             sync.Mutex        // guards stands and fails
+	layers         int               // at most; 0: the default
+	takes          time.Duration     // Create
 }
 
 func newHost() *host {
@@ -92,7 +101,9 @@ func (h *host) live(t *testing.T, f func(a *agent)) {
 		t.Fatal(err)
 	}
 	a := &agent{T: t, host: h, Trials: trial.New(trial.Options{Memory: h.trials, Log: quiet})}
-	a.orch = orchestrator.New(sched, orchestrator.Options{Memory: h.intent, First: a.Due(), Log: quiet})
+	a.orch = orchestrator.New(sched, orchestrator.Options{
+		Memory: h.intent, First: a.Due(), Layers: orchestrator.LayerOptions{Max: h.layers}, Log: quiet,
+	})
 	a.Serve(a.orch)
 	var running errgroup.Group
 	for _, run := range []func(context.Context) error{sched.Run, a.orch.Run, a.Trials.Run} {
@@ -132,6 +143,7 @@ func (h *host) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}
 	return scheduler.Descriptor[*interfaces.Interface, none]{
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) {
+			<-time.After(h.takes)
 			return none{}, h.set(v.Name, fmt.Sprint(v.Mtu))
 		},
 		Update: func(_ context.Context, _ string, _, v *interfaces.Interface, _ none) (none, error) {
@@ -367,20 +379,120 @@ func TestMemoryIsFullAtTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, h *host) {
 		h.live(t, func(a *agent) {
 			a.try("if1=1001", time.Minute)
-			set := func(full bool) {
-				h.intent.mu.Lock()
-				defer h.intent.mu.Unlock()
-				h.intent.full = full
-			}
-			set(true)
+			h.intent.setFull(true)
 			a.after(2 * time.Minute)
 			a.expect("while nothing can be saved", "if1=1001")
 			if _, err := a.Confirm("agentctl"); !errors.Is(err, trial.ErrNoTrial) {
 				t.Errorf("confirmed after its end: %v", err)
 			}
-			set(false)
+			h.intent.setFull(false)
 			a.after(2 * time.Second)
 			a.expect("afterwards", "")
+		})
+	})
+}
+
+// TestMemoryIsFullAtTheStart takes trials back that are due at a start, but cannot save that at first.
+// The trials stay until it is saved: the memory of the layer still has their values.
+func TestMemoryIsFullAtTheStart(t *testing.T) {
+	for before, after := range map[string]string{"": "", "if1=1000": "if1=1000"} {
+		bubble(t, func(t *testing.T, h *host) {
+			var saved map[string][]byte
+			h.live(t, func(a *agent) {
+				a.declare(before)
+				saved = maps.Clone(h.intent.all)
+				q := request("if1=1001 if2=2000")
+				q.Values[0].Labels = map[string]string{"from": "a trial"}
+				if _, err := a.Try(t.Context(), q, time.Minute); err != nil {
+					t.Error(err)
+				}
+			})
+			<-time.After(time.Hour)
+			h.intent.full = true
+			for range 2 { // a restart loses nothing
+				h.live(t, func(a *agent) {
+					a.expect("while nothing can be saved", after)
+					if list := a.List(); len(list) != 1 {
+						t.Errorf("the list is %+v", list)
+					}
+					if _, err := a.Declare(t.Context(), request("if9=9")); !errors.Is(err, trial.ErrOnTrial) || !strings.HasSuffix(err.Error(), "until it is taken back") {
+						t.Errorf("a change meanwhile: %v", err)
+					}
+					if _, err := a.Try(t.Context(), request("if9=9"), time.Minute); !errors.Is(err, trial.ErrOnTrial) {
+						t.Errorf("a trial meanwhile: %v", err)
+					}
+				})
+			}
+			h.live(t, func(a *agent) {
+				h.intent.setFull(false)
+				a.after(2 * time.Second)
+				a.expect("afterwards", after)
+				if list := a.List(); len(list) != 0 || len(h.trials.all) != 0 {
+					t.Errorf("the list is %+v; saved are %q", list, h.trials.all)
+				}
+				if !maps.EqualFunc(h.intent.all, saved, bytes.Equal) {
+					t.Errorf("the memory has %q, want %q", h.intent.all, saved)
+				}
+			})
+			h.live(t, func(a *agent) { a.expect("after the last start", after) })
+		})
+	}
+}
+
+// TestTooManyLayersAtTheStart cannot take a trial back, because its layer is empty and others have taken
+// its place.
+func TestTooManyLayersAtTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T, h *host) {
+		other := func(a *agent, text string) {
+			q := request(text)
+			q.Layer = "other"
+			if _, err := a.Declare(t.Context(), q); err != nil {
+				t.Error(err)
+			}
+		}
+		h.live(t, func(a *agent) {
+			a.declare("if1=1000")
+			a.try("if1=", time.Minute)
+			other(a, "if2=2000")
+		})
+		<-time.After(time.Hour)
+		h.layers = 1
+		h.live(t, func(a *agent) {
+			a.expect("while there is no place", "if2=2000")
+			other(a, "if2=")
+			a.after(2 * time.Second)
+			a.expect("afterwards", "if1=1000")
+			if list := a.List(); len(list) != 0 {
+				t.Errorf("the list is %+v", list)
+			}
+		})
+	})
+}
+
+// TestDeclareWhileATrialBegins is for the race detector: changes come just when the values of a trial
+// have been applied.
+func TestDeclareWhileATrialBegins(t *testing.T) {
+	bubble(t, func(t *testing.T, h *host) {
+		h.takes = time.Second
+		h.live(t, func(a *agent) {
+			var all errgroup.Group
+			all.Go(func() error {
+				_, err := a.Try(t.Context(), request("if1=1001"), time.Minute)
+				return err
+			})
+			synctest.Wait()
+			for range 30 {
+				all.Go(func() error {
+					<-time.After(h.takes)
+					if _, err := a.Declare(t.Context(), request("if1=1")); !errors.Is(err, trial.ErrOnTrial) {
+						t.Errorf("a change while a trial begins: %v", err)
+					}
+					return nil
+				})
+			}
+			if err := all.Wait(); err != nil {
+				t.Error(err)
+			}
 		})
 	})
 }

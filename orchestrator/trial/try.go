@@ -14,28 +14,43 @@ import (
 
 // Declare changes a layer that has no trial. All changes of clients go through it.
 func (t *Trials) Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error) {
-	t.mu.Lock()
-	if r := t.open[q.Layer]; r != nil {
-		t.mu.Unlock()
-		return nil, onTrial(r)
+	if err := t.beginChange(q.Layer); err != nil {
+		return nil, err
 	}
-	t.busy[q.Layer]++
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.busy[q.Layer]--; t.busy[q.Layer] == 0 {
-			delete(t.busy, q.Layer)
-		}
-	}()
+	defer t.endChange(q.Layer)
 	return t.layers.Declare(ctx, q)
 }
 
-// onTrial is ErrOnTrial with the name of the layer and the end of its trial.
+// beginChange prevents a trial of a layer during another change of it.
+func (t *Trials) beginChange(layer string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.open[layer]; r != nil {
+		return onTrial(r)
+	}
+	t.busy[layer]++
+	return nil
+}
+
+// endChange ends what beginChange began.
+func (t *Trials) endChange(layer string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[layer]--; t.busy[layer] == 0 {
+		delete(t.busy, layer)
+	}
+}
+
+// onTrial is ErrOnTrial with the name of the layer and the end of its trial. It is called with mu
+// held.
 func onTrial(r *running) error {
-	until := "until its values are applied"
-	if !r.end.IsZero() {
+	until := "until it is taken back"
+	switch r.phase {
+	case beginning:
+		until = "until its values are applied"
+	case applied:
 		until = "until " + r.Deadline.Format(time.TimeOnly)
+	case ending, overdue:
 	}
 	return fmt.Errorf("%w: %s, %s", ErrOnTrial, r.Layer, until)
 }
@@ -210,21 +225,40 @@ func (t *Trials) Run(ctx context.Context) error {
 	}
 }
 
-// finishFirst deletes the trials that the orchestrator has taken back before anything else. It
+// finishFirst drops the trials that the orchestrator has taken back before anything else. It
 // answers only after that.
 func (t *Trials) finishFirst(ctx context.Context) error {
 	for _, r := range t.first {
 		if _, err := t.layers.Content(ctx, r.Layer); err != nil && !errors.Is(err, orchestrator.ErrNoSource) {
 			return err
 		}
-		t.mu.Lock()
-		if t.open[r.Layer] == nil { // a new trial has replaced the record
-			t.forget(r.Layer)
+		if t.isOverdue(r) {
+			continue
 		}
-		t.mu.Unlock()
+		t.drop(r)
 		t.Log.Warn("trial is taken back", "source", r.Layer, "keys", len(r.Undo), "because", "it was not confirmed before the restart")
 	}
 	return nil
+}
+
+// madeFirst notes whether the orchestrator could take a trial back before anything else, and could
+// save that. Otherwise Run tries again: the next start would have the values of the trial.
+func (t *Trials) madeFirst(r *running, err error) {
+	if err == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.phase, r.end = overdue, time.Now().Add(again)
+	t.changed.Set()
+	t.Log.Error("trial", "source", r.Layer, "err", fmt.Errorf("the trial cannot be taken back yet: %w", err))
+}
+
+// isOverdue reports whether Run still has to take the trial back.
+func (t *Trials) isOverdue(r *running) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.phase == overdue
 }
 
 // over returns the trials with no time left, now in the phase ending.
