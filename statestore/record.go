@@ -82,7 +82,7 @@ const (
 )
 
 // appendChange appends a put or, for a nil value, a removal. Lengths come before texts.
-func appendChange(b []byte, key string, value []byte) []byte {
+func appendChange[K string | []byte](b []byte, key K, value []byte) []byte {
 	if value == nil {
 		b = append(b, forget)
 		return appendString(b, key)
@@ -94,7 +94,7 @@ func appendChange(b []byte, key string, value []byte) []byte {
 }
 
 // appendString appends the length as a varint, and the bytes.
-func appendString(b []byte, s string) []byte {
+func appendString[S string | []byte](b []byte, s S) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
 }

@@ -123,7 +123,7 @@ func copyLast(out *os.File, generation uint64, parts []*part, l *lookup) (size i
 	}
 	err = eachChange(parts, func(n uint64, key, value []byte) {
 		if value != nil && l.last[l.hash(key)] == n {
-			if buf = appendChange(buf, string(key), value); len(buf) > recordSize {
+			if buf = appendChange(buf, key, value); len(buf) > recordSize {
 				flush()
 			}
 		}
