@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
@@ -22,19 +21,17 @@ func (s *Scheduler) newReader() *readback.Reader {
 func (s *Scheduler) refresh(ctx context.Context, r *run, parts []readback.Part, coming []Change) {
 	before := r.phase
 	r.phase = readingBack
-	if len(coming) > 0 {
-		r.reading.Coming = make(map[string]*graph.Value, len(coming))
-	}
+	r.reading.Coming = readback.NewComing(len(coming))
 	for _, c := range coming {
 		if c.Value != nil && c.Value.v.Err() == nil {
-			r.reading.Coming[c.Key] = c.Value.v
+			r.reading.Coming.Add(c.Value.v)
 		}
 	}
 	s.reader.Want(&r.reading, parts, nil)
 	for !s.readBack(ctx, r) {
 		s.await(ctx, r, false)
 	}
-	r.phase, r.reading.Coming = before, nil
+	r.phase, r.reading.Coming = before, readback.Coming{}
 }
 
 // readBack replaces the known actual state by what r reads back. It returns false if r must wait

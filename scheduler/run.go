@@ -101,6 +101,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 		return
 	}
 	s.forgetContests(intents)
+	s.ledger.Expect(intents.Count)
 	intents.Apply(s.graph)
 	s.finish(ctx, r)
 }

@@ -178,6 +178,13 @@ func (l *Ledger) loadValue(kind Kind, key string, data []byte) {
 	l.graph.Found(v, nil, false)
 }
 
+// Expect makes room for n keys, so that remembering them moves no memory.
+func (l *Ledger) Expect(n int) {
+	if l.store != nil {
+		l.keys.Grow(n)
+	}
+}
+
 // Before remembers the values that operations may create, by one write for all operations.
 // It is called before they begin.
 func (l *Ledger) Before(ops iter.Seq[graph.Op]) {

@@ -104,20 +104,21 @@ func (rb *Reader) nodesOf(p Part) []*graph.Node {
 
 // desiredOf returns the desired values of a part, for Retrieve. Values in coming, which are about to
 // be declared, count as desired.
-func (rb *Reader) desiredOf(p Part, coming map[string]*graph.Value) (ws []kind.Desired) {
-	for key, v := range coming {
-		if v.Kind == graph.Kind(p.Of) {
-			ws = append(ws, kind.Desired{Key: key, Value: kind.Message(v)})
+func (rb *Reader) desiredOf(p Part, coming Coming) (ws []kind.Desired) {
+	for _, v := range coming.byKind[p.Of] {
+		if v == coming.byKey[v.Key] {
+			ws = append(ws, kind.Desired{Key: v.Key, Value: kind.Message(v)})
 		}
 	}
 	slices.SortFunc(ws, func(a, b kind.Desired) int { return strings.Compare(a.Key, b.Key) })
+	ws = slices.CompactFunc(ws, func(a, b kind.Desired) bool { return a.Key == b.Key })
 	asked := rb.nodesOf(p)
 	if p.Keys != nil && p.Of.RetrieveSome == nil {
 		asked = rb.Graph.Of(p.Of) // Retrieve needs all desired values
 	}
 	ws = slices.Grow(ws, len(asked))
 	for _, n := range asked {
-		if v := n.Desired(); v != nil && v.Err() == nil && coming[n.Key()] == nil {
+		if v := n.Desired(); v != nil && v.Err() == nil && coming.byKey[n.Key()] == nil {
 			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
 		}
 	}

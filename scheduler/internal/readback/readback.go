@@ -60,10 +60,10 @@ func (rb *Reader) Ready() <-chan struct{} { return rb.calls.ready.C() }
 // A Reading is a number of parts that are read back one after the other. The zero value reads
 // nothing.
 type Reading struct {
-	Nobody  <-chan struct{}         // closed: nobody waits for the result any more; nil: never
-	Coming  map[string]*graph.Value // they count as desired
-	Verbose bool                    // log each value that is read back
-	Began   time.Time               // when the parts were wanted
+	Nobody  <-chan struct{} // closed: nobody waits for the result any more; nil: never
+	Coming  Coming          // they count as desired
+	Verbose bool            // log each value that is read back
+	Began   time.Time       // when the parts were wanted
 
 	errs    []error         // the reasons why descriptors could not be read back
 	parts   []Part          // not read yet; the first is being read
@@ -71,6 +71,23 @@ type Reading struct {
 	claimed bool            // it is the reader of its lines
 	call    *call           // of the first part; nil: not begun
 	silent  map[*Line]error // lines that are not asked again
+}
+
+// Coming are values that are about to be declared. The zero Coming has none.
+type Coming struct {
+	byKey  map[string]*graph.Value
+	byKind map[graph.Kind][]*graph.Value // each part takes those of its own kind
+}
+
+// NewComing returns a Coming with room for n values.
+func NewComing(n int) Coming {
+	return Coming{make(map[string]*graph.Value, n), map[graph.Kind][]*graph.Value{}}
+}
+
+// Add adds a value. Of several with one key, the last one counts.
+func (c Coming) Add(v *graph.Value) {
+	c.byKey[v.Key] = v
+	c.byKind[v.Kind] = append(c.byKind[v.Kind], v)
 }
 
 // Want has r read back these parts next. Values of a lost connection are left out, unless it is
@@ -236,7 +253,7 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 // valueOf returns the graph's value for a retrieved item. It reuses the coming or the
 // desired value if it has the same message.
 func (rb *Reader) valueOf(r *Reading, d *kind.Descriptor, it *kind.Found) *graph.Value {
-	known := r.Coming[it.Key]
+	known := r.Coming.byKey[it.Key]
 	if known == nil {
 		if n := rb.Graph.Node(it.Key); n != nil {
 			known = n.Desired()
