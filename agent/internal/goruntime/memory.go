@@ -23,10 +23,11 @@ const (
 	// pressedMemory is the memory, in bytes, up to which the agent would rather collect
 	// garbage often than grow. The difference from usualMemory is room for the needs of a
 	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
-	// It holds during the start too: sources that hostile writers keep busy may never become
-	// complete. A start that takes in a large configuration has little garbage and soon
-	// passes this range.
 	pressedMemory = 136 << 20
+	// ampleTime is how long after the beginning of the start pressedMemory does not hold yet. Taking in
+	// 100,000 keys would take three times as long. A start that lasts longer has passed this range, or
+	// hostile writers keep its sources busy, which then may never become complete.
+	ampleTime = 10 * time.Second
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
 	// 200 MB. Above that, collections would cost ever more.
@@ -58,7 +59,7 @@ func AllowHeapGrowth(env func(string) (string, bool)) (done func()) {
 		restore = func() { debug.SetGCPercent(before) }
 	}
 	if _, set := env("GOMEMLIMIT"); !set {
-		limitMemory(struct{}{})
+		limitMemory(time.Now().Add(ampleTime))
 	}
 	// The timer and the announcer may both call it.
 	done = sync.OnceFunc(func() {
@@ -77,8 +78,9 @@ func giveBack() {
 	releaseProgram()
 }
 
-// limitMemory sets the soft limit of the memory, now and after each collection of garbage.
-func limitMemory(struct{}) {
+// limitMemory sets the soft limit of the memory, now and after each collection of garbage. It is ample
+// until the given time.
+func limitMemory(ampleUntil time.Time) {
 	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(inUse)
@@ -86,18 +88,22 @@ func limitMemory(struct{}) {
 	for _, heap := range inUse[2:] {
 		other -= min(other, heap.Value.Uint64())
 	}
-	debug.SetMemoryLimit(memoryLimit(int64(live + other)))
+	debug.SetMemoryLimit(memoryLimit(int64(live+other), time.Now().Before(ampleUntil)))
 	// A cleanup of an object that is garbage already runs after the next collection: this
 	// is the only event of a collection that the runtime offers.
-	runtime.AddCleanup(new(collected), limitMemory, struct{}{})
+	runtime.AddCleanup(new(collected), limitMemory, ampleUntil)
 }
 
 // collected is garbage at once. It has a pointer, so that it is not kept with other small objects.
 type collected struct{ _ *collected }
 
-// memoryLimit is the soft limit of the memory where so many bytes are in use.
-func memoryLimit(inUse int64) int64 {
+// memoryLimit is the soft limit of the memory where so many bytes are in use. An ample one does not
+// regard pressedMemory.
+func memoryLimit(inUse int64, ample bool) int64 {
 	limit := max(usualMemory, 2*inUse-leastGarbage)
+	if ample {
+		return limit
+	}
 	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for more with
 	// each byte in use. It stays below what is usual, so that needs of a moment do not double the
 	// memory.

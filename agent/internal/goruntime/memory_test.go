@@ -69,9 +69,12 @@ func TestMemoryLimit(t *testing.T) {
 		{"much more than fits", 200 * mib, 272 * mib},
 		{"a million keys", 1500 * mib, 2872 * mib},
 	} {
-		if got := memoryLimit(test.inUse); got != test.want {
+		if got := memoryLimit(test.inUse, false); got != test.want {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)
 		}
+	}
+	if got := memoryLimit(120*mib, true); got != 200*mib {
+		t.Errorf("during the start the limit is %d MiB, want 200 MiB", got/mib)
 	}
 }
 
