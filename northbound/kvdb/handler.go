@@ -70,7 +70,9 @@ func (h handler) keyed(w http.ResponseWriter, r *http.Request) (s kvdbsync.Store
 	if !ok {
 		return nil, "", false
 	}
-	key = r.FormValue("key")
+	// Never by FormValue: it reads the body, which is the value, if its type is that of a form, and
+	// curl says so by default. The value would be lost, or its text would name another key.
+	key = r.URL.Query().Get("key")
 	if key == "" {
 		fail(w, fmt.Errorf("%w: parameter key is empty: expected a key", errBadRequest))
 		return nil, "", false
@@ -92,12 +94,13 @@ func (h handler) list(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	pairs, err := s.List(r.Context(), r.FormValue("prefix"))
+	query := r.URL.Query() // as in keyed
+	pairs, err := s.List(r.Context(), query.Get("prefix"))
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	keysOnly := r.FormValue("keys_only") != ""
+	keysOnly := query.Get("keys_only") != ""
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := bufio.NewWriterSize(w, 64<<10)
 	lines := json.NewEncoder(out)

@@ -97,6 +97,32 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestBodyIsOnlyTheValue writes values whose media type and text are those of a form. curl sends the
+// first type unless it is told another one.
+func TestBodyIsOnlyTheValue(t *testing.T) {
+	db := newBolt(t)
+	socket := serve(t, map[string]kvdbsync.Store{"bolt": db})
+	const multipart = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nother\r\n--x--\r\n"
+	for media, body := range map[string]string{
+		"application/x-www-form-urlencoded": "key=other&prefix=", "multipart/form-data; boundary=x": multipart,
+	} {
+		if got := send(t, socket, "PUT", "/v1/stores/bolt/key?key=k", media, body); got != http.StatusOK {
+			t.Errorf("%s: status %d", media, got)
+		}
+		if value, err := db.Get(t.Context(), "k"); string(value) != body || err != nil {
+			t.Errorf("%s: the store has %q, %v; want %q", media, value, err, body)
+		}
+		for _, method := range []string{"GET", "PUT", "DELETE"} { // no body names the key
+			if got := send(t, socket, method, "/v1/stores/bolt/key", media, body); got != http.StatusBadRequest {
+				t.Errorf("%s: %s without the parameter key: status %d", media, method, got)
+			}
+		}
+		if _, err := db.Get(t.Context(), "other"); !errors.Is(err, kvdbsync.ErrNotFound) {
+			t.Errorf("%s: the body has named a key: %v", media, err)
+		}
+	}
+}
+
 // TestReplace compares and writes in one step.
 func TestReplace(t *testing.T) {
 	ctx, db := t.Context(), newBolt(t)
@@ -441,12 +467,21 @@ func client(t *testing.T, socket, store string) *kvdb.Client {
 // ask returns the status of a plain request.
 func ask(t *testing.T, socket, method, path string) int {
 	t.Helper()
+	return send(t, socket, method, path, "", "")
+}
+
+// send returns the status of a request with a body of a media type.
+func send(t *testing.T, socket, method, path, media, body string) int {
+	t.Helper()
 	web := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, nil)
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if media != "" {
+		r.Header.Set("Content-Type", media)
 	}
 	answer, err := web.Do(r)
 	if err != nil {

@@ -55,27 +55,38 @@ func (h *handler) trusted(r *http.Request) bool {
 // errSecrets is the answer to secrets=1 from somebody unknown.
 var errSecrets = errors.New("secrets are shown only on the agent's socket, or to users of http.conf with the permission secrets")
 
-// revealing returns the handler for one request: one that shows secrets, if the request
-// asks for them with secrets=1 and its sender may see them.
+// revealing returns the handler for one request. With secrets=1 it shows secrets, if the
+// sender may see them. With secrets=0 it hides them, also where the server shows them to
+// everybody: a client that prints for people cannot rely on the kind of its connection.
 func (h *handler) revealing(r *http.Request, q endpoint.Query) (*handler, error) {
-	asked, err := q.Boolean("secrets")
+	shown, err := q.Boolean("secrets")
 	if err != nil {
 		return nil, reply.BadRequest(err)
 	}
-	if !asked || h.Secrets {
+	if q.Get("secrets") == "" || shown == h.Secrets {
 		return h, nil
 	}
-	user, known := auth.From(r.Context())
-	if !known {
-		return nil, reply.Status(http.StatusForbidden, errSecrets)
-	}
-	if !user.May(string(endpoint.Secrets)) {
-		return nil, forbidden(user, endpoint.Secrets)
+	if shown {
+		if err := maySeeSecrets(r); err != nil {
+			return nil, err
+		}
 	}
 	// A copy for this request: the handler is shared by all.
-	open := *h
-	open.Secrets = true
-	return &open, nil
+	own := *h
+	own.Secrets = shown
+	return &own, nil
+}
+
+// maySeeSecrets refuses a sender who may not see secrets.
+func maySeeSecrets(r *http.Request) error {
+	user, known := auth.From(r.Context())
+	if !known {
+		return reply.Status(http.StatusForbidden, errSecrets)
+	}
+	if !user.May(string(endpoint.Secrets)) {
+		return forbidden(user, endpoint.Secrets)
+	}
+	return nil
 }
 
 // limitRate refuses requests above the rate of the configuration, with status 429. Probes

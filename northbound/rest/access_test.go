@@ -167,6 +167,20 @@ func TestWhoSeesSecrets(t *testing.T) {
 	})
 }
 
+// TestSecretsOnTheSocket asks where secrets are shown, and says that it wants them or does not.
+func TestSecretsOnTheSocket(t *testing.T) {
+	everyModel(t, true, func(w *world) {
+		w.says("PUT", "/configuration", "vppConfig: {interfaces: [{name: m, type: MEMIF, memif: {secret: topsecret}}]}", 200, "{}\n")
+		for _, path := range []string{"/configuration?", "/scheduler/dump?descriptor=vpp.interfaces&view=NB&", "/scheduler/dump?descriptor=vpp.interfaces&view=cached&"} {
+			for query, shown := range map[string]bool{"": true, "secrets=": true, "secrets=1": true, "secrets=true": true, "secrets=0": false, "secrets=false": false} {
+				if text := w.text(path + query); strings.Contains(text, "topsecret") != shown || strings.Contains(text, "(secret)") == shown {
+					t.Errorf("%s%s answers %s", path, query, text)
+				}
+			}
+		}
+	})
+}
+
 // TestProbesTellStrangersLittle asks for the readiness without a user, and with one.
 func TestProbesTellStrangersLittle(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -21,7 +21,7 @@ import (
 // even if no descriptor of this agent has its model.
 func (h *handler) dumps() (out []endpoint.Endpoint) {
 	for _, d := range details.Paths() {
-		out = append(out, endpoint.Get(d.Path, endpoint.Dump, "secrets=1", d.About+", read back now", func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+		out = append(out, endpoint.Get(d.Path, endpoint.Dump, "secrets=0|1", d.About+", read back now", func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 			return h.details(w, r, q, d)
 		}).Answers(d.Shape).FromSystem())
 	}

@@ -243,7 +243,7 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 func (h *handler) schedulerPaths() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
 		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the declared ones; nothing is changed", h.drift).Answers(wire.Drift{}).FromSystem(),
-		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).FromSystem(),
+		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=0|1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).FromSystem(),
 		endpoint.Get("/scheduler/status", endpoint.Dump, "key= or descriptor= or key-prefix=", "state of values", h.status).Answers([]wire.BaseValueStatus{}),
 		endpoint.Get("/scheduler/txn-history", endpoint.Dump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).Answers([]wire.Record{}).Costly(),
 		endpoint.Get("/scheduler/key-timeline", endpoint.Dump, "key=, time= (UNIX ns)", "history of one key", h.keyTimeline).Answers([]wire.Node{}).Costly(),
@@ -274,7 +274,7 @@ func (h *handler) trials() trials.Trials {
 // configurationPaths returns the paths of the declared values as one document.
 func (h *handler) configurationPaths() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/configuration", endpoint.Read, "model= (many), key= (many), source=, format=yaml|json, secrets=1", "declared values as one YAML document, which can be declared again; source: what this source declares", h.configuration).Writes(yamlMedia).Costly(),
+		endpoint.Get("/configuration", endpoint.Read, "model= (many), key= (many), source=, format=yaml|json, secrets=0|1", "declared values as one YAML document, which can be declared again; source: what this source declares", h.configuration).Writes(yamlMedia).Costly(),
 		endpoint.Get("/configuration", endpoint.Write, "replace=1, revert=1, datasrc=, trial=, version=", "declare the values of a document; replace: and no others of this data source; trial: for a time such as 60s, unless they are confirmed; version: only if the data source still has the value with this Version, which GET with format=json answers", h.putConfiguration).By(http.MethodPut).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration", endpoint.Write, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).By(http.MethodDelete).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
 		endpoint.Get("/configuration/validate", endpoint.Validate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
