@@ -18,27 +18,40 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// declaring: runs what an agent needs to take declared values: a scheduler over a southbound in
-// memory, and an orchestrator of a Bolt file and of clients. It listens at SOCKET, where
-// people may see secrets, and at PORT.
-func declaring(ts *testscript.TestScript, _ bool, _ []string) {
+// declaring [SOURCE...]: runs what an agent needs to take declared values: a scheduler over a
+// southbound in memory, and an orchestrator of a Bolt file and of clients. It listens at SOCKET,
+// where people may see secrets, and at PORT. Each SOURCE is a store that no client reaches through
+// them, with an interface of-SOURCE.
+func declaring(ts *testscript.TestScript, _ bool, others []string) {
 	const root = "/vnf-agent/vpp1/"
 	quiet := slog.New(slog.DiscardHandler)
 	m := &memory{stands: map[string]proto.Message{}}
 	s := scheduler.New(scheduler.Options{Log: quiet})
 	ts.Check(m.register(s))
-	db, err := bolt.New(bolt.Config{Path: ts.MkAbs("keys.db")})
-	ts.Check(err)
-	ts.Defer(func() { ts.Check(db.Close()) })
-	source := kvdbsync.NewSource(kvdbsync.Options{Name: "bolt", Connector: db, Root: root, Prefix: "config/", Log: quiet})
-	orch := orchestrator.New(s, orchestrator.Options{Sources: []orchestrator.Source{{Name: "bolt", Priority: 30, Feed: source}}, Log: quiet})
+	var db *bolt.DB
+	var sources []orchestrator.Source
+	tasks := []func(context.Context) error{s.Run}
+	for i, name := range append([]string{"bolt"}, others...) {
+		store, err := bolt.New(bolt.Config{Path: ts.MkAbs(name + "-keys.db")})
+		ts.Check(err)
+		ts.Defer(func() { ts.Check(store.Close()) })
+		if i == 0 {
+			db = store
+		} else {
+			ts.Check(store.Put(context.Background(), root+"config/linux/interfaces/v2/interface/of-"+name, []byte(`{"name":"of-`+name+`","type":"DUMMY"}`)))
+		}
+		feed := kvdbsync.NewSource(kvdbsync.Options{Name: name, Connector: store, Root: root, Prefix: "config/", Log: quiet})
+		sources = append(sources, orchestrator.Source{Name: name, Priority: 30 - i, Feed: feed})
+		tasks = append(tasks, feed.Run)
+	}
+	orch := orchestrator.New(s, orchestrator.Options{Sources: sources, Log: quiet})
 	trials := trial.New(trial.Options{Log: quiet})
 	trials.Serve(orch)
 	options := rest.Options{Scheduler: s, Sources: orch, Declarer: trials, Trials: trials, Previewer: orch, Contents: orch, Label: "vpp1", Log: quiet}
 	ready := make(chan net.Addr, 1)
 	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: options, Ready: ready}
 	ts.Check(web.Config.Complete())
-	tasks := []func(context.Context) error{s.Run, source.Run, orch.Run, trials.Run, web.Run}
+	tasks = append(tasks, orch.Run, trials.Run, web.Run)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, len(tasks))
 	for _, run := range tasks {

@@ -20,11 +20,12 @@ func get(s *session.Session) *cobra.Command {
 		Use:   "get",
 		Short: "Prints the declared values that take effect",
 		Long: "Get prints the values that stores and clients have declared and that take effect, as one YAML document that config update reads.\n" +
-			"Secrets read (secret) unless the gRPC server knows its clients by their certificates.",
-		Example: "  agentctl config get > network.yaml",
+			hiddenHelp,
+		Example: "  agentctl config get > network.yaml\n  agentctl config get --secrets > network.yaml",
 		Args:    session.ExpectArgs(),
 	}
 	labels := cmd.Flags().StringToString("labels", nil, "print only values with all of these labels, NAME=VALUE,...")
+	secrets := secretsFlag(cmd)
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, _ []string) error {
 		known, err := session.Registry(ctx, conn)
@@ -43,6 +44,9 @@ func get(s *session.Session) *cobra.Command {
 			}
 			messages = append(messages, m)
 		}
+		if messages, err = shown(s, messages, *secrets); err != nil {
+			return err
+		}
 		n, err := networkOf(known, messages)
 		if err != nil {
 			return err
@@ -59,10 +63,12 @@ func retrieve(s *session.Session) *cobra.Command {
 		Aliases: []string{"ret", "read", "dump"},
 		Short:   "Prints the actual values, read back now",
 		Long: "Retrieve reads the actual values back from Linux and VPP, and prints them as one YAML document. Values of models that have no field\n" +
-			"in the message ligato.configurator.Config are left out; the command dump prints those too.",
+			"in the message ligato.configurator.Config are left out; the command dump prints those too.\n" +
+			hiddenHelp,
 		Example: "  agentctl config retrieve",
 		Args:    session.ExpectArgs(),
 	}
+	secrets := secretsFlag(cmd)
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, _ []string) error {
 		known, err := session.Registry(ctx, conn)
@@ -73,7 +79,11 @@ func retrieve(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		n, err := networkOf(known, messagesIn(answer.GetDump()))
+		messages, err := shown(s, messagesIn(answer.GetDump()), *secrets)
+		if err != nil {
+			return err
+		}
+		n, err := networkOf(known, messages)
 		if err != nil {
 			return err
 		}

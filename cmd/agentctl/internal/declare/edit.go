@@ -48,9 +48,11 @@ func edit(s *session.Session) *cobra.Command {
 		Long: "Edit opens VALUE (a key, a name, or a unique part of either) in $VISUAL or $EDITOR (default vi) as YAML, and stores the result where\n" +
 			"the value comes from: in the store or the data source that takes effect, or in --source. An invalid value is not stored: the editor\n" +
 			"opens again, with the errors as comments at the top. A text that is invalid and unchanged, or empty, ends the command. If the value\n" +
-			"has changed in its source while the editor was open, it is not overwritten. Stores are reached through the agent's socket; values of\n" +
-			"filedb are edited in their files.",
-		Example:           "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source etcd",
+			"has changed in its source while the editor was open, it is not overwritten. An edited text that is not stored stays in a file, which\n" +
+			"the error names.\n\n" +
+			"Stores are reached through the agent's socket. Values of etcd, and of files (filedb, initfile), are not edited here: before the\n" +
+			"editor opens, the error says how they are edited.",
+		Example:           "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source redis",
 		ValidArgsFunction: names.CompleteValue(s),
 		Args:              session.ExpectArgs("VALUE"),
 	}
@@ -86,16 +88,39 @@ func (e *editing) find(ctx context.Context, given string) (err error) {
 	}
 	c := kvdb.NewClient(e.Socket, "")
 	defer c.Close()
-	stores, err := c.Stores(ctx)
-	e.store = err == nil && slices.Contains(stores, e.source)
+	stores, unreachable := c.Stores(ctx)
+	e.store = slices.Contains(stores, e.source)
 	if e.store {
 		// Before the text: a change between the two is then found.
 		if e.stored, err = e.bytes(ctx); err != nil {
 			return err
 		}
 	}
-	e.before, err = e.now(ctx)
-	return err
+	if e.before, err = e.now(ctx); err != nil || e.store {
+		return err
+	}
+	return e.writable(ctx, unreachable)
+}
+
+// writable refuses a source that is neither a store which the socket reaches nor a layer, before the
+// user edits anything: its agent would refuse the edit. unreachable is why the socket has named no stores.
+func (e *editing) writable(ctx context.Context, unreachable error) error {
+	// The agent refuses also a change of nothing in what is no layer.
+	err := e.Request(ctx, http.MethodPut, "/configuration", url.Values{"datasrc": {e.source}}, []byte("[]"), &wire.Nothing{})
+	if refused, ok := errors.AsType[session.StatusError](err); !ok || refused.Status != http.StatusBadRequest {
+		return err
+	}
+	key, source := show.Line(e.key), show.Line(e.source)
+	switch {
+	case e.source == "etcd":
+		return fmt.Errorf("%s is in etcd, where this command does not write. Edit it in a file, and apply that to etcd, with -e and its servers if they are not at %s:\n"+
+			"  agentctl export %s --source etcd --secrets >value.yaml\n  agentctl apply value.yaml --store etcd", key, strings.Join(e.Endpoints, ","), printable.Word(e.key))
+	case e.source == "initfile":
+		return fmt.Errorf("%s is in the initial file, which the agent reads when it starts: edit the file that initial-configuration-file-path in initfileregistry.conf names, and restart the agent", key)
+	case unreachable != nil:
+		return fmt.Errorf("%s is in the store %s, which is reached only through the agent's socket: %w", key, source, unreachable)
+	}
+	return fmt.Errorf("%s is in %s, which takes no edits: %w", key, source, err)
 }
 
 // bytes returns the value as its store has it.
@@ -156,23 +181,53 @@ func (e *editing) now(ctx context.Context) (wire.Export, error) {
 	return out, err
 }
 
-// run opens the editor until the value is valid or the user gives up.
+// run opens the editor until the value is valid or the user gives up. An edited text that is not stored
+// stays in its file: it may be the work of an hour.
 func (e *editing) run(ctx context.Context) error {
+	file, err := e.file()
+	if err != nil {
+		return err
+	}
+	err = e.editIn(ctx, file)
+	if now, unreadable := os.ReadFile(file); err != nil && unreadable == nil && e.isEdited(string(now)) {
+		return fmt.Errorf("%w\nyour text is in %s", err, printable.Word(file))
+	}
+	os.Remove(file)
+	return err
+}
+
+// file makes the file that the user edits. Only the user can read it.
+func (e *editing) file() (path string, err error) {
+	f, err := os.CreateTemp("", "agentctl-*.yaml") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	return f.Name(), f.Close()
+}
+
+// isEdited reports whether a text is other than that of the value, and not empty.
+func (e *editing) isEdited(text string) bool {
+	content := withoutComments(text)
+	return content != withoutComments(e.before.Text) && strings.TrimSpace(content) != ""
+}
+
+// editIn lets the user edit the value in a file, and stores it.
+func (e *editing) editIn(ctx context.Context, file string) error {
 	text, last := e.before.Text, ""
 	for {
-		edited, err := e.open(ctx, text)
+		edited, err := e.open(ctx, file, text)
 		if err != nil {
 			return err
 		}
-		switch content := withoutComments(edited); {
-		case content == withoutComments(e.before.Text) || strings.TrimSpace(content) == "":
+		if !e.isEdited(edited) {
 			_, err := io.WriteString(e.Out, "Nothing was changed.\n")
 			return err
-		case content == last:
-			return errors.New("nothing was changed, because the value is still invalid")
-		default:
-			last = content
 		}
+		content := withoutComments(edited)
+		if content == last {
+			return errors.New("nothing was changed, because the value is still invalid")
+		}
+		last = content
 		value, wrong := e.check(ctx, last)
 		if wrong == nil {
 			return e.keep(ctx, value)
@@ -182,22 +237,14 @@ func (e *editing) run(ctx context.Context) error {
 	}
 }
 
-// open lets the user edit a text. Only the user can read the file.
-func (e *editing) open(ctx context.Context, text string) (string, error) {
-	f, err := os.CreateTemp("", "agentctl-*.yaml") // mode 0600
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.WriteString(text); err != nil {
-		return "", errors.Join(err, f.Close())
-	}
-	if err := f.Close(); err != nil {
+// open writes a text into the file, and lets the user edit it.
+func (e *editing) open(ctx context.Context, file, text string) (string, error) {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return "", err
 	}
 	editor := e.editor()
 	// The variable may have arguments, so a shell splits it, as git does.
-	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, editor, f.Name()) //nolint:gosec // the user chooses the editor
+	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, editor, file) //nolint:gosec // the user chooses the editor
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Out, e.Err
 	if e.Lent != nil {
 		e.Lent.Store(true)
@@ -206,7 +253,7 @@ func (e *editing) open(ctx context.Context, text string) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("nothing was changed: the editor %s: %w", editor, err)
 	}
-	edited, err := os.ReadFile(f.Name())
+	edited, err := os.ReadFile(file)
 	return string(edited), err
 }
 
@@ -274,9 +321,9 @@ func (e *editing) replace(ctx context.Context, value []byte) error {
 	return errors.Join(e.changed(), show.Changes(e.Err, e.Env, "Changed by others in "+e.source, []show.Change{other}, 0))
 }
 
-// changed returns the error for a value that others have changed, with the text of the user.
+// changed returns the error for a value that others have changed.
 func (e *editing) changed() error {
-	return fmt.Errorf("nothing was changed, because %s has changed in %s meanwhile; your text was:\n%s", e.key, e.source, e.text)
+	return fmt.Errorf("nothing was changed, because %s has changed in %s meanwhile", e.key, e.source)
 }
 
 // done tells the user the result of storing the value.

@@ -29,7 +29,7 @@ func exportValues(s *session.Session) *cobra.Command {
 			"a pattern such as 'linux.*', or all.\n\n" +
 			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept. Such a\n" +
 			"value cannot be applied. If a declared value cannot be exported, the exit code is 1, and the others are printed.",
-		Example:           "  agentctl export > network.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
+		Example:           "  agentctl export > network.yaml\n  agentctl export --secrets --source etcd > backup.yaml\n  agentctl export 'linux.l3.*' --source etcd\n  agentctl export config/linux/interfaces/v2/interface/veth1",
 		ValidArgsFunction: names.Each(names.CompleteModelOrValue(s)),
 		Args:              patternsOrKeys,
 	}
@@ -45,9 +45,7 @@ func exportValues(s *session.Session) *cobra.Command {
 		if source != "" {
 			query.Set("source", source)
 		}
-		if secrets {
-			query.Set("secrets", "1")
-		}
+		query.Set("secrets", session.Secrets(secrets))
 		var out wire.Export
 		if err := s.Get(ctx, "/configuration", query, &out); err != nil {
 			return err

@@ -30,8 +30,8 @@ func apply(s *session.Session, store *session.DirectStore) *cobra.Command {
 		Long: "Apply writes the values of FILE (- for standard input) for each label into the store: one transaction of the store for each label,\n" +
 			"and one batch of labels after the other. A pattern stands for the agents with a summary (publish-summary) that run; those that are\n" +
 			"ENDED or LOST are skipped. A label without wildcards needs no summary.\n" + templateHelp + "\n\n" +
-			"With --wait, a batch ends when the published status (publish-status) of each of its keys is CONFIGURED. An agent has failed if\n" +
-			"one of them is INVALID, FAILED or UNIMPLEMENTED, or is not CONFIGURED within --batch-timeout. After --max-failures of them, no further\n" +
+			"With --wait, a batch ends when the published status (publish-status) of each of its keys is CONFIGURED, or gone if the key is removed.\n" +
+			"An agent has failed if one of them is INVALID, FAILED or UNIMPLEMENTED, or is not so within --batch-timeout. After --max-failures of them, no further\n" +
 			"batch begins; with --undo, all labels that this run has changed then get their earlier values, unless somebody else has changed them.\n\n" +
 			"To continue after an interruption, run the same command again: labels whose keys have the values already are not written.\n" +
 			"The user needs the right to write the keys of the labels below config/, and with --wait those below config-status/.\n\n" +

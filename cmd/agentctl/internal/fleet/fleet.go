@@ -10,6 +10,7 @@
 //	template.go  one file for many labels
 //	apply.go     apply: labels, plan
 //	rollout.go   apply: batches, waiting, undoing
+//	outcome.go   apply: what the published status says about a change
 package fleet
 
 import (

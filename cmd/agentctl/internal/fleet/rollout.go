@@ -2,11 +2,9 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
@@ -95,8 +93,6 @@ func (o *rollout) one(ctx context.Context, batch []*job) (failed int) {
 }
 
 // write writes the changes of a label as one transaction, unless the store has them already.
-// The published status of the changed keys describes the values before, so it is removed: at
-// once with the change if the store can make so many changes, otherwise just before.
 func (o *rollout) write(ctx context.Context, j *job) (text string, err error) {
 	if err := j.read(ctx, o.store); err != nil { // others may have changed it since the plan
 		return "", err
@@ -106,18 +102,8 @@ func (o *rollout) write(ctx context.Context, j *job) (text string, err error) {
 		return "unchanged", nil
 	}
 	if o.wait {
-		var old []kvdbsync.Pair
-		for _, c := range changes {
-			old = append(old, kvdbsync.Pair{Key: statusKey(c.Key)})
-		}
-		if len(changes)+len(old) <= kvdbsync.MaxApply {
-			changes = append(changes, old...)
-			old = nil
-		}
-		for part := range slices.Chunk(old, kvdbsync.MaxApply) {
-			if err := o.store.Apply(ctx, part); err != nil {
-				return "", fmt.Errorf("nothing was written: %w", err)
-			}
+		if changes, err = o.withoutStatus(ctx, j, changes); err != nil {
+			return "", fmt.Errorf("nothing was written: %w", err)
 		}
 	}
 	if err := o.store.Apply(ctx, changes); err != nil {
@@ -127,16 +113,29 @@ func (o *rollout) write(ctx context.Context, j *job) (text string, err error) {
 	return "written", nil
 }
 
-// statusKey returns the key of the published status of a declared key.
-func statusKey(key string) string {
-	label, rest, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
-	return session.AllAgents + label + "/" + statusPrefix + strings.TrimPrefix(rest, configPrefix)
-}
-
-// An outcome is what the published status says about a label.
-type outcome struct {
-	done, failed bool
-	text         string
+// withoutStatus removes the published status of the keys that get a value, because it describes the
+// values before: at once with the changes, which it returns, if the store can make so many, otherwise
+// now. That of the keys which are removed stays: the agent removes it, and so tells that it has acted.
+func (o *rollout) withoutStatus(ctx context.Context, j *job, changes []kvdbsync.Pair) ([]kvdbsync.Pair, error) {
+	if err := j.readRemoved(ctx, o.store, changes); err != nil {
+		return nil, err
+	}
+	var old []kvdbsync.Pair
+	for _, c := range changes {
+		if c.Value != nil {
+			old = append(old, kvdbsync.Pair{Key: statusKey(c.Key)})
+		}
+	}
+	j.declares = len(old) > 0
+	if len(changes)+len(old) <= kvdbsync.MaxApply {
+		return append(changes, old...), nil
+	}
+	for part := range slices.Chunk(old, kvdbsync.MaxApply) {
+		if err := o.store.Apply(ctx, part); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
 }
 
 // await waits until each label has succeeded or failed, and returns how many failed. An outcome
@@ -172,47 +171,6 @@ func (o *rollout) await(ctx context.Context, waiting []*job) (failed int) {
 		}
 	}
 	return failed
-}
-
-// look reads the published status of the keys of a label.
-func (o *rollout) look(ctx context.Context, j *job) outcome {
-	for _, c := range j.changes {
-		text, err := o.store.Get(ctx, statusKey(c.Key))
-		absent := errors.Is(err, kvdbsync.ErrNotFound)
-		short := session.ShortKey(c.Key)
-		var st keyStatus
-		switch {
-		case err != nil && !absent: // the store may be back before the time is over
-			return outcome{text: err.Error()}
-		case absent && c.Value == nil:
-			continue
-		case absent:
-			return outcome{text: short + ": no status; does the agent run, and publish it (publish-status)?"}
-		case json.Unmarshal(text, &st) != nil:
-			return outcome{text: short + ": its status is unreadable"}
-		}
-		switch {
-		case st.State == "CONFIGURED" && c.Value != nil:
-		case slices.Contains([]string{"INVALID", "FAILED", "UNIMPLEMENTED"}, st.State):
-			return outcome{failed: true, text: st.line(short)}
-		default:
-			return outcome{text: st.line(short)}
-		}
-	}
-	text := "configured"
-	if !j.put {
-		text = "unchanged, configured"
-	}
-	return outcome{done: true, text: text}
-}
-
-// line returns a status on one line.
-func (st keyStatus) line(key string) string {
-	out := key + " is " + st.State
-	if why := strings.Join(append(slices.Clone(st.Details), st.Error), ", "); why != "" {
-		out += ": " + strings.TrimSuffix(why, ", ")
-	}
-	return out
 }
 
 // takeBack writes the values before the run again, in all labels that it has changed. A key

@@ -12,6 +12,8 @@ import (
 	"github.com/keyplane/keyplane/internal/fleet"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
 // template writes a template with items "name=text", and returns its path.
@@ -25,6 +27,17 @@ func template(t *testing.T, items ...string) string {
 	}
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// removal writes a template that removes an item, and returns its path.
+func removal(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "removal.yaml")
+	key := models.For[*interfaces.Interface]().KeyOf(name)
+	if err := os.WriteFile(path, fmt.Appendf(nil, "- {key: %s, value: null}\n", key), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -119,6 +132,15 @@ func TestApply(t *testing.T) {
 			}
 			for n := range 4 {
 				agents.has(t, label(n+1), fmt.Sprintf("a=third n=%d", n+1))
+			}
+
+			// A removal is done when the agents have removed the item, not when the store has.
+			out, problems, code = s.agentctl(append([]string{"apply", removal(t, "n")}, all...)...)
+			done(code, out, problems, label(4)+": configured")
+			for n := range 4 {
+				if got, there := agents[label(n+1)].Has()["n"]; there {
+					t.Errorf("%s is called done, and still has n=%s", label(n+1), got)
+				}
 			}
 		})
 	}

@@ -83,6 +83,11 @@ type job struct {
 	// What the store had, in the same order; a nil Value: no such key. Set by read.
 	before []kvdbsync.Pair
 	put    bool // this run has written the changes
+
+	// Set by write, for those who wait. It writes values, whose status was removed before.
+	declares bool
+	// The published status of the keys that it removes, as it was before; nil: there was none.
+	removed map[string][]byte
 }
 
 // read reads what the store has now.

@@ -44,16 +44,18 @@ func dump(s *session.Session) *cobra.Command {
 		Use:   "dump MODEL...",
 		Short: "Prints values: recorded, declared or read back now",
 		Long: "Dump prints the values of models: by name, by pattern such as linux.*, or all.\n" +
-			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.",
+			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.\n\n" +
+			"Secrets are \"(secret)\" unless --secrets is given, which the agent's socket and users with the permission secrets accept.",
 		Example:           "  agentctl dump all\n  agentctl dump 'linux.*' --view SB\n  agentctl dump vpp.interfaces -f yaml",
 		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
 		Args:              session.Patterns("MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
 	view := show.ChoiceFlag(cmd, "view", "cached", "state to print", "cached", "NB", "SB")
 	origin := show.ChoiceFlag(cmd, "origin", "", "print only values of this origin", "NB", "SB", "unknown")
+	secrets := cmd.Flags().Bool("secrets", false, "print secrets too")
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
-		all, err := dumpAll(ctx, s, args, view.Value)
+		all, err := dumpAll(ctx, s, args, view.Value, *secrets)
 		if err != nil {
 			return err
 		}
@@ -65,7 +67,7 @@ func dump(s *session.Session) *cobra.Command {
 
 // dumpAll dumps the models that the patterns match. A model that several patterns match is
 // dumped once. The agent needs one request per model.
-func dumpAll(ctx context.Context, s *session.Session, patterns []string, view string) ([]dumpRow, error) {
+func dumpAll(ctx context.Context, s *session.Session, patterns []string, view string, secrets bool) ([]dumpRow, error) {
 	known, err := s.Models(ctx, session.ConfigClass)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func dumpAll(ctx context.Context, s *session.Session, patterns []string, view st
 	// Never nil, so that json prints [] and not null.
 	out := []dumpRow{}
 	for _, m := range models {
-		if out, err = dumpOne(ctx, s, out, m, view); err != nil {
+		if out, err = dumpOne(ctx, s, out, m, view, secrets); err != nil {
 			return nil, err
 		}
 		progress.Step()
@@ -117,9 +119,10 @@ func implementedBy(index wire.DumpIndex, known session.Catalogue, pattern string
 }
 
 // dumpOne appends the values of one model to out.
-func dumpOne(ctx context.Context, s *session.Session, out []dumpRow, m wire.Model, view string) ([]dumpRow, error) {
+func dumpOne(ctx context.Context, s *session.Session, out []dumpRow, m wire.Model, view string, secrets bool) ([]dumpRow, error) {
 	var entries []wire.DumpEntry
-	if err := s.Get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.KeyPrefix}, "view": {view}}, &entries); err != nil {
+	query := url.Values{"key-prefix": {m.KeyPrefix}, "view": {view}, "secrets": {session.Secrets(secrets)}}
+	if err := s.Get(ctx, "/scheduler/dump", query, &entries); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	for _, e := range entries {

@@ -28,7 +28,7 @@ func get(s *session.Session) *cobra.Command {
 		Long: "Get prints a value: as the sources declare it, as it is, its state, the reason of that, and the sources that have it. VALUE is a key,\n" +
 			"a name, or a unique part of either. Of a MODEL, which is a name or a pattern such as linux.*, it prints all values in a table; the\n" +
 			"format wide adds the content, in lines of any length. With --watch, it then prints what changes, until it is interrupted or --timeout ends it.\n\n" +
-			"Sources are listed with the highest priority first: * takes effect, ! is refused.",
+			"Sources are listed with the highest priority first: * takes effect, ! is refused. Secrets are \"(secret)\".",
 		Example:           "  agentctl get veth1\n  agentctl get veth1 -o yaml\n  agentctl get linux.l3.route -o wide\n  agentctl get 'linux.*' --watch",
 		ValidArgsFunction: names.CompleteModelOrValue(s),
 		Args:              session.ExpectArgs("VALUE|MODEL"),

@@ -153,10 +153,11 @@ func (g *getter) listed(ctx context.Context, m wire.Model) (out []browse.ListedV
 	}
 }
 
-// dumped returns the values of a view by key. A model without a descriptor has none.
+// dumped returns the values of a view by key, without their secrets. A model without a descriptor has
+// none.
 func (g *getter) dumped(ctx context.Context, m wire.Model, view string) (map[string]*wire.Message, error) {
 	var all []wire.DumpEntry
-	err := g.s.Get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.KeyPrefix}, "view": {view}}, &all)
+	err := g.s.Get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.KeyPrefix}, "view": {view}, "secrets": {session.Secrets(false)}}, &all)
 	if missing(err) {
 		err = nil
 	}

@@ -20,7 +20,7 @@ func values(s *session.Session) *cobra.Command {
 		Use:   "values [MODEL]",
 		Short: "Prints the state of values",
 		Long: "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.\n" +
-			"The format wide adds the content of declared values, in lines of any length.\n" +
+			"The format wide adds the content of declared values, in lines of any length; secrets are \"(secret)\" in it.\n" +
 			"With --watch, it then prints each value that changes, until it is interrupted or --timeout ends it. With --state too, that\n" +
 			"includes values that leave these states.",
 		Example:           "  agentctl values\n  agentctl values linux.l3.route -o wide\n  agentctl values linux.interfaces.interface --sources\n  agentctl values --state pending,failed --watch\n  agentctl values -f '{{range .}}{{.Value.Key}} {{.Value.State}}{{\"\\n\"}}{{end}}'",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
@@ -19,56 +20,101 @@ import (
 // short, because an agent that does not answer must not hold up an edit.
 const validateTimeout = 2 * time.Second
 
+// mostChecked is how many values one request checks: the agent bounds the size of a request.
+const mostChecked = 256
+
 // check returns the reason why an agent would refuse value under key, or nil.
 func check(ctx context.Context, s *session.Session, key string, value []byte) error {
-	wrong, err := checkAll(ctx, s, []kvdbsync.Pair{{Key: key, Value: value}})
-	return cmp.Or(err, wrong[0])
+	c := newChecking([]kvdbsync.Pair{{Key: key, Value: value}})
+	err := c.ask(ctx, s, func() {})
+	return cmp.Or(err, c.wrong[0])
 }
 
-// checkAll returns the reasons why an agent would refuse pairs, each nil if there is none. First
-// it checks values against their models, as every agent does. Then it asks the agent, which also
-// knows its descriptors and their limits. If no agent answers, the first check alone decides. The
-// pairs are one request, so they are bounded by the size that the agent accepts.
-func checkAll(ctx context.Context, s *session.Session, pairs []kvdbsync.Pair) (wrong []error, err error) {
-	wrong = make([]error, len(pairs))
-	asked := map[string][]int{} // the pairs that the agent decides, by key
-	var question []map[string]any
+// A checking finds the pairs that an agent would refuse. They are written one after the other, so a
+// later value of a key replaces an earlier one, and they may belong to several agents.
+type checking struct {
+	pairs []kvdbsync.Pair
+	wrong []error        // why an agent would refuse the pair, by index; nil: it would not
+	last  map[string]int // the index of the last value of a key
+	// The pairs that the agent checks, as one request each: those of one label, because it compares
+	// the values of a request with each other; and of a key the last value, for the same reason.
+	requests [][]int
+}
+
+// newChecking checks pairs against their models, as every agent does, and divides them into requests.
+func newChecking(pairs []kvdbsync.Pair) *checking {
+	c := &checking{pairs: pairs, wrong: make([]error, len(pairs)), last: map[string]int{}}
 	for i, p := range pairs {
-		short := cmp.Or(session.ShortKey(p.Key), p.Key) // the agent validates keys without its own prefix
+		c.last[p.Key] = i
+	}
+	open := map[string]int{} // the index of the request of a label that has room
+	for i, p := range pairs {
 		// A message beside an error has control characters only, which an agent may also
 		// refuse; it says so itself.
-		message, err := models.BuiltIn().Decode(short, p.Value)
-		wrong[i] = err
+		message, err := models.BuiltIn().Decode(shortKey(p), p.Value)
+		c.wrong[i] = err
 		isForeign := errors.Is(err, models.ErrNoModel) // perhaps the agent's program has this model
-		if err != nil && message == nil && !isForeign || !json.Valid(p.Value) {
+		if err != nil && message == nil && !isForeign || !json.Valid(p.Value) || c.last[p.Key] != i {
 			continue
 		}
-		asked[short] = append(asked[short], i)
-		question = append(question, map[string]any{"key": short, "value": json.RawMessage(p.Value)})
+		label := strings.TrimSuffix(p.Key, shortKey(p))
+		at, begun := open[label]
+		if !begun || len(c.requests[at]) == mostChecked {
+			at = len(c.requests)
+			open[label] = at
+			c.requests = append(c.requests, nil)
+		}
+		c.requests[at] = append(c.requests[at], i)
 	}
-	if len(question) == 0 {
-		return wrong, nil
-	}
-	invalid, answered, err := ask(ctx, s, question)
-	if err != nil || !answered {
-		return wrong, err
-	}
-	for key, all := range asked {
-		for _, i := range all {
-			if errors.Is(wrong[i], models.ErrNoModel) {
-				wrong[i] = nil // the agent has it
-			}
-			if reason, ok := invalid[key]; ok {
-				wrong[i] = errors.New(show.Remote(reason))
+	return c
+}
+
+// shortKey returns the key that the agent validates: without its own prefix.
+func shortKey(p kvdbsync.Pair) string { return cmp.Or(session.ShortKey(p.Key), p.Key) }
+
+// ask asks the agent, which also knows its descriptors and their limits. If no agent answers, the check
+// of newChecking alone decides. It calls done after each request.
+func (c *checking) ask(ctx context.Context, s *session.Session, done func()) error {
+	for _, request := range c.requests {
+		var question []map[string]any
+		for _, i := range request {
+			question = append(question, map[string]any{"key": shortKey(c.pairs[i]), "value": json.RawMessage(c.pairs[i].Value)})
+		}
+		invalid, answered, err := refusals(ctx, s, question)
+		if err != nil {
+			return err
+		}
+		done()
+		for _, i := range request {
+			if answered {
+				c.wrong[i] = judged(c.wrong[i], invalid[shortKey(c.pairs[i])])
 			}
 		}
 	}
-	return wrong, nil
+	// If the agent has the model of the last value, it has that of the earlier ones.
+	for i, p := range c.pairs {
+		if errors.Is(c.wrong[i], models.ErrNoModel) && c.wrong[c.last[p.Key]] == nil {
+			c.wrong[i] = nil
+		}
+	}
+	return nil
 }
 
-// ask asks the agent which of some values it would refuse, and returns the reasons by key. Answered
+// judged returns the reason why an agent would refuse a value: its own one, unless that is empty, or
+// the one of the first check.
+func judged(first error, reason string) error {
+	switch {
+	case reason != "":
+		return errors.New(show.Remote(reason))
+	case errors.Is(first, models.ErrNoModel):
+		return nil // the agent has it
+	}
+	return first
+}
+
+// refusals asks the agent which of some values it would refuse, and returns the reasons by key. Answered
 // is false if no agent answers.
-func ask(ctx context.Context, s *session.Session, question []map[string]any) (reasons map[string]string, answered bool, err error) {
+func refusals(ctx context.Context, s *session.Session, question []map[string]any) (reasons map[string]string, answered bool, err error) {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return nil, false, err

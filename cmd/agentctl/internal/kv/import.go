@@ -141,29 +141,21 @@ func (o importFlags) write(ctx context.Context, s *session.Session, store kvdbsy
 	return o.finish(s, done)
 }
 
-// mostChecked is how many pairs are checked by one request: the agent bounds its size.
-const mostChecked = 256
-
 // checkLines returns an error with all lines that the agent would refuse.
 func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []kvdbsync.Pair) error {
-	progress := show.NewProgress(s.Err, s.Env, "checking", (len(pairs)+mostChecked-1)/mostChecked)
+	c := newChecking(pairs)
+	progress := show.NewProgress(s.Err, s.Env, "checking", len(c.requests))
 	if !show.IsTerminal(s.Err) {
 		progress = show.NewProgress(io.Discard, s.Env, "", 0)
 	}
 	defer progress.End()
+	if err := c.ask(ctx, s, progress.Step); err != nil {
+		return err
+	}
 	var wrong []string
-	for begin := 0; begin < len(pairs); begin += mostChecked {
-		end := min(begin+mostChecked, len(pairs))
-		errs, err := checkAll(ctx, s, pairs[begin:end])
+	for i, err := range c.wrong {
 		if err != nil {
-			return err
-		}
-		progress.Step()
-		for i, err := range errs {
-			if err != nil {
-				l := lines[begin+i]
-				wrong = append(wrong, l.place+": "+show.Line(l.pair.Key)+": "+show.Remote(err.Error()))
-			}
+			wrong = append(wrong, lines[i].place+": "+show.Line(lines[i].pair.Key)+": "+show.Remote(err.Error()))
 		}
 	}
 	return nothingWritten(wrong)

@@ -107,6 +107,7 @@ func read(cmd *cobra.Command, s *session.Session, args []string, line, env strin
 		switch {
 		case isStart(arg):
 		case arg == "etcd":
+			s.Store = arg // the word says which store is meant, whatever store the settings name for other commands
 			err = s.WithStore(func(ctx context.Context, store kvdbsync.Store, _ []string) error { return r.addKeys(ctx, s, store) })(cmd, nil)
 		default:
 			var found []Finding

@@ -50,21 +50,26 @@ func (s *Session) WithAgentWhile(follow *bool, f func(ctx context.Context, args 
 }
 
 // Follow calls f with the news of the agent, first with Again, until ctx ends; that is no error.
-// It reads the agent's events. Agents without events are asked again and again. If the agent is
-// lost after the first news, Follow says so on standard error and tries again. An error of f
+// It reads the agent's events. Agents without events are asked again and again. Each time the agent is
+// lost after the first news, Follow says so once on standard error and tries again. An error of f
 // ends it, unless it is one of the connection.
 func (s *Session) Follow(ctx context.Context, f func(context.Context, News) error) error {
 	known := false // the agent has answered once
+	lost := false  // the user knows that the agent does not answer
 	limited := func(ctx context.Context, n News) error {
 		ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 		err := f(ctx, n)
-		known = known || err == nil
+		if err == nil {
+			known, lost = true, false
+		}
 		return err
 	}
-	for lost := false; ; lost = true {
-		err := s.stream(ctx, limited)
+	follow := s.stream
+	for {
+		err := follow(ctx, limited)
 		if status, ok := errors.AsType[StatusError](err); ok && status.Status == http.StatusNotFound && !known {
+			follow = poll
 			err = poll(ctx, limited)
 		}
 		_, remote := errors.AsType[RemoteError](err)
@@ -74,6 +79,7 @@ func (s *Session) Follow(ctx context.Context, f func(context.Context, News) erro
 		case !known || !remote:
 			return err
 		case !lost:
+			lost = true
 			fmt.Fprintln(s.Err, "agentctl: trying again:", err)
 		}
 		select {

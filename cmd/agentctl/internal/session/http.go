@@ -70,6 +70,15 @@ func (s *Session) Get(ctx context.Context, path string, query url.Values, into a
 	return s.Request(ctx, http.MethodGet, path, query, nil, into)
 }
 
+// Secrets returns the argument secrets of a request: 1 shows secrets, and 0 hides them. Without it the
+// kind of the connection decides, which the user of a command does not see.
+func Secrets(shown bool) string {
+	if shown {
+		return "1"
+	}
+	return "0"
+}
+
 // Request sends a request to the agent. A *string receives the answer as text, other values
 // of into as JSON. Text from the agent within errors is on one line.
 func (s *Session) Request(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
