@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	vppacl "go.fd.io/govpp/binapi/acl"
@@ -85,6 +86,39 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	if lists := listsIn(t, vpp); len(lists) > 0 {
 		t.Errorf("left behind: %+v", lists)
 	}
+}
+
+// TestAccessListsOfBridgedInterface has an interface with lists leave its bridge domain and come
+// back. VPP forgets to look at the lists then, although it lists them, so they are applied again.
+func TestAccessListsOfBridgedInterface(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		const in, out = `{"name":"bd1","interfaces":[{"name":"loop1"}]}`, `{"name":"bd1"}`
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		c := vpp.Dial()
+		looks := func(when string, want bool) {
+			t.Helper()
+			states, err := a.states.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := vpp.Command(c, "show interface features "+states["loop1"].GetInternalName())
+			for _, feature := range []string{"l2-input-feat-arc", "l2-output-feat-arc", "l2-input-acl"} {
+				if strings.Contains(text, feature) != want {
+					t.Errorf("%s: expected %s %t:\n%s", when, feature, want, text)
+				}
+			}
+		}
+		a.want(true, webKey, webList, hostsKey, hosts, loopKey, loop, bridgeKey, in)
+		looks("in a bridge domain", true)
+		for _, next := range []string{out, in} {
+			a.want(false, bridgeKey, next)
+			looks("with "+next, true)
+		}
+		a.resyncsInSync(vpp)
+		a.unwant(webKey, hostsKey)
+		looks("its lists are gone", false)
+	})
 }
 
 // listsIn returns the IP lists of VPP.

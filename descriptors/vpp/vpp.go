@@ -26,6 +26,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/dhcp"
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
 	vppwg "go.fd.io/govpp/binapi/wireguard"
 	"golang.org/x/sync/errgroup"
 
@@ -152,12 +153,16 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 // to be called when a link changes.
 func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownership.Owner, guard *guard) (linkChanged func(name string), err error) {
 	var lists acl.Index
+	var reapply acl.Reapply // l2 calls it when values change, after all are registered
 	for _, register := range []func() error{
 		func() error {
-			return l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
+			left := func(ctx context.Context, index interface_types.InterfaceIndex) error {
+				return reapply(ctx, index)
+			}
+			return l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Left: left, Connection: ConnectionName})
 		},
 		func() (err error) {
-			lists, err = acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
+			lists, reapply, err = acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
 			return err
 		},
 		func() error {
@@ -190,7 +195,9 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 			return err
 		},
 		func() (err error) {
-			linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, ConnectionNumber: guard.life, Connection: ConnectionName})
+			linkChanged, err = l3.Register(s, l3.Options{
+				API: p.api, Interfaces: p.links, Allocations: o.Allocations, ConnectionNumber: guard.life, Connection: ConnectionName, Memory: o.Settings, Log: o.Log,
+			})
 			return err
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/acl"
 	"go.fd.io/govpp/binapi/acl_types"
+	"go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
@@ -84,6 +85,43 @@ func accessRows() []row {
 			long.SrcPrefix.Len = 33
 			v.list(newList, "a", api.INVALID_SRC_ADDRESS, long)
 			v.list(newList, strings.Repeat("x", 63), 0)
+		}},
+		{"access lists of an interface that leaves layer 2", func(v *vpp) {
+			i := v.loop()
+			a := v.list(newList, "a", 0)
+			var macip acl.MacipACLAddReplaceReply
+			v.call("macip_acl_add_replace", 0, &acl.MacipACLAddReplace{ACLIndex: newList, Tag: "m", R: []acl_types.MacipACLRule{{IsPermit: acl_types.ACL_ACTION_API_PERMIT}}}, &macip)
+			applyMACIP := func(add bool) {
+				v.Helper()
+				v.call("macip_acl_interface_add_del", 0, &acl.MacipACLInterfaceAddDel{IsAdd: add, SwIfIndex: i, ACLIndex: macip.ACLIndex}, &acl.MacipACLInterfaceAddDelReply{})
+			}
+			looks := func(when string, in, out, hosts bool) {
+				v.Helper()
+				text := v.command("show interface features " + v.details(i).InterfaceName)
+				if strings.Contains(text, "l2-input-feat-arc") != in || strings.Contains(text, "l2-output-feat-arc") != out || strings.Contains(text, "l2-input-acl") != hosts {
+					v.Errorf("%s: expected lists for incoming packets %t, outgoing %t, of hosts %t:\n%s", when, in, out, hosts, text)
+				}
+			}
+			v.applyLists(i, 1, 0, a, a)
+			applyMACIP(true)
+			v.bridge(10, true, 0)
+			v.member(i, 10, l2.L2_API_PORT_TYPE_NORMAL, true, 0)
+			looks("bridged", true, true, true)
+			v.member(i, 10, l2.L2_API_PORT_TYPE_NORMAL, false, 0)
+			v.member(i, 10, l2.L2_API_PORT_TYPE_NORMAL, true, 0)
+			looks("bridged again", false, false, false)
+			v.listsOf(i, 1, a, a)
+			v.applyLists(i, 1, 0, a, a)
+			looks("the same lists are set", false, false, false)
+			v.applyLists(i, 0, 0)
+			v.applyLists(i, 1, 0, a, a)
+			applyMACIP(false)
+			applyMACIP(true)
+			looks("they were taken away and set", true, true, true)
+			v.applyLists(i, 0, 0)
+			applyMACIP(false)
+			looks("without lists", false, false, false)
+			v.call("macip_acl_del", 0, &acl.MacipACLDel{ACLIndex: macip.ACLIndex}, &acl.MacipACLDelReply{})
 		}},
 		{"access lists on interfaces", func(v *vpp) {
 			i := v.loop()

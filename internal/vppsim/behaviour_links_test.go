@@ -95,7 +95,12 @@ func memifSockets(v *vpp) {
 	v.memifSocket(1, "/run/b.sock", true, api.ENTRY_ALREADY_EXISTS)
 	v.memifSocket(2, "/run/a.sock", true, 0)
 	v.memifSocket(3, "c.sock", true, 0)
+	v.memifSocket(5, "./c.sock", true, 0)
+	v.memifSocket(6, "abstract:c", true, 0)
 	all := v.memifFiles()
+	if all[5] != runtime+"/./c.sock" || all[6] != "abstract:c" {
+		v.Errorf("they are %v", all)
+	}
 	if all[0] != runtime+"/memif.sock" || all[1] != "/run/a.sock" || all[2] != "/run/a.sock" || all[3] != runtime+"/c.sock" {
 		v.Errorf("they are %v", all)
 	}

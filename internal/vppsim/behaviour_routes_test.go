@@ -36,6 +36,22 @@ func tableRows() []row {
 				v.Errorf("they are %v", all)
 			}
 		}},
+		{"the hash of flows", func(v *vpp) {
+			v.table(20, "")
+			for _, one := range []struct {
+				config ip.IPFlowHashConfig
+				shows  string
+			}{{0x41, "[src symmetric ]"}, {0x9f, "[src dst sport dport proto flowlabel ]"}} { // VPP ip_flow_hash.h, IP_FLOW_HASH_DEFAULT
+				v.call("set_ip_flow_hash_v2", 0, &ip.SetIPFlowHashV2{TableID: 20, FlowHashConfig: one.config}, &ip.SetIPFlowHashV2Reply{})
+				if text := v.command("show ip fib table 20 summary"); !strings.Contains(text, "flow hash:"+one.shows) {
+					v.Errorf("after %#x, VPP has\n%s", one.config, text)
+				}
+			}
+			fresh := v.command("show ip fib table 0 summary") + v.command("show ip6 fib table 0 summary")
+			if strings.Count(fresh, "flow hash:[src dst sport dport proto flowlabel ]") != 2 {
+				v.Errorf("the default is\n%s", fresh)
+			}
+		}},
 		{"a table that is used outlives its deletion", func(v *vpp) {
 			v.table(20, "")
 			i := v.loop()

@@ -4,16 +4,21 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/dhcp"
 	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/l3xc"
 	"go.fd.io/govpp/binapi/span"
 	"go.fd.io/govpp/binapi/teib"
 	"go.fd.io/govpp/binapi/vrrp"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -112,6 +117,34 @@ func routerRows() []row {
 			state(vrrp.VRRP_API_VR_STATE_BACKUP)
 			v.startRouter(i, false, 0)
 		}},
+		{"a master with accept mode has its addresses on its interface", func(v *vpp) {
+			i := v.loop()
+			v.call("sw_interface_tag_add_del", 0, &vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: i, Tag: "elected"}, &vppif.SwInterfaceTagAddDelReply{})
+			v.is("address", v.address(i, true, "10.0.0.1/26"), 0)
+			q := one(i)
+			q.Interval, q.Flags = 1, vrrp.VRRP_API_VR_ACCEPT
+			q.Addrs = append(q.Addrs, addr("10.9.0.9"))
+			v.router(q, 0)
+			v.startRouter(i, true, 0)
+			if v.sim != nil {
+				v.is("elect", v.sim.Elect("elected", 7), 0)
+			}
+			has := func(want ...string) bool {
+				return slices.Equal(slices.Sorted(slices.Values(v.addresses(i, false))), want)
+			}
+			late := time.After(testkit.Patience)
+			for tick := time.NewTicker(5 * time.Millisecond); !has("10.0.0.1/26", "10.0.0.9/26", "10.9.0.9/24"); {
+				select {
+				case <-tick.C:
+				case <-late:
+					v.Fatalf("the addresses are %v", v.addresses(i, false))
+				}
+			}
+			v.startRouter(i, false, 0)
+			if !has("10.0.0.1/26") {
+				v.Errorf("the addresses are %v", v.addresses(i, false))
+			}
+		}},
 		{"a DHCP proxy makes tables, and keeps its first source", func(v *vpp) {
 			v.proxy("10.0.0.1", "10.9.0.1", 67, true, 0)
 			v.proxy("10.0.0.1", "10.9.0.1", 67, true, 0)
@@ -186,7 +219,39 @@ func tunnelEndRows() []row {
 
 // mirrorRows are what VPP's source says (src/vnet/span/span.c, span_add_delete_entry).
 func mirrorRows() []row {
-	return []row{{"mirrors", func(v *vpp) {
+	return []row{{"mirrors of an interface that leaves layer 2", func(v *vpp) {
+		a, b, c := v.loop(), v.loop(), v.loop()
+		set := func(to index, state span.SpanState) {
+			v.Helper()
+			q := &span.SwInterfaceSpanEnableDisable{SwIfIndexFrom: a, SwIfIndexTo: to, State: state, IsL2: true}
+			v.call("sw_interface_span_enable_disable", 0, q, &span.SwInterfaceSpanEnableDisableReply{})
+		}
+		mirrors := func(what string, rx, tx bool) {
+			v.Helper()
+			text := v.command("show interface features " + v.details(a).InterfaceName)
+			if strings.Contains(text, "span-l2-input") != rx || strings.Contains(text, "span-l2-output") != tx {
+				v.Errorf("%s: expected to mirror %t received and %t sent packets:\n%s", what, rx, tx, text)
+			}
+		}
+		v.bridge(10, true, 0)
+		set(b, span.SPAN_STATE_API_TX)
+		mirrors("before it is bridged", false, true)
+		v.member(a, 10, l2.L2_API_PORT_TYPE_NORMAL, true, 0)
+		set(c, span.SPAN_STATE_API_RX_TX)
+		mirrors("bridged", true, true)
+		v.member(a, 10, l2.L2_API_PORT_TYPE_NORMAL, false, 0)
+		mirrors("it has left", false, false)
+		set(b, span.SPAN_STATE_API_TX)
+		mirrors("the same mirror again", false, false)
+		set(b, span.SPAN_STATE_API_DISABLED)
+		set(b, span.SPAN_STATE_API_TX)
+		mirrors("one of two made anew", false, false)
+		set(b, span.SPAN_STATE_API_DISABLED)
+		set(c, span.SPAN_STATE_API_DISABLED)
+		set(b, span.SPAN_STATE_API_TX)
+		mirrors("made anew after all have ended", false, true)
+		set(b, span.SPAN_STATE_API_DISABLED)
+	}}, {"mirrors", func(v *vpp) {
 		a, b := v.loop(), v.loop()
 		set := func(from, to index, state span.SpanState, want api.VPPApiError) {
 			v.Helper()

@@ -12,6 +12,7 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -64,7 +65,8 @@ type vpp struct {
 	*testing.T
 	*conn.Conn
 	socket string
-	fresh  bool // nothing was ever made in it
+	fresh  bool        // nothing was ever made in it
+	sim    *vppsim.Sim // nil: it is a real one
 }
 
 type index = interface_types.InterfaceIndex
@@ -91,6 +93,7 @@ func reach(t *testing.T) *vpp {
 			t.Fatal(err)
 		}
 		t.Cleanup(sim.Kill)
+		v.sim = sim
 	}
 	v.Conn = dial(t, v.socket)
 	return v
@@ -122,6 +125,14 @@ func (v *vpp) is(what string, err error, want api.VPPApiError) {
 func (v *vpp) call(what string, want api.VPPApiError, request, reply api.Message) {
 	v.Helper()
 	v.is(what, v.Call(v.Context(), request, reply), want)
+}
+
+// command runs a command of VPP's command line.
+func (v *vpp) command(line string) string {
+	v.Helper()
+	var r vlib.CliInbandReply
+	v.call(line, 0, &vlib.CliInband{Cmd: line}, &r)
+	return r.Reply
 }
 
 func dump[T any, P interface {

@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/bond"
 	"go.fd.io/govpp/binapi/ethernet_types"
 	"go.fd.io/govpp/binapi/gre"
+	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ipip"
 	"go.fd.io/govpp/binapi/vxlan"
 
@@ -109,6 +110,71 @@ func tunnelRows() []row {
 			v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: r.SwIfIndex}, &bond.BondDeleteReply{})
 		}},
 		{"members of bonds", bondMembers},
+		{"MAC addresses of members of bonds", bondAddresses},
+	}
+}
+
+// bondAddresses: a bond gets the MAC address of its first member, unless it was created with one.
+// Other members get that of the bond. Each gets its own one back.
+func bondAddresses(v *vpp) {
+	own := []ethernet_types.MacAddress{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
+	custom, later := ethernet_types.MacAddress{2, 0, 0, 0, 0, 3}, ethernet_types.MacAddress{2, 0, 0, 0, 0, 4}
+	members := []index{v.loop(), v.loop()}
+	set := func(i index, mac ethernet_types.MacAddress) {
+		v.Helper()
+		v.call("sw_interface_set_mac_address", 0, &vppif.SwInterfaceSetMacAddress{SwIfIndex: i, MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{})
+	}
+	have := func(what string, bond index, want ...ethernet_types.MacAddress) {
+		v.Helper()
+		for at, i := range append([]index{bond}, members...) {
+			if got := v.details(i).L2Address; got != want[at] {
+				v.Errorf("%s: interface %d of the bond and its members has %s, want %s", what, at, got, want[at])
+			}
+		}
+	}
+	create := func(q bond.BondCreate2) (index, func()) {
+		v.Helper()
+		var r bond.BondCreate2Reply
+		q.ID, q.Mode = none32, bond.BOND_API_MODE_XOR
+		v.call("bond_create2", 0, &q, &r)
+		return r.SwIfIndex, func() {
+			v.Helper()
+			v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: r.SwIfIndex}, &bond.BondDeleteReply{})
+		}
+	}
+	join := func(i, to index) {
+		v.Helper()
+		v.call("bond_add_member", 0, &bond.BondAddMember{SwIfIndex: i, BondSwIfIndex: to}, &bond.BondAddMemberReply{})
+	}
+	detach := func(i index) {
+		v.Helper()
+		v.call("bond_detach_member", 0, &bond.BondDetachMember{SwIfIndex: i}, &bond.BondDetachMemberReply{})
+	}
+	for n, i := range members {
+		set(i, own[n])
+	}
+
+	to, remove := create(bond.BondCreate2{})
+	join(members[0], to)
+	join(members[1], to)
+	have("without an address", to, own[0], own[0], own[0])
+	detach(members[0])
+	detach(members[1])
+	have("all have left", to, own[0], own[0], own[1])
+	remove()
+
+	to, remove = create(bond.BondCreate2{UseCustomMac: true, MacAddress: custom})
+	join(members[0], to)
+	have("with an address", to, custom, custom, own[1])
+	set(to, later)
+	join(members[1], to)
+	have("with another address later", to, later, custom, custom)
+	set(members[0], later)
+	remove()
+	for n, i := range members {
+		if got := v.details(i).L2Address; got != own[n] {
+			v.Errorf("without its bond, a member has %s, want %s", got, own[n])
+		}
 	}
 }
 

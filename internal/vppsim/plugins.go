@@ -34,9 +34,9 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/wireguard"
 )
 
-// register makes all plugins of one VPP. A new plugin is one line here. It returns the
-// DHCP clients, which Sim.Lease needs, and the WireGuard peers, which Sim.Meet needs.
-func register(vpp *core.VPP) (*dhcp.Clients, *wireguard.Peers) {
+// register makes all plugins of one VPP. A new plugin is one line here. It returns those that
+// the methods of Sim need.
+func register(vpp *core.VPP) told {
 	tables := ip.New(vpp)
 	switching := l2.New(vpp)
 
@@ -44,8 +44,8 @@ func register(vpp *core.VPP) (*dhcp.Clients, *wireguard.Peers) {
 	neighbours.New(vpp, tables)
 	l3xc.New(vpp)
 	rdcp.New(vpp)
-	span.New(vpp)
-	acl.New(vpp)
+	span.New(vpp, switching)
+	acl.New(vpp, switching)
 	abf.New(vpp)
 	stn.New(vpp)
 	nat.New(vpp, tables)
@@ -53,7 +53,6 @@ func register(vpp *core.VPP) (*dhcp.Clients, *wireguard.Peers) {
 	srv6.New(vpp, tables)
 	ipfix.New(vpp, tables)
 	punt.New(vpp)
-	vrrp.New(vpp)
 
 	tap.New(vpp)
 	memif.New(vpp)
@@ -69,5 +68,5 @@ func register(vpp *core.VPP) (*dhcp.Clients, *wireguard.Peers) {
 	ipip.New(vpp, tables)
 	ipsec.New(vpp, tables)
 
-	return dhcp.New(vpp, tables), wireguard.New(vpp)
+	return told{dhcp.New(vpp, tables), wireguard.New(vpp), vrrp.New(vpp, tables)}
 }

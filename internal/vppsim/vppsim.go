@@ -22,6 +22,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/dhcp"
+	"github.com/keyplane/keyplane/internal/vppsim/vrrp"
 	"github.com/keyplane/keyplane/internal/vppsim/wireguard"
 )
 
@@ -37,16 +38,20 @@ func Releases() []string { return core.Releases() }
 // A Sim is a simulated VPP. Its methods may be called from any goroutine.
 type Sim struct {
 	*core.Server
+	told told // of the VPP that runs now; guarded by Server.Do
+}
 
-	// Both are of the VPP that runs now; guarded by Server.Do.
-	dhcp  *dhcp.Clients
-	peers *wireguard.Peers
+// told are the plugins that a test tells about the world outside.
+type told struct {
+	dhcp    *dhcp.Clients
+	peers   *wireguard.Peers
+	routers *vrrp.Routers
 }
 
 // New returns a Sim that does nothing before Start. An unknown release or plugin is an error.
 func New(o Options) (*Sim, error) {
 	s := &Sim{}
-	server, err := core.NewServer(o, func(vpp *core.VPP) { s.dhcp, s.peers = register(vpp) })
+	server, err := core.NewServer(o, func(vpp *core.VPP) { s.told = register(vpp) })
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +64,7 @@ func New(o Options) (*Sim, error) {
 // An interface without DHCP client is an error.
 func (s *Sim) Lease(tag string, address netip.Prefix, router netip.Addr) error {
 	var err error
-	s.Do(func() { err = s.dhcp.Lease(tag, address, router) })
+	s.Do(func() { err = s.told.dhcp.Lease(tag, address, router) })
 	return err
 }
 
@@ -68,6 +73,14 @@ func (s *Sim) Lease(tag string, address netip.Prefix, router netip.Addr) error {
 // public key is an error.
 func (s *Sim) Meet(public string, from netip.AddrPort) error {
 	var err error
-	s.Do(func() { err = s.peers.Meet(public, from) })
+	s.Do(func() { err = s.told.peers.Meet(public, from) })
+	return err
+}
+
+// Elect makes the backup virtual routers with an ID masters, on the interface with a tag. It is an
+// error if there is no such router.
+func (s *Sim) Elect(tag string, id uint8) error {
+	var err error
+	s.Do(func() { err = s.told.routers.Elect(tag, id) })
 	return err
 }

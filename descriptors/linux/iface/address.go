@@ -44,7 +44,11 @@ func addressDependencies(key string, v *interfaces.Interface) (deps []scheduler.
 		deps = append(deps, scheduler.Dependency{Label: "interface-assigned-to-vrf", Key: keys.VRF(a.Interface, vrf)})
 	}
 	if a.Source == keys.Existing {
-		deps = append(deps, scheduler.Dependency{Label: "address-assigned-to-interface", Key: keys.HostAddress(hostName(v), a.Addr)})
+		addr := a.Addr
+		if p, err := netip.ParsePrefix(addr); err == nil {
+			addr = p.String() // as HostNames announces it, whatever its spelling
+		}
+		deps = append(deps, scheduler.Dependency{Label: "address-assigned-to-interface", Key: keys.HostAddress(hostName(v), addr)})
 	}
 	if ref, ok := alloc.Parse(a.Addr); ok {
 		deps = append(deps, scheduler.Dependency{Label: a.Addr, Key: ref.Key(a.Interface)})

@@ -1,10 +1,11 @@
 package iface
 
 import (
+	"bytes"
 	"cmp"
 	"hash/fnv"
+	"net"
 	"strconv"
-	"strings"
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -74,9 +75,12 @@ func equivalent(_ string, old, new *interfaces.Interface) bool {
 		sameMAC(old, new) && sameOffload(old.GetVeth(), new.GetVeth())
 }
 
-// sameMAC accepts any address if the desired value has none: the kernel chooses one then.
+// sameMAC accepts any address if the desired value has none: the kernel chooses one then. An
+// address has several spellings.
 func sameMAC(old, new *interfaces.Interface) bool {
-	return new.GetLinkOnly() || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+	want, set := macOf(new)
+	have, err := net.ParseMAC(old.GetPhysAddress())
+	return !set || err == nil && bytes.Equal(have, want)
 }
 
 // sameOffload compares settings with the default filled in.

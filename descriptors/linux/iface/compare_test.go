@@ -87,6 +87,9 @@ func TestEquivalentAndRecreate(t *testing.T) {
 		{veth + `mtu: 1500 host_if_name: "a"`, veth, "same"},
 		{veth + `ip_addresses: "10.0.0.1/24"`, veth, "same"},
 		{veth + `phys_address: "02:fe:00:00:00:0a"`, veth + `phys_address: "02:FE:00:00:00:0A"`, "same"},
+		{veth + `phys_address: "02:fe:00:00:00:0a"`, veth + `phys_address: "02-fe-00-00-00-0a"`, "same"},
+		{veth + `phys_address: "02:fe:00:00:00:0a"`, veth + `phys_address: "02fe.0000.000a"`, "same"},
+		{veth + `phys_address: "02:fe:00:00:00:0b"`, veth + `phys_address: "02fe.0000.000a"`, "update"},
 		{veth + `phys_address: "02:fe:00:00:00:0a"`, veth, "same"},
 		{veth, veth + `phys_address: "02:fe:00:00:00:0a"`, "update"},
 		{veth + `link_only: true phys_address: "02:fe:00:00:00:0a"`, veth + `link_only: true phys_address: "02:fe:00:00:00:0b"`, "same"},
@@ -154,6 +157,12 @@ func TestDependenciesAndDerived(t *testing.T) {
 			"derives linux/interface/e/address/existing/10.0.0.1/24",
 			"existing needs interface-assigned-to-vrf linux/interface/e/vrf/v",
 			"existing needs address-assigned-to-interface linux/interface/host-name/eth0/address/10.0.0.1/24",
+		}},
+		{`name: "e" type: EXISTING link_only: true ip_addresses: "FD00:0::1/64"`, []string{
+			"needs host-interface-exists linux/interface/host-name/e",
+			"derives linux/interface/state/e/DOWN",
+			"derives linux/interface/e/address/existing/FD00:0::1/64",
+			"existing needs address-assigned-to-interface linux/interface/host-name/e/address/fd00::1/64",
 		}},
 	}
 	h := handler{Options: Options{Spaces: netns.New(netns.Options{})}}

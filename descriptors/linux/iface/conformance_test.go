@@ -61,7 +61,7 @@ func TestInterfaceConforms(t *testing.T) {
 		Values: []scheduler.Desired[*value]{
 			{Value: a(`enabled: true`)},
 			{Value: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK enabled: true ip_addresses: ["10.9.0.1/24", "fd09::1/64"]`)},
-			{Value: testkit.Parse[*value](t, `name: "b" type: VETH veth { peer_if_name: "y" }`)},
+			{Value: testkit.Parse[*value](t, `name: "b" type: VETH phys_address: "02fe.0000.000a" veth { peer_if_name: "y" }`)},
 		},
 		Changes: []conformance.Change[*value]{
 			{Name: "up", From: a(``), To: a(`enabled: true`), How: conformance.Updated},
@@ -70,8 +70,11 @@ func TestInterfaceConforms(t *testing.T) {
 			{Name: "address without length", From: a(`ip_addresses: "10.0.0.1/32"`), To: a(`ip_addresses: "10.0.0.1"`), How: conformance.Unchanged},
 			{Name: "name of a loopback", Key: keyOf("lo1"), From: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK`),
 				To: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK host_if_name: "dummy"`), How: conformance.Unchanged},
+			{Name: "MAC of a loopback", Key: keyOf("lo1"), From: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK`),
+				To: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK phys_address: "02:fe:00:00:00:01"`), How: conformance.Unchanged},
 			{Name: "default MTU", From: a(``), To: a(`mtu: 1500`), How: conformance.Unchanged},
 			{Name: "MAC", From: a(``), To: a(`phys_address: "02:fe:00:00:00:01"`), How: conformance.Updated},
+			{Name: "spelling of a MAC", From: a(`phys_address: "02:fe:00:00:00:01"`), To: a(`phys_address: "02-FE-00-00-00-01"`), How: conformance.Unchanged},
 			{Name: "host name", From: a(``), To: a(`host_if_name: "other"`), How: conformance.Updated},
 			{Name: "link only", From: a(``), To: a(`link_only: true`), How: conformance.Recreated},
 			{Name: "namespace", From: a(``), To: testkit.Parse[*value](t, `name: "a" type: VETH veth { peer_if_name: "z" }`), How: conformance.Recreated},

@@ -1,7 +1,7 @@
 // Package acl implements VPP's access lists: IP lists, which look at networks, protocols and
 // ports, and MACIP lists, which look at the source of a packet.
 //
-//	lists, err := acl.Register(s, acl.Options{API: manager, Interfaces: links, ...})
+//	lists, reapply, err := acl.Register(s, acl.Options{API: manager, Interfaces: links, ...})
 //
 // The name of a list is its tag in VPP. A list without a tag belongs to somebody else: it is
 // retrieved under the name UNTAGGED-<number> and never changed.
@@ -17,17 +17,20 @@
 //	values.go  | VPP's answers as values
 //	verbs.go   | lists: create, replace, delete, Retrieve
 //	attach.go  | lists on interfaces
+//	reapply.go | lists on interfaces that leave layer 2
 //
 // Tests: tables for rules; verbs and Retrieve run against a simulated VPP, which is itself
 // tested against a real one.
 package acl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -95,15 +98,19 @@ type handler struct {
 	known map[string]Meta // lists of this agent by name, from the last dump and later creations
 }
 
+// A Reapply has VPP look at the lists of an interface again. It is called when the interface has
+// left layer 2.
+type Reapply func(ctx context.Context, index interface_types.InterfaceIndex) error
+
 // Register adds the descriptors to s, and returns the lists that exist: other descriptors
 // refer to them by number. The caller registers the interface descriptor first.
-func Register(s *scheduler.Scheduler, o Options) (Index, error) {
+func Register(s *scheduler.Scheduler, o Options) (Index, Reapply, error) {
 	h := &handler{Options: o, known: map[string]Meta{}}
 	registrar := s.OnConnection(o.Connection)
 	lists, err := scheduler.Register(registrar, h.descriptor())
 	h.lists = directory{lists}
 	_, errInterface := scheduler.Register(registrar, h.interfaceDescriptor())
-	return h.lists, errors.Join(err, errInterface)
+	return h.lists, h.reapply, errors.Join(err, errInterface)
 }
 
 // descriptor implements the lists. Their interfaces are derived values: an interface that

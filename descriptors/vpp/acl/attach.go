@@ -184,14 +184,23 @@ func (v *vectors) isTold(s slot, list uint32) bool {
 	return told == list || !ok && list == none
 }
 
+// begin waits for the turn of a request about the interface. The caller calls end after it.
+func (v *vectors) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case <-v.turn:
+		return func() { v.turn <- struct{}{} }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // send tells VPP of a change, unless another request has done so meanwhile.
 func (h *handler) send(ctx context.Context, index interface_types.InterfaceIndex, at *vectors, change uint64) error {
-	select {
-	case <-at.turn:
-		defer func() { at.turn <- struct{}{} }()
-	case <-ctx.Done():
-		return ctx.Err()
+	end, err := at.begin(ctx)
+	if err != nil {
+		return err
 	}
+	defer end()
 	sent, stale := at.state(change)
 	if sent {
 		return nil
@@ -203,7 +212,7 @@ func (h *handler) send(ctx context.Context, index interface_types.InterfaceIndex
 	}
 	ours, changes := at.wanted()
 	in, out := at.with(ours)
-	err := h.apply(ctx, index, in, out)
+	err = h.apply(ctx, index, in, out)
 	if errors.Is(err, api.NO_SUCH_ENTRY) {
 		// Somebody else has removed lists, ours or theirs. VPP then refuses the whole vector.
 		if err := h.dropMissing(ctx, index, at, ours); err != nil {
@@ -229,16 +238,22 @@ func (v *vectors) has(ours map[slot]uint32, change uint64) {
 
 // dropMissing removes lists from ours that do not exist, and reads those of others again.
 func (h *handler) dropMissing(ctx context.Context, index interface_types.InterfaceIndex, at *vectors, ours map[slot]uint32) error {
-	all, err := conn.Dump[vppacl.ACLDetails](ctx, h.API, &vppacl.ACLDump{ACLIndex: none})
+	exists, err := h.existingLists(ctx)
 	if err != nil {
 		return err
 	}
-	exists := make(map[uint32]bool, len(all))
-	for _, d := range all {
-		exists[d.ACLIndex] = true
-	}
 	maps.DeleteFunc(ours, func(_ slot, list uint32) bool { return !exists[list] })
 	return h.readForeign(ctx, index, at)
+}
+
+// existingLists returns the numbers of the IP lists that exist.
+func (h *handler) existingLists(ctx context.Context) (map[uint32]bool, error) {
+	all, err := conn.Dump[vppacl.ACLDetails](ctx, h.API, &vppacl.ACLDump{ACLIndex: none})
+	out := make(map[uint32]bool, len(all))
+	for _, d := range all {
+		out[d.ACLIndex] = true
+	}
+	return out, err
 }
 
 // readForeign reads the lists of others on an interface.
@@ -285,6 +300,11 @@ func (h *handler) apply(ctx context.Context, index interface_types.InterfaceInde
 
 // setMACIP applies a MACIP list to an interface, or takes it off.
 func (h *handler) setMACIP(ctx context.Context, index interface_types.InterfaceIndex, list uint32, add bool) error {
+	end, err := h.attached.at(index).begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	return h.API.Call(ctx, &vppacl.MacipACLInterfaceAddDel{IsAdd: add, SwIfIndex: index, ACLIndex: list}, &vppacl.MacipACLInterfaceAddDelReply{})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
+	vppif "go.fd.io/govpp/binapi/interface"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
@@ -48,7 +49,10 @@ func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLi
 		SwIfIndex: meta.SwIfIndex(), BondSwIfIndex: to.SwIfIndex(), IsPassive: v.GetIsPassive(), IsLongTimeout: v.GetIsLongTimeout(),
 	}, &bond.BondAddMemberReply{})
 	if errors.Is(err, api.VALUE_EXIST) {
-		return struct{}{}, h.ignoreIfMember(ctx, to, meta, err)
+		err = h.ignoreIfMember(ctx, to, meta, err)
+	}
+	if err == nil {
+		h.bonded.Join(member)
 	}
 	return struct{}{}, err
 }
@@ -74,9 +78,45 @@ func (h *handler) leaveBond(ctx context.Context, key string, _ *interfaces.BondL
 	}
 	err := h.API.Call(ctx, &bond.BondDetachMember{SwIfIndex: meta.SwIfIndex()}, &bond.BondDetachMemberReply{})
 	if errors.Is(err, api.INVALID_INTERFACE) || errors.Is(err, api.INVALID_SW_IF_INDEX) {
-		return nil // it is in no bond
+		err = nil // it is in no bond
+	}
+	if err == nil {
+		err = h.setPostponed(ctx, member, meta)
+	}
+	if err == nil {
+		h.bonded.Leave(member)
 	}
 	return err
+}
+
+// setPostponed sets the MAC address that was declared for an interface while it was in a bond.
+func (h *handler) setPostponed(ctx context.Context, name string, meta Meta) error {
+	mac, ok := kinds.ParseMAC(h.bonded.Postponed(name))
+	if !ok {
+		return nil
+	}
+	err := h.API.Call(ctx, &vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{})
+	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return nil
+	}
+	return err
+}
+
+// noteBonded brings the members of bonds in line with a dump. A declared address is postponed:
+// VPP does not tell whether it has that address for the member.
+func (h *handler) noteBonded(all []*kinds.Found) {
+	members := map[string]string{}
+	for _, f := range all {
+		if !f.Bonded {
+			continue
+		}
+		name, k := f.Value.GetName(), h.kindOf(f.Value)
+		members[name] = h.bonded.Postponed(name)
+		if mac := f.Desired.GetPhysAddress(); mac != "" && !k.NoMAC && !k.CreatedWithMAC {
+			members[name] = mac
+		}
+	}
+	h.bonded.Replace(members)
 }
 
 // bondMemberClaims let an interface be in one bond only. VPP refuses a second one.

@@ -25,7 +25,10 @@ func TestClaims(t *testing.T) {
 		{`type: SUB_INTERFACE sub { parent_name: "p" sub_id: 5 }`, `type: SUB_INTERFACE sub { parent_name: "p" sub_id: 5 tag_rw_option: POP1 }`, "sub.sub_id"},
 		{`type: SUB_INTERFACE sub { parent_name: "p" sub_id: 5 }`, `type: SUB_INTERFACE sub { parent_name: "q" sub_id: 5 }`, ""},
 		{`type: MEMIF memif { id: 1 }`, `type: MEMIF memif { id: 1 master: true socket_filename: "default" }`, "memif.id"},
+		{`type: MEMIF memif { id: 1 }`, `type: MEMIF memif { id: 1 socket_filename: "memif.sock" }`, "memif.id"},
+		{`type: MEMIF memif { id: 1 socket_filename: "/run/a.sock" }`, `type: MEMIF memif { id: 1 socket_filename: "/run//./a.sock" }`, "memif.id"},
 		{`type: MEMIF memif { id: 1 }`, `type: MEMIF memif { id: 1 socket_filename: "other" }`, ""},
+		{`type: MEMIF memif { id: 1 socket_filename: "a.sock" }`, `type: MEMIF memif { id: 1 socket_filename: "/run/a.sock" }`, ""}, // VPP may have another folder
 		{`type: MEMIF memif { id: 1 }`, `type: MEMIF memif { id: 2 }`, ""},
 		{`type: AF_PACKET afpacket { host_if_name: "eth0" }`, `type: AF_PACKET afpacket { host_if_name: "eth0" }`, "afpacket.host_if_name"},
 		{`type: AF_PACKET afpacket { linux_interface: "eth0" }`, `type: AF_PACKET afpacket { linux_interface: "eth0" }`, "afpacket.linux_interface"},

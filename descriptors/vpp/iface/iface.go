@@ -173,6 +173,7 @@ type handler struct {
 	unconfirmed leftovers.Unconfirmed
 	leftovers   leftovers.Registry
 	mtus        declaredMTUs
+	bonded      kinds.Bonded
 
 	// VPP does not list the following completely, so the handler remembers it until the agent stops.
 	mu       sync.Mutex              // guards all fields below

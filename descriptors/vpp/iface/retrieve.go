@@ -55,6 +55,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 			return
 		}
 		h.replaceTable(all)
+		h.noteBonded(all)
 		h.rememberVRFs(all, only == nil)
 		if only == nil { // a partial read does not know which other interfaces are declared
 			h.setUntagged(all)
@@ -216,6 +217,9 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) er
 		}
 		f.Value.SetDhcpClient, f.Leased = true, leased(c.Lease)
 	}
+	if err := h.env.ReadVirtual(ctx, all); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, f := range all {
@@ -282,8 +286,8 @@ func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 	return nil
 }
 
-// addAddresses adds addresses to a found interface, except those that DHCP or
-// autoconfiguration gave to it.
+// addAddresses adds addresses to a found interface, except those that DHCP, autoconfiguration or
+// virtual routers gave to it.
 func (h *handler) addAddresses(f *kinds.Found, addresses []netip.Prefix) {
 	spelled := h.declaredTexts(f.Desired)
 	for _, p := range addresses {
@@ -291,7 +295,7 @@ func (h *handler) addAddresses(f *kinds.Found, addresses []netip.Prefix) {
 		if !declared {
 			text = p.String()
 		}
-		if p == f.Leased || !declared && configuresItself(f) && isEUI64(p) {
+		if p == f.Leased || !declared && (f.Virtual[p.Addr()] || configuresItself(f) && isEUI64(p)) {
 			continue
 		}
 		f.Value.IpAddresses = append(f.Value.IpAddresses, text)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
@@ -129,6 +130,7 @@ func (f *findings) addresses(v *interfaces.Interface) {
 		prefixes[i], _ = netip.ParsePrefix(addr)
 	}
 	overlaps := conflictsOf(prefixes)
+	linkLocal := slices.IndexFunc(prefixes, isLinkLocal)
 	for i, addr := range lists.Firsts(addrs) {
 		field, p := fmt.Sprintf("ip_addresses[%d]", i), prefixes[i]
 		switch other, has := overlaps[i]; {
@@ -140,6 +142,8 @@ func (f *findings) addresses(v *interfaces.Interface) {
 			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
 		case has && prefixes[other] == p:
 			f.Add(field, p.String(), "each address once")
+		case isLinkLocal(p) && i != linkLocal:
+			f.Add(field, p.String(), "one IPv6 link-local address at most; %s is declared, too", prefixes[linkLocal])
 		case has:
 			f.Add(field, p.String(), "an address whose network is that of %s, or apart from it", prefixes[other])
 		}

@@ -62,6 +62,7 @@ func TestValidate(t *testing.T) {
 		{loop + `ip_addresses: ["10.0.0.", "10.0.0.1/33", "x/24", ""]`, "ip_addresses[0] ip_addresses[1] ip_addresses[2] ip_addresses[3]"},
 		{loop + `ip_addresses: ["10.0.0.1/24", "10.0.0.1/24", "10.0.0.9/25", "10.0.1.1/24", "10.0.1.9/32"]`, "ip_addresses[2] ip_addresses[4]"},
 		{loop + `ip_addresses: ["fd00::1/64", "fd00::2/48", "fe80::5/64", "fd00:0::1/64"]`, "ip_addresses[1] ip_addresses[3]"},
+		{loop + `ip_addresses: ["fe80::5/128", "169.254.0.1/24", "fe80::6/128", "FE80:0::5/128", "169.254.0.2/24"]`, "ip_addresses[2] ip_addresses[3]"},
 		{loop + `ip_addresses: ["alloc:", "alloc:net/GW", "alloc:net/b"]`, "ip_addresses[0] ip_addresses[1] ip_addresses[2]"},
 		{loop + `unnumbered { interface_with_ip: "b" }`, ""},
 		{loop + `unnumbered { interface_with_ip: "b" } vrf: 7`, ""},

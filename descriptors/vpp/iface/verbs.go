@@ -41,6 +41,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	}
 	h.table.Claim(v.GetName(), index)
 	h.forgetEntered(v.GetName(), "")
+	h.bonded.Leave(v.GetName())
 	meta := Meta{Index: index, TAPHost: kinds.TAPHostOf(v)}
 	settings := h.settings(meta, v)
 	h.suspectAutoconf(index)
@@ -103,10 +104,11 @@ func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interf
 }
 
 // settings returns the requests for MAC address and MTU. If there are none, it returns the
-// request that enables or disables the interface, which must be the last of all.
+// request that enables or disables the interface, which must be the last of all. A member of a
+// bond keeps the bond's MAC address.
 func (h *handler) settings(meta Meta, v *interfaces.Interface) (out []*conn.Step) {
 	k := h.kindOf(v)
-	if mac, ok := kinds.ParseMAC(v.GetPhysAddress()); ok && !k.NoMAC && !k.CreatedWithMAC {
+	if mac, ok := kinds.ParseMAC(v.GetPhysAddress()); ok && !k.NoMAC && !k.CreatedWithMAC && !h.bonded.Postpone(v.GetName(), v.GetPhysAddress()) {
 		out = append(out, conn.Ask(&vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{}))
 	}
 	// VPP cannot change the MTU of the hardware interface for most types, so this is the

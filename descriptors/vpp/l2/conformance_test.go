@@ -1,9 +1,11 @@
 package l2
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/binapi/interface_types"
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
@@ -28,7 +30,8 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
 	all := existing.Loopbacks(vpp, c, "if1", "if2", "if3")
-	return &handler{Options: Options{API: c, Interfaces: all}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
+	left := func(context.Context, interface_types.InterfaceIndex) error { return nil }
+	return &handler{Options: Options{API: c, Interfaces: all, Left: left}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
 }
 
 // bridged is onVPP where the bridge domain bd1 stands, with if1 and if2, and bd2.

@@ -20,10 +20,12 @@
 package l2
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 
+	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -44,13 +46,16 @@ const (
 	SpanName            = "vpp-span"
 )
 
-// Options configure the descriptors. All fields except Tags are required.
+// Options configure the descriptors. All fields except Tags and Left are required.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	// Tags tells the owner of a bridge domain by its tag. Defaults to: every bridge domain
 	// with a tag belongs to this agent.
-	Tags       *ownership.Owner
+	Tags *ownership.Owner
+	// Left is called when an interface has left layer 2. VPP has cleared settings of other
+	// packages then. Defaults to doing nothing.
+	Left       func(ctx context.Context, index interface_types.InterfaceIndex) error
 	Connection string
 }
 
@@ -76,6 +81,7 @@ type handler struct {
 	Options
 	bridges     bridgeIndex
 	attachments attachments
+	mirrors     sync.Mutex // held while mirrors change, since restoreMirrors has several steps
 
 	mu     sync.Mutex
 	ids    map[string]uint32 // bd_id by name, from the last dump and later creations
@@ -84,6 +90,9 @@ type handler struct {
 
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
+	if o.Left == nil {
+		o.Left = func(context.Context, interface_types.InterfaceIndex) error { return nil }
+	}
 	h := &handler{Options: o, ids: map[string]uint32{}}
 	registrar := s.OnConnection(o.Connection)
 	bridges, err := scheduler.Register(registrar, h.bridgeDescriptor())

@@ -12,10 +12,9 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 )
 
-// leaveL2 sends a request that makes an interface leave layer 2. VPP then resets the VLAN
-// tag rewrite of the interface. For a sub-interface, leaveL2 restores it: another descriptor
-// owns that setting and does not notice the change. On other interfaces a rewrite comes from
-// an earlier interface with the same index.
+// leaveL2 sends a request that makes an interface leave layer 2. VPP then resets the mirrors of
+// the interface, its VLAN tag rewrite, and what has it look at access lists. leaveL2 restores them:
+// other descriptors own these settings and do not notice the change.
 func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error {
 	before, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	if err != nil {
@@ -24,6 +23,12 @@ func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIn
 	if err := h.API.Call(ctx, request, reply); err != nil {
 		return err
 	}
+	return errors.Join(h.restoreRewrite(ctx, index, before), h.restoreMirrors(ctx, index), h.Left(ctx, index))
+}
+
+// restoreRewrite restores the VLAN tag rewrite of a sub-interface. On other interfaces a rewrite
+// comes from an earlier interface with the same index.
+func (h *handler) restoreRewrite(ctx context.Context, index interface_types.InterfaceIndex, before []vppif.SwInterfaceDetails) error {
 	for _, d := range before {
 		if d.SwIfIndex != index || d.Type != interface_types.IF_API_TYPE_SUB || d.VtrOp == 0 {
 			continue // VPP answers a dump of index 0 with all interfaces

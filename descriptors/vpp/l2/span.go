@@ -50,7 +50,7 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 // clears the feature, but still lists the mirror (VPP l2_input.c, set_int_l2_mode). So the mirror
 // goes with the membership, and comes back with the next one. A mirror of sent packets alone has
 // no such requirement: it also serves the transmitting interface of a cross-connect, which is a
-// member of nothing.
+// member of nothing. When that interface leaves a bridge domain, restoreMirrors makes it anew.
 func spanDependencies(_ string, v *interfaces.Span) []scheduler.Dependency {
 	from := v.GetInterfaceFrom()
 	out := []scheduler.Dependency{
@@ -95,9 +95,33 @@ func (h *handler) setSpan(ctx context.Context, v *interfaces.Span, state span.Sp
 	if err != nil {
 		return err
 	}
-	return h.API.Call(ctx, &span.SwInterfaceSpanEnableDisable{
-		SwIfIndexFrom: from, SwIfIndexTo: to, State: state, IsL2: v.GetIsL2(),
-	}, &span.SwInterfaceSpanEnableDisableReply{})
+	h.mirrors.Lock()
+	defer h.mirrors.Unlock()
+	return h.API.Call(ctx, mirroring(from, to, v.GetIsL2(), state), &span.SwInterfaceSpanEnableDisableReply{})
+}
+
+// mirroring returns the request that sets a mirror.
+func mirroring(from, to interface_types.InterfaceIndex, isL2 bool, state span.SpanState) *span.SwInterfaceSpanEnableDisable {
+	return &span.SwInterfaceSpanEnableDisable{SwIfIndexFrom: from, SwIfIndexTo: to, State: state, IsL2: isL2}
+}
+
+// restoreMirrors makes the mirrors of bridged packets anew, after their interface has left layer
+// 2. VPP enables the feature for the first mirror of an interface only, so all of them end before.
+func (h *handler) restoreMirrors(ctx context.Context, from interface_types.InterfaceIndex) error {
+	h.mirrors.Lock()
+	defer h.mirrors.Unlock()
+	all, err := conn.Dump[span.SwInterfaceSpanDetails](ctx, h.API, &span.SwInterfaceSpanDump{IsL2: true})
+	if err != nil {
+		return err
+	}
+	var ends, begins []*conn.Step
+	for _, d := range all {
+		if d.SwIfIndexFrom == from {
+			ends = append(ends, conn.Ask(mirroring(from, d.SwIfIndexTo, true, span.SPAN_STATE_API_DISABLED), &span.SwInterfaceSpanEnableDisableReply{}))
+			begins = append(begins, conn.Ask(mirroring(from, d.SwIfIndexTo, true, d.State), &span.SwInterfaceSpanEnableDisableReply{}))
+		}
+	}
+	return h.API.Batch(ctx, append(ends, begins...)...)
 }
 
 // indexOf returns the sw_if_index of an interface. With gone, it also finds a deleted
@@ -141,8 +165,7 @@ func (h *handler) noteOrphanedMirror(ctx context.Context, d span.SwInterfaceSpan
 	}
 	what := fmt.Sprint("mirror ", d.SwIfIndexFrom, " ", d.SwIfIndexTo, " ", d.IsL2)
 	return h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(gone), what, func(ctx context.Context, _ interface_types.InterfaceIndex) error {
-		return h.API.Call(ctx, &span.SwInterfaceSpanEnableDisable{
-			SwIfIndexFrom: d.SwIfIndexFrom, SwIfIndexTo: d.SwIfIndexTo, State: span.SPAN_STATE_API_DISABLED, IsL2: d.IsL2,
-		}, &span.SwInterfaceSpanEnableDisableReply{})
+		request := mirroring(d.SwIfIndexFrom, d.SwIfIndexTo, d.IsL2, span.SPAN_STATE_API_DISABLED)
+		return h.API.Call(ctx, request, &span.SwInterfaceSpanEnableDisableReply{})
 	})
 }

@@ -32,10 +32,10 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
 	life := func() int { return 1 }
-	return handler{Options{API: c, Interfaces: index, ConnectionNumber: life, Allocations: book{
+	return newHandler(Options{API: c, Interfaces: index, ConnectionNumber: life, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
-	}}, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}, vpp
+	}}), vpp
 }
 
 // onEach runs a suite on each release.
@@ -105,7 +105,7 @@ func TestVRFConforms(t *testing.T) {
 		return h.vrfDescriptor()
 	}, conformance.Suite[*l3.VrfTable, struct{}]{
 		Values: []scheduler.Desired[*l3.VrfTable]{
-			{Value: v(`id: 7 label: "blue"`)},
+			{Value: v(`id: 7 label: "blue" flow_hash_settings: { use_src_ip: true }`)},
 			{Value: v(`id: 7 protocol: IPV6`)},
 			{Value: v(`id: 4294967294`)},
 		},
@@ -211,6 +211,7 @@ func TestVRRPConforms(t *testing.T) {
 			{Name: "nothing", Value: &l3.VRRPEntry{}, Fields: []string{"interface", "vr_id", "priority", "interval", "ip_addresses"}},
 			{Name: "too much", Value: testkit.Parse[*l3.VRRPEntry](t, `vr_id: 256 priority: 256 interval: 65536 ip_addresses: "10.0.0.1" ip_addresses: "x" ip_addresses: "fd00::1"`),
 				Fields: []string{"interface", "vr_id", "priority", "interval", "ip_addresses[1]", "ip_addresses[2]"}},
+			{Name: "no peers", Value: v(ipv4 + `unicast: true enabled: true`), Fields: []string{"unicast"}},
 		},
 	})
 }

@@ -21,6 +21,7 @@ package l3
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 
 	"google.golang.org/protobuf/proto"
@@ -55,7 +56,7 @@ var (
 	ErrUnallocated = errors.New("no address is allocated for the reference")
 )
 
-// Options configure the descriptors. All fields except Allocations are required.
+// Options configure the descriptors. All fields without a default are required.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
@@ -63,8 +64,12 @@ type Options struct {
 	// ConnectionNumber returns the number of the connection to VPP. After a reconnect, VPP may be
 	// another process with default settings.
 	ConnectionNumber func() int
+	// Memory remembers across restarts of the agent which tables have a flow hash. Defaults to
+	// none: then a flow hash that is removed from the declaration meanwhile stays in VPP.
+	Memory scheduler.Memory
 	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
+	Log         *slog.Logger // Defaults to slog.Default.
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values
@@ -74,14 +79,20 @@ type handler struct {
 	Options
 	// All copies of the handler share these.
 	scanAges *ageRecord
+	hashes   *flowHashes
 	dynamic  *dynamicNeighbours
 	changes  *routeChanges
+}
+
+// newHandler returns a handler that has done nothing yet.
+func newHandler(o Options) handler {
+	return handler{o, &ageRecord{}, newFlowHashes(o.Memory, o.Log), &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
 }
 
 // Register adds the descriptors to s. The caller calls linkChanged with the name of each
 // interface after its link state changes, because VPP then drops neighbours without an event.
 func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
-	h := handler{o, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
+	h := newHandler(o)
 	linkChanged = func(name string) {
 		// Most interfaces have none, so most changes of a link cost nothing.
 		if h.dynamic.has(name) {

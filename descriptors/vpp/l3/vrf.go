@@ -9,7 +9,6 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ip"
-	"go.fd.io/govpp/binapi/ip_types"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -56,8 +55,7 @@ func tableName(v *l3.VrfTable) string {
 	return cmp.Or(v.GetLabel(), fmt.Sprintf("ipv4-VRF:%d", v.GetId()))
 }
 
-// equivalentVRF compares flow hash settings only if both values have them: VPP cannot report
-// them.
+// equivalentVRF compares names and the settings of the flow hash.
 func equivalentVRF(_ string, old, new *l3.VrfTable) bool {
 	a, b := old.GetFlowHashSettings(), new.GetFlowHashSettings()
 	return sameName(old, new) && (a == nil && b == nil || proto.Equal(a, b))
@@ -81,7 +79,7 @@ func (h handler) createVRF(ctx context.Context, _ string, v *l3.VrfTable) (struc
 	if err := h.changeTable(ctx, v, true); err != nil {
 		return struct{}{}, err
 	}
-	if v.GetFlowHashSettings() == nil {
+	if v.GetFlowHashSettings() == nil && !h.hashes.mayDiffer(tableKey(v)) {
 		return struct{}{}, nil
 	}
 	return struct{}{}, h.setFlowHash(ctx, v)
@@ -93,19 +91,20 @@ func (h handler) updateVRF(ctx context.Context, _ string, _, new *l3.VrfTable, _
 }
 
 // deleteVRF flushes the table before it deletes it: VPP would keep its routes for the next
-// table with this ID.
+// table with this ID. Table 0 always exists, and only its flow hash is reset.
 func (h handler) deleteVRF(ctx context.Context, _ string, v *l3.VrfTable, _ struct{}) error {
 	if v.GetId() == 0 {
-		return nil // table 0 always exists
+		return h.resetFlowHash(ctx, v)
 	}
 	err := h.API.Call(ctx, &ip.IPTableFlush{Table: wireTable(v)}, &ip.IPTableFlushReply{})
-	if errors.Is(err, api.NO_SUCH_FIB) {
-		return nil
+	if err == nil {
+		err = h.changeTable(ctx, v, false)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, api.NO_SUCH_FIB) {
 		return err
 	}
-	return h.changeTable(ctx, v, false)
+	h.hashes.forget(tableKey(v))
+	return nil
 }
 
 // changeTable creates or deletes a table with the newest message that this VPP supports.
@@ -123,36 +122,8 @@ func (h handler) changeTable(ctx context.Context, v *l3.VrfTable, add bool) erro
 	return h.API.Call(ctx, request, &ip.IPTableAddDelReply{})
 }
 
-// setFlowHash sets the fields that ECMP hashes. Without settings it restores VPP's default.
-func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
-	s := v.GetFlowHashSettings()
-	if s == nil {
-		// VPP's IP_FLOW_HASH_DEFAULT (VPP ip_flow_hash.h).
-		s = &l3.VrfTable_FlowHashSettings{UseSrcIp: true, UseDstIp: true, UseSrcPort: true, UseDstPort: true, UseProtocol: true}
-	}
-	var config ip.IPFlowHashConfig
-	for _, one := range []struct {
-		on  bool
-		bit ip.IPFlowHashConfig
-	}{
-		{s.GetUseSrcIp(), ip.IP_API_FLOW_HASH_SRC_IP}, {s.GetUseDstIp(), ip.IP_API_FLOW_HASH_DST_IP},
-		{s.GetUseSrcPort(), ip.IP_API_FLOW_HASH_SRC_PORT}, {s.GetUseDstPort(), ip.IP_API_FLOW_HASH_DST_PORT},
-		{s.GetUseProtocol(), ip.IP_API_FLOW_HASH_PROTO}, {s.GetReverse(), ip.IP_API_FLOW_HASH_REVERSE},
-		{s.GetSymmetric(), ip.IP_API_FLOW_HASH_SYMETRIC},
-	} {
-		if one.on {
-			config |= one.bit
-		}
-	}
-	af := ip_types.ADDRESS_IP4
-	if isIPv6(v) {
-		af = ip_types.ADDRESS_IP6
-	}
-	return h.API.Call(ctx, &ip.SetIPFlowHashV2{TableID: v.GetId(), Af: af, FlowHashConfig: config}, &ip.SetIPFlowHashV2Reply{})
-}
-
-// retrieveVRFs yields all tables. VPP records no owner, so undeclared ones are Unknown.
-// Tables 0 and ~0 belong to VPP.
+// retrieveVRFs yields all tables. VPP records no owner, so undeclared ones are Unknown. Tables 0
+// and ~0 belong to VPP, but the flow hash of table 0 may be one that this agent has set.
 func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l3.VrfTable]) scheduler.Retrieved[*l3.VrfTable, struct{}] {
 	type found = scheduler.Found[*l3.VrfTable, struct{}]
 	return func(yield func(found, error) bool) {
@@ -171,9 +142,9 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l
 				v.Protocol = l3.VrfTable_IPV6
 			}
 			w := declared[tableKey(v)]
-			v.FlowHashSettings = w.GetFlowHashSettings()
-			// They cannot be deleted, so they must never count as ours.
-			own := t.TableID == 0 || t.TableID == invalidTable
+			v.FlowHashSettings = h.hashes.of(h.ConnectionNumber(), tableKey(v), w.GetFlowHashSettings())
+			// They cannot be deleted, so they must not count as ours after a Delete.
+			own := t.TableID == invalidTable || t.TableID == 0 && !h.hashes.mayDiffer(tableKey(v))
 			if !yield(found{Value: v, Foreign: own && w == nil, OwnerUnknown: !own && w == nil}, nil) {
 				return
 			}

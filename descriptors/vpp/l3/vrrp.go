@@ -68,6 +68,9 @@ func validateVRRP(_ string, v *l3.VRRPEntry) error {
 			f.Add(field, text, "an address of the same IP version as the others")
 		}
 	}
+	if v.GetUnicast() && v.GetEnabled() {
+		f.Add("unicast", true, "false for a router that is enabled: VPP starts a unicast router only with the addresses of its peers, which the model does not have")
+	}
 	return f.Err()
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
+	"github.com/keyplane/keyplane/internal/vppsim/l2"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -77,6 +78,7 @@ type vectors struct{ in, out []uint32 }
 // A plugin has the lists of one VPP, and the lists of each interface.
 type plugin struct {
 	vpp       *core.VPP
+	switching *l2.L2
 	ip        lists[acl_types.ACLRule]
 	macip     lists[acl_types.MacipACLRule]
 	applied   map[uint32]vectors // by sw_if_index
@@ -86,9 +88,9 @@ type plugin struct {
 type index = interface_types.InterfaceIndex
 
 // New adds the plugin.
-func New(vpp *core.VPP) {
+func New(vpp *core.VPP, switching *l2.L2) {
 	p := &plugin{
-		vpp: vpp, applied: map[uint32]vectors{}, macipList: map[uint32]uint32{},
+		vpp: vpp, switching: switching, applied: map[uint32]vectors{}, macipList: map[uint32]uint32{},
 		ip: lists[acl_types.ACLRule]{all: map[uint32]list[acl_types.ACLRule]{}}, macip: lists[acl_types.MacipACLRule]{all: map[uint32]list[acl_types.MacipACLRule]{}},
 	}
 	vpp.Register(core.Plugin{
@@ -106,8 +108,8 @@ func New(vpp *core.VPP) {
 		},
 		Pages: map[string]func() string{"show acl-plugin": p.show},
 		Removing: func(i *core.Interface) {
-			delete(p.applied, i.Index)
-			delete(p.macipList, i.Index)
+			p.setLists(i.Index, vectors{})
+			p.setMACIP(i.Index, core.None)
 		},
 	})
 }
@@ -172,13 +174,36 @@ func (p *plugin) apply(i *core.Interface, q *acl.ACLInterfaceSetACLList, _ *acl.
 		return refused
 	}
 	was.out = slices.Clone(q.Acls[n:])
-	p.applied[i.Index] = was
+	p.setLists(i.Index, was)
 	if twice(q.Acls[:n]) {
 		return refused
 	}
 	was.in = slices.Clone(q.Acls[:n])
-	p.applied[i.Index] = was
+	p.setLists(i.Index, was)
 	return core.OK
+}
+
+// setLists sets the lists of an interface. The first one of a direction adds the feature that has
+// VPP look at bridged packets, and without any the feature goes.
+func (p *plugin) setLists(index uint32, to vectors) {
+	was := p.applied[index]
+	if p.applied[index] = to; len(to.in)+len(to.out) == 0 {
+		delete(p.applied, index)
+	}
+	if (len(was.in) > 0) != (len(to.in) > 0) {
+		p.switching.SetFeature(index, "l2-input-feat-arc", len(to.in) > 0)
+	}
+	if (len(was.out) > 0) != (len(to.out) > 0) {
+		p.switching.SetFeature(index, "l2-output-feat-arc", len(to.out) > 0)
+	}
+}
+
+// setMACIP sets the MACIP list of an interface; core.None: none.
+func (p *plugin) setMACIP(index, list uint32) {
+	if p.macipList[index] = list; list == core.None {
+		delete(p.macipList, index)
+	}
+	p.switching.SetFeature(index, "l2-input-acl", list != core.None)
 }
 
 // twice reports whether a number occurs twice.
@@ -215,7 +240,11 @@ func (p *plugin) deleteMACIP(q *acl.MacipACLDel, _ *acl.MacipACLDelReply) core.E
 	if !p.macip.has(q.ACLIndex) {
 		return api.NO_SUCH_ENTRY
 	}
-	maps.DeleteFunc(p.macipList, func(_, number uint32) bool { return number == q.ACLIndex })
+	for index, number := range maps.Clone(p.macipList) {
+		if number == q.ACLIndex {
+			p.setMACIP(index, core.None)
+		}
+	}
 	p.macip.remove(q.ACLIndex)
 	return core.OK
 }
@@ -225,9 +254,10 @@ func (p *plugin) applyMACIP(i *core.Interface, q *acl.MacipACLInterfaceAddDel, _
 	if _, has := p.macipList[i.Index]; q.IsAdd && !p.macip.has(q.ACLIndex) || !q.IsAdd && !has {
 		return api.NO_SUCH_ENTRY
 	}
-	delete(p.macipList, i.Index)
 	if q.IsAdd {
-		p.macipList[i.Index] = q.ACLIndex
+		p.setMACIP(i.Index, q.ACLIndex)
+	} else {
+		p.setMACIP(i.Index, core.None)
 	}
 	return core.OK
 }

@@ -9,6 +9,7 @@ package bond
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
@@ -19,12 +20,18 @@ import (
 )
 
 // A device is the device of a bond: the request that created it, with VPP's choices.
-type device struct{ request bond.BondCreate2 }
+type device struct {
+	request bond.BondCreate2
+	// mac is the address that members get. A later change of the bond's own address does not
+	// change it (VPP cli.c, bond_add_member).
+	mac ethernet_types.MacAddress
+}
 
 // A member is an interface in a bond.
 type member struct {
 	bond          uint32
-	passive, long bool // the modes of LACP
+	passive, long bool                      // the modes of LACP
+	own           ethernet_types.MacAddress // the address that it had before, and gets back
 }
 
 // A plugin has the members of all bonds of one VPP.
@@ -43,7 +50,7 @@ func New(vpp *core.VPP) {
 		Messages: []core.Message{
 			core.Call(p.create),
 			core.Call(func(q *bond.BondDelete, _ *bond.BondDeleteReply) core.Errno {
-				return core.Delete[device](vpp, q.SwIfIndex, api.INVALID_SW_IF_INDEX)
+				return core.Delete[*device](vpp, q.SwIfIndex, api.INVALID_SW_IF_INDEX)
 			}),
 			core.On(vpp, func(q *bond.BondAddMember) index { return q.SwIfIndex }, p.addMember),
 			core.Call(p.detach),
@@ -51,7 +58,11 @@ func New(vpp *core.VPP) {
 			core.Dump(p.dumpMembers),
 		},
 		Removing: func(i *core.Interface) {
-			maps.DeleteFunc(p.members, func(at uint32, m member) bool { return at == i.Index || m.bond == i.Index })
+			for _, at := range slices.Sorted(maps.Keys(p.members)) {
+				if at == i.Index || p.members[at].bond == i.Index {
+					p.release(at)
+				}
+			}
 		},
 	})
 }
@@ -77,31 +88,59 @@ func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errn
 		return api.INSTANCE_IN_USE
 	}
 	q.ID = number.N
+	d := &device{request: *q}
 	i := &core.Interface{
-		Name: fmt.Sprintf("BondEthernet%d", number.N), DevType: "bond", Device: device{*q}, Number: number, MAC: q.MacAddress,
+		Name: fmt.Sprintf("BondEthernet%d", number.N), DevType: "bond", Device: d, Number: number, MAC: q.MacAddress,
 		Flags: core.LinkUp, LinkMTU: 9000, MTU: [4]uint32{9000},
 	}
 	r.SwIfIndex = p.vpp.Create(i)
 	if !q.UseCustomMac || i.MAC == (ethernet_types.MacAddress{}) {
 		i.MAC = core.RandomMAC(i.Index)
 	}
+	d.mac = i.MAC
 	return core.OK
 }
 
-// addMember accepts any interface, also a loopback, but no member of another bond.
+// addMember accepts any interface, also a loopback, but no member of another bond. The member
+// gets the MAC address of the bond. A bond that was created without one gets the address of its
+// first member instead.
 func (p *plugin) addMember(i *core.Interface, q *bond.BondAddMember, _ *bond.BondAddMemberReply) core.Errno {
 	to := p.vpp.Interface(uint32(q.BondSwIfIndex))
 	if to == nil {
 		return api.INVALID_INTERFACE
 	}
-	if _, is := to.Device.(device); !is {
+	d, is := to.Device.(*device)
+	if !is {
 		return api.INVALID_INTERFACE
 	}
 	if _, in := p.members[i.Index]; in {
 		return api.VALUE_EXIST
 	}
-	p.members[i.Index] = member{to.Index, q.IsPassive, q.IsLongTimeout}
+	first := p.count(to.Index) == 0
+	p.members[i.Index] = member{to.Index, q.IsPassive, q.IsLongTimeout, i.MAC}
+	if first && !d.request.UseCustomMac {
+		d.mac, to.MAC = i.MAC, i.MAC
+	}
+	i.MAC = d.mac
 	return core.OK
+}
+
+// release takes an interface out of its bond. It gets the MAC address back that it had before.
+func (p *plugin) release(at uint32) {
+	if i := p.vpp.Interface(at); i != nil {
+		i.MAC = p.members[at].own
+	}
+	delete(p.members, at)
+}
+
+// count returns the number of members of a bond.
+func (p *plugin) count(bond uint32) (n uint32) {
+	for _, m := range p.members {
+		if m.bond == bond {
+			n++
+		}
+	}
+	return n
 }
 
 // detach releases a member. An unknown index is refused like any other interface that is
@@ -113,22 +152,16 @@ func (p *plugin) detach(q *bond.BondDetachMember, _ *bond.BondDetachMemberReply)
 	if _, is := p.members[uint32(q.SwIfIndex)]; !is {
 		return api.INVALID_INTERFACE
 	}
-	delete(p.members, uint32(q.SwIfIndex))
+	p.release(uint32(q.SwIfIndex))
 	return core.OK
 }
 
 // dumpBonds lists one bond, or all for ~0.
 func (p *plugin) dumpBonds(q *bond.SwBondInterfaceDump, yield func(bond.SwBondInterfaceDetails)) {
-	for i, b := range core.Each[device](p.vpp, q.SwIfIndex) {
-		members := uint32(0)
-		for _, m := range p.members {
-			if m.bond == i.Index {
-				members++
-			}
-		}
+	for i, b := range core.Each[*device](p.vpp, q.SwIfIndex) {
 		yield(bond.SwBondInterfaceDetails{
 			SwIfIndex: index(i.Index), ID: b.request.ID, Mode: b.request.Mode, Lb: b.request.Lb, NumaOnly: b.request.NumaOnly,
-			Members: members, InterfaceName: i.Name,
+			Members: p.count(i.Index), InterfaceName: i.Name,
 		})
 	}
 }

@@ -25,7 +25,11 @@ type Table struct {
 
 	deleted bool // the table stays only as long as something uses it
 	routes  routes
+	hash    ip.IPFlowHashConfig
 }
+
+// defaultHash is the hash of flows of a new table (VPP ip_flow_hash.h, IP_FLOW_HASH_DEFAULT).
+const defaultHash ip.IPFlowHashConfig = 0x9f
 
 // tables are all tables, and the slots of deleted ones. The next table of the same IP
 // version takes over a slot with the routes that were left in it, so they show up again.
@@ -55,7 +59,7 @@ func (all *tables) add(key Key, name string) {
 			name = fmt.Sprintf("ipv6-VRF:%d", key.ID)
 		}
 	}
-	t := &Table{Key: key, Name: name}
+	t := &Table{Key: key, Name: name, hash: defaultHash}
 	family := Family(key.IPv6)
 	if left := all.freed[family]; len(left) > 0 {
 		t.routes, all.freed[family] = left[len(left)-1], left[:len(left)-1]
@@ -127,13 +131,15 @@ func (p *IP) tableMessages() {
 				return p.changeTable(q.IsAdd, q.Table)
 			}),
 			core.Call(p.flush),
-			// The first version of the message accepts unknown tables. Nothing reads the
-			// hash of flows back.
+			// The first version of the message accepts unknown tables. No message reads the
+			// hash of flows back; the command line shows it.
 			core.Call(func(*ip.SetIPFlowHash, *ip.SetIPFlowHashReply) core.Errno { return core.OK }),
 			core.Call(func(q *ip.SetIPFlowHashV2, _ *ip.SetIPFlowHashV2Reply) core.Errno {
-				if !p.HasTable(q.Af != 0, q.TableID) {
+				t := p.tables.byKey[Key{q.Af != 0, q.TableID}]
+				if t == nil {
 					return api.NO_SUCH_FIB
 				}
+				t.hash = q.FlowHashConfig
 				return core.OK
 			}),
 			core.Dump(func(_ *ip.IPTableDump, yield func(ip.IPTableDetails)) {
@@ -143,6 +149,10 @@ func (p *IP) tableMessages() {
 			}),
 		},
 		Pages: map[string]func() string{"show ip table": p.showTables, "show ip fib": p.showRoutes},
+		Commands: map[string]func([]string) (string, core.Errno){
+			"show ip fib table":  func(words []string) (string, core.Errno) { return p.showTable(false, words), core.OK },
+			"show ip6 fib table": func(words []string) (string, core.Errno) { return p.showTable(true, words), core.OK },
+		},
 	})
 }
 
@@ -185,6 +195,24 @@ func (p *IP) showTables() string {
 		fmt.Fprintf(&b, "%-12d %-24s %d routes\n", t.ID, t.Name, len(t.routes.byPrefix))
 	}
 	return b.String()
+}
+
+// showTable prints the head of a table as VPP does, with the hash of flows. The words are its ID
+// and "summary".
+func (p *IP) showTable(ipv6 bool, words []string) string {
+	for _, t := range p.tables.order {
+		if t.IPv6 != ipv6 || fmt.Sprint(t.ID, " summary") != strings.Join(words, " ") {
+			continue
+		}
+		var fields []string
+		for bit, name := range []string{"src", "dst", "sport", "dport", "proto", "reverse", "symmetric", "flowlabel"} {
+			if t.hash&(1<<bit) != 0 {
+				fields = append(fields, name)
+			}
+		}
+		return fmt.Sprintf("%s, flow hash:[%s ]\n", t.Name, strings.Join(fields, " "))
+	}
+	return ""
 }
 
 // showRoutes prints each path of each table, sorted.

@@ -8,6 +8,9 @@
 //	cross-connect     stays, with the dead index, when the transmitting interface is deleted
 //	tag rewrite       stays when its interface is deleted, unless the interface was cross-connected
 //	member            ends with its interface
+//
+// Features of other plugins are the opposite: an interface loses them when it leaves layer 2,
+// and their plugins do not notice.
 package l2
 
 import (
@@ -32,6 +35,7 @@ type L2 struct {
 	crossConnect map[uint32]uint32 // transmitting by receiving interface
 	rewrites     map[uint32]rewrite
 	chosen       uint32 // number of IDs that VPP has chosen
+	features     map[feature]bool
 }
 
 // A domain is a bridge domain.
@@ -63,11 +67,12 @@ type index = interface_types.InterfaceIndex
 // New adds the plugin. Bridge domain 0 exists from the start; no dump shows it, and no
 // message changes it.
 func New(vpp *core.VPP) *L2 {
-	p := &L2{vpp: vpp, byID: map[uint32]*domain{}, crossConnect: map[uint32]uint32{}, rewrites: map[uint32]rewrite{}}
+	p := &L2{vpp: vpp, byID: map[uint32]*domain{}, crossConnect: map[uint32]uint32{}, rewrites: map[uint32]rewrite{}, features: map[feature]bool{}}
 	p.add(0, l2.BRIDGE_API_FLAG_NONE)
 	vpp.Register(core.Plugin{
 		Messages: slices.Concat(p.domainMessages(), p.memberMessages(), p.fibMessages(), p.arpMessages(), p.bviMessages(), p.rewriteMessages()),
 		Pages:    map[string]func() string{"show bridge-domain": p.show, "show l2fib": p.showFIB},
+		Commands: map[string]func([]string) (string, core.Errno){"show interface features": p.showFeatures},
 		Removing: p.removing,
 		Details: func(i *core.Interface, d *vppif.SwInterfaceDetails) {
 			r := p.rewrites[i.Index]
@@ -98,6 +103,7 @@ func (p *L2) toL3(index uint32) {
 	p.leave(index)
 	delete(p.crossConnect, index)
 	delete(p.rewrites, index)
+	maps.DeleteFunc(p.features, func(f feature, _ bool) bool { return f.index == index })
 }
 
 // leave takes an interface out of its bridge domain. A BVI's own L2 FIB entry goes; all

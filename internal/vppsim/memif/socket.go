@@ -2,8 +2,8 @@ package memif
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memif"
@@ -58,12 +58,21 @@ func (p *plugin) changeSocket(q memif.MemifSocketFilenameAddDelV2) (uint32, core
 	if q.SocketID == core.None {
 		q.SocketID = firstChosenID + uint32(len(p.sockets)) - 1
 	}
-	if !filepath.IsAbs(q.SocketFilename) {
-		q.SocketFilename = filepath.Join(runtimeDir, q.SocketFilename)
-	}
+	q.SocketFilename = fileOf(q.SocketFilename)
 	if has && file != q.SocketFilename {
 		return q.SocketID, api.ENTRY_ALREADY_EXISTS
 	}
 	p.sockets[q.SocketID] = q.SocketFilename
 	return q.SocketID, core.OK
+}
+
+// fileOf returns the name of a socket as VPP lists it: a relative name gets the runtime folder
+// in front, and stays as it is otherwise (VPP memif.c, memif_socket_filename_add_del).
+func fileOf(name string) string {
+	for _, begin := range []string{"/", "unix:", "tcp:", "abstract:"} {
+		if strings.HasPrefix(name, begin) {
+			return name
+		}
+	}
+	return runtimeDir + "/" + name
 }

@@ -1,5 +1,8 @@
 // Package span simulates port mirroring. VPP does not check that the interfaces exist, and
 // keeps the mirroring when they are deleted (VPP span.c, span_add_delete_entry).
+//
+// In layer 2, an interface mirrors while it has a feature. VPP adds the feature with the first
+// mirror of a direction and removes it with the last one.
 package span
 
 import (
@@ -14,6 +17,7 @@ import (
 	"go.fd.io/govpp/binapi/span"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
+	"github.com/keyplane/keyplane/internal/vppsim/l2"
 )
 
 // A key identifies a mirroring: the source, the destination, and whether it works in a
@@ -29,13 +33,14 @@ func (a key) compare(b key) int {
 }
 
 type plugin struct {
-	vpp    *core.VPP
-	states map[key]span.SpanState
+	vpp       *core.VPP
+	switching *l2.L2
+	states    map[key]span.SpanState
 }
 
 // New adds the plugin.
-func New(vpp *core.VPP) {
-	p := &plugin{vpp, map[key]span.SpanState{}}
+func New(vpp *core.VPP, switching *l2.L2) {
+	p := &plugin{vpp, switching, map[key]span.SpanState{}}
 	vpp.Register(core.Plugin{
 		Messages: []core.Message{core.Call(p.set), core.Dump(p.dump)},
 		Pages:    map[string]func() string{"show interface span": p.show},
@@ -54,11 +59,36 @@ func (p *plugin) set(q *span.SwInterfaceSpanEnableDisable, _ *span.SwInterfaceSp
 	case key.from == core.None || key.to == core.None && !disable || key.from == key.to:
 		return api.INVALID_INTERFACE
 	}
+	before := p.mirrors(key.from)
 	delete(p.states, key)
 	if !disable {
 		p.states[key] = q.State
 	}
+	after := p.mirrors(key.from)
+	for direction, name := range features() {
+		if n := after[direction]; n != before[direction] && (n == 0 || before[direction] == 0) {
+			p.switching.SetFeature(key.from, name, n > 0)
+		}
+	}
 	return core.OK
+}
+
+// features are the features of layer 2 by the direction that they mirror.
+func features() map[span.SpanState]string {
+	return map[span.SpanState]string{span.SPAN_STATE_API_RX: "span-l2-input", span.SPAN_STATE_API_TX: "span-l2-output"}
+}
+
+// mirrors returns the number of an interface's mirrors of bridged packets, by direction.
+func (p *plugin) mirrors(from uint32) map[span.SpanState]int {
+	out := map[span.SpanState]int{}
+	for key, state := range p.states {
+		for direction := range features() {
+			if key.l2 && key.from == from && state&direction != 0 {
+				out[direction]++
+			}
+		}
+	}
+	return out
 }
 
 // dump lists the mirroring in bridge domains, or all other mirroring.

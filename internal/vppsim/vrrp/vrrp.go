@@ -6,8 +6,11 @@
 //	interface down    started while its interface is down, deleted, or without an address of the
 //	                  router's IP version; one that comes later does not help (VPP vrrp.c,
 //	                  vrrp_ip4_add_del_interface_addr). Borrowed addresses are not simulated
-//	master            started with priority 255: the router owns the addresses
+//	master            started with priority 255: the router owns the addresses; or after Elect
 //	backup            started with any other priority
+//
+// A master with accept mode that does not own its addresses has them on its interface. VPP adds
+// them when it becomes the master, and deletes them when it is that no longer.
 package vrrp
 
 import (
@@ -24,6 +27,7 @@ import (
 	"go.fd.io/govpp/binapi/vrrp"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
+	"github.com/keyplane/keyplane/internal/vppsim/ip"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -49,16 +53,18 @@ func (a key) compare(b key) int {
 	return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id), byVersion)
 }
 
-type plugin struct {
-	vpp     *core.VPP
-	routers map[key]*vrrp.VrrpVrDetails
+// Routers are the virtual routers of one VPP.
+type Routers struct {
+	vpp       *core.VPP
+	addresses *ip.IP
+	routers   map[key]*vrrp.VrrpVrDetails
 }
 
 type index = interface_types.InterfaceIndex
 
 // New adds the plugin.
-func New(vpp *core.VPP) {
-	p := &plugin{vpp, map[key]*vrrp.VrrpVrDetails{}}
+func New(vpp *core.VPP, addresses *ip.IP) *Routers {
+	p := &Routers{vpp, addresses, map[key]*vrrp.VrrpVrDetails{}}
 	vpp.Register(core.Plugin{
 		Messages: []core.Message{
 			core.On(vpp, func(q *vrrp.VrrpVrAddDel) index { return q.SwIfIndex }, p.change),
@@ -67,12 +73,68 @@ func New(vpp *core.VPP) {
 		},
 		Pages: map[string]func() string{"show vrrp vr": p.show},
 	})
+	return p
+}
+
+// Elect makes the backup routers with an ID masters, on the interface with a tag. VPP does that
+// when it has heard no other master for a while. It is an error if there is no such router.
+func (p *Routers) Elect(tag string, id uint8) error {
+	elected := false
+	for key, r := range p.routers {
+		i := p.vpp.Interface(key.index)
+		if i == nil || key.id != id || r.Runtime.State != vrrp.VRRP_API_VR_STATE_BACKUP {
+			continue
+		}
+		if name, _ := core.ParseTag(i.Tag); name == tag {
+			p.become(r, vrrp.VRRP_API_VR_STATE_MASTER)
+			elected = true
+		}
+	}
+	if !elected {
+		return fmt.Errorf("simulated VPP: no virtual router %d on %q is a backup", id, tag)
+	}
+	return nil
+}
+
+// become changes the state of a router, and the addresses on its interface (VPP vrrp.c,
+// vrrp_vr_transition_addrs).
+func (p *Routers) become(r *vrrp.VrrpVrDetails, state vrrp.VrrpVrState) {
+	was := r.Runtime.State
+	r.Runtime.State = state
+	i, accepts := p.vpp.Interface(uint32(r.Config.SwIfIndex)), r.Config.Flags&vrrp.VRRP_API_VR_ACCEPT != 0
+	wasMaster, isMaster := was == vrrp.VRRP_API_VR_STATE_MASTER, state == vrrp.VRRP_API_VR_STATE_MASTER
+	if i == nil || !accepts || r.Config.Priority == ownerPriority || wasMaster == isMaster {
+		return
+	}
+	for _, one := range r.Addrs {
+		a := vppwire.Addr(one)
+		// VPP ignores refusals.
+		if isMaster {
+			_ = p.addresses.AddAddress(i, netip.PrefixFrom(a, lengthOn(i, a)))
+		} else {
+			_ = p.addresses.DeleteAddress(i, a)
+		}
+	}
+}
+
+// lengthOn returns the prefix length of the network on the interface that an address is in, or
+// VPP's default.
+func lengthOn(i *core.Interface, a netip.Addr) int {
+	for _, p := range i.Addresses {
+		if p.Masked().Contains(a) {
+			return p.Bits()
+		}
+	}
+	if a.Is6() {
+		return 64
+	}
+	return 24
 }
 
 // change adds or deletes a virtual router; an existing one cannot be changed. VPP checks
 // priority, interval and ID in a delete as well. The owner needs all addresses on its
 // interface. Two routers of an interface cannot share an address.
-func (p *plugin) change(i *core.Interface, q *vrrp.VrrpVrAddDel, _ *vrrp.VrrpVrAddDelReply) core.Errno {
+func (p *Routers) change(i *core.Interface, q *vrrp.VrrpVrAddDel, _ *vrrp.VrrpVrAddDelReply) core.Errno {
 	key := key{i.Index, q.VrID, q.Flags&vrrp.VRRP_API_VR_IPV6 != 0}
 	_, has := p.routers[key]
 	switch {
@@ -116,7 +178,7 @@ func hasVersion(i *core.Interface, ipv6 bool) bool {
 }
 
 // anyHas returns whether a router of an interface has one of the addresses.
-func (p *plugin) anyHas(index uint32, addresses []ip_types.Address) bool {
+func (p *Routers) anyHas(index uint32, addresses []ip_types.Address) bool {
 	for key, r := range p.routers {
 		if key.index == index && slices.ContainsFunc(addresses, func(a ip_types.Address) bool { return slices.Contains(r.Addrs, a) }) {
 			return true
@@ -127,14 +189,14 @@ func (p *plugin) anyHas(index uint32, addresses []ip_types.Address) bool {
 
 // startStop starts or stops a virtual router. Starting a started one changes nothing. A
 // unicast router needs peers, which no message here adds.
-func (p *plugin) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply) core.Errno {
+func (p *Routers) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply) core.Errno {
 	r := p.routers[key{uint32(q.SwIfIndex), q.VrID, q.IsIPv6 != 0}]
 	i := p.vpp.Interface(uint32(q.SwIfIndex))
 	switch {
 	case r == nil:
 		return api.NO_SUCH_ENTRY
 	case q.IsStart == 0:
-		r.Runtime.State = vrrp.VRRP_API_VR_STATE_INIT
+		p.become(r, vrrp.VRRP_API_VR_STATE_INIT)
 	case r.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT:
 	case r.Config.Flags&vrrp.VRRP_API_VR_UNICAST != 0:
 		return api.INIT_FAILED
@@ -149,7 +211,7 @@ func (p *plugin) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply
 }
 
 // dump lists the routers of one interface, or of all for index 0 as well as for ~0.
-func (p *plugin) dump(q *vrrp.VrrpVrDump, yield func(vrrp.VrrpVrDetails)) {
+func (p *Routers) dump(q *vrrp.VrrpVrDump, yield func(vrrp.VrrpVrDetails)) {
 	for _, key := range slices.SortedFunc(maps.Keys(p.routers), key.compare) {
 		if q.SwIfIndex == 0 || uint32(q.SwIfIndex) == core.None || uint32(q.SwIfIndex) == key.index {
 			yield(*p.routers[key])
@@ -157,7 +219,7 @@ func (p *plugin) dump(q *vrrp.VrrpVrDump, yield func(vrrp.VrrpVrDetails)) {
 	}
 }
 
-func (p *plugin) show() string {
+func (p *Routers) show() string {
 	var b strings.Builder
 	for _, key := range slices.SortedFunc(maps.Keys(p.routers), key.compare) {
 		r := p.routers[key]

@@ -15,6 +15,7 @@ import (
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -222,6 +223,14 @@ func (v *VPP) Loopback(c *conn.Conn, tag string) interface_types.InterfaceIndex 
 	}
 	v.Ask(c, &vppif.SwInterfaceSetFlags{SwIfIndex: loop.SwIfIndex, Flags: interface_types.IF_STATUS_API_FLAG_ADMIN_UP}, &vppif.SwInterfaceSetFlagsReply{})
 	return loop.SwIfIndex
+}
+
+// Command runs a command of VPP's command line.
+func (v *VPP) Command(c *conn.Conn, line string) string {
+	v.Helper()
+	var r vlib.CliInbandReply
+	v.Ask(c, &vlib.CliInband{Cmd: line}, &r)
+	return r.Reply
 }
 
 // Ask sends a request that must succeed.

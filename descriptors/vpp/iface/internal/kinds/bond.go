@@ -116,6 +116,7 @@ func retrieveBonds(ctx context.Context, e *Env, all map[uint32]*Found) error {
 		for _, m := range members {
 			// Members by name: indexes differ after each start of VPP.
 			if one := all[uint32(m.SwIfIndex)]; one != nil {
+				one.enterBond()
 				link.BondedInterfaces = append(link.BondedInterfaces, &interfaces.BondLink_BondedInterface{
 					Name: one.Value.GetName(), IsPassive: m.IsPassive, IsLongTimeout: m.IsLongTimeout,
 				})
@@ -124,4 +125,14 @@ func retrieveBonds(ctx context.Context, e *Env, all map[uint32]*Found) error {
 		f.Value.Type, f.Value.Link = interfaces.Interface_BOND_INTERFACE, &interfaces.Interface_Bond{Bond: link}
 	}
 	return nil
+}
+
+// enterBond marks a member of a bond. VPP gives its bond's MAC address to it, and its own one back
+// when it leaves (VPP bonding/cli.c, bond_add_member). So the declared address, which it has then,
+// is no difference.
+func (f *Found) enterBond() {
+	f.Bonded = true
+	if mac := f.Desired.GetPhysAddress(); mac != "" {
+		f.Value.PhysAddress = mac
+	}
 }

@@ -132,6 +132,8 @@ type Found struct {
 	Desired *interfaces.Interface // the value that is declared under its name; nil: none
 	Gone    bool                  // it was deleted during the read
 	Leased  netip.Prefix          // the address that DHCP gave to it
+	Virtual map[netip.Addr]bool   // the addresses that virtual routers give to it
+	Bonded  bool                  // it is a member of a bond
 	Skipped bool                  // the caller asked for other interfaces only
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,20 +78,46 @@ func memifOf(v *interfaces.Interface) memifLink {
 	}
 }
 
-// socketOf returns the file of the socket; empty: VPP's default socket, which has number
-// 0.
+// defaultSocket is the relative name of VPP's default socket, which has number 0 (VPP memif
+// private.h, MEMIF_DEFAULT_SOCKET_FILENAME).
+const defaultSocket = "memif.sock"
+
+// socketOf returns the name of the socket in one spelling; empty: VPP's default socket. Only VPP
+// knows the folder of relative names, so the absolute name of such a socket is another text; see
+// socketFiles.
 func socketOf(m *interfaces.MemifLink) string {
-	if m.GetSocketFilename() == "default" {
+	name := m.GetSocketFilename()
+	if name == "" || name == "default" {
 		return ""
 	}
-	return m.GetSocketFilename()
+	if name = filepath.Clean(name); name == defaultSocket {
+		return ""
+	}
+	return name
+}
+
+// socketFiles are the files of VPP's sockets by number.
+type socketFiles map[uint32]string
+
+// is tells whether a socket is the one that a link names. VPP looks for a relative name in its
+// runtime folder, where the default socket is. It takes a name such as "abstract:x" as it is.
+func (s socketFiles) is(id uint32, m *interfaces.MemifLink) bool {
+	name := socketOf(m)
+	switch file := s[id]; {
+	case name == "":
+		return id == 0
+	case filepath.IsAbs(name):
+		return filepath.Clean(file) == name
+	default:
+		return file == m.GetSocketFilename() || filepath.Clean(file) == filepath.Join(filepath.Dir(s[0]), name)
+	}
 }
 
 // createMemif creates the memif with the newest message that this VPP has. Version 2
 // differs in its flag for zero-copy, which the model does not have.
 func createMemif(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	m := memifOf(v)
-	socket, err := e.memifSocket(ctx, m.socket)
+	socket, err := e.memifSocket(ctx, v.GetMemif())
 	if err != nil {
 		return 0, err
 	}
@@ -123,10 +150,10 @@ func createMemif(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, 
 	return uint32(reply.SwIfIndex), err
 }
 
-// memifSocket returns the number of a socket's file. A new file gets the lowest free
+// memifSocket returns the number of the socket that a link names. A new file gets the lowest free
 // number. The lock makes choosing and registering one step.
-func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
-	if file == "" {
+func (e *Env) memifSocket(ctx context.Context, m *interfaces.MemifLink) (uint32, error) {
+	if socketOf(m) == "" {
 		return 0, nil
 	}
 	e.sockets.Lock()
@@ -136,11 +163,12 @@ func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	for id, name := range known {
-		if sameSocket(name, file) {
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if known.is(id, m) {
 			return id, nil
 		}
 	}
+	file := m.GetSocketFilename()
 	for id := uint32(1); ; id++ {
 		if known[id] != "" {
 			continue
@@ -156,16 +184,10 @@ func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 	}
 }
 
-// sameSocket compares VPP's file name with the declared one. VPP adds its own folder to
-// relative names.
-func sameSocket(name, wanted string) bool {
-	return name == wanted || wanted != "" && !filepath.IsAbs(wanted) && strings.HasSuffix(name, "/"+wanted)
-}
-
-// memifSockets returns the files of sockets by number.
-func (e *Env) memifSockets(ctx context.Context) (map[uint32]string, error) {
+// memifSockets reads the files of VPP's sockets.
+func (e *Env) memifSockets(ctx context.Context) (socketFiles, error) {
 	details, err := conn.Dump[memif.MemifSocketFilenameDetails](ctx, e.API, &memif.MemifSocketFilenameDump{})
-	out := make(map[uint32]string, len(details))
+	out := make(socketFiles, len(details))
 	for _, d := range details {
 		out[d.SocketID] = d.SocketFilename
 	}
@@ -196,12 +218,11 @@ func retrieveMemifs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 			Mode: interfaces.MemifLink_MemifMode(d.Mode), Master: d.Role == memif.MEMIF_ROLE_API_MASTER, Id: d.ID,
 			Secret: w.GetSecret(), RingSize: w.GetRingSize(), BufferSize: w.GetBufferSize(), RxQueues: w.GetRxQueues(), TxQueues: w.GetTxQueues(),
 		}
-		if d.SocketID != 0 {
-			link.SocketFilename = files[d.SocketID]
-		}
-		// VPP reports the full path of a name that was declared without its folder.
-		if sameSocket(link.SocketFilename, w.GetSocketFilename()) {
+		// VPP has several names for a socket, and the declared one is no difference.
+		if files.is(d.SocketID, w) {
 			link.SocketFilename = w.GetSocketFilename()
+		} else if d.SocketID != 0 {
+			link.SocketFilename = files[d.SocketID]
 		}
 		f.Value.Type, f.Value.Link = interfaces.Interface_MEMIF, &interfaces.Interface_Memif{Memif: link}
 	}
