@@ -94,11 +94,12 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 	if n.available() == was {
 		return
 	}
-	g.reindex(n)
 	if was {
+		g.available.Delete(n.key)
 		g.becameUnavailable(n)
 		return
 	}
+	g.available.Set(n.key, n)
 	for _, e := range n.in() {
 		if e.assumed {
 			g.saveVersion(e.v)
@@ -107,16 +108,6 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 		g.meet(e)
 	}
 	g.announce(n)
-}
-
-// reindex brings g.available in line with n. It does not rely on the index agreeing with an
-// earlier state of n: the interruption of a plan can fall between the two changes.
-func (g *Graph) reindex(n *Node) {
-	if n.available() {
-		g.available.Set(n.key, n)
-	} else {
-		g.available.Delete(n.key)
-	}
 }
 
 // becameUnavailable makes dependencies on the node unmet. Any-of dependencies first look
