@@ -13,7 +13,7 @@ import (
 // only when it has succeeded: after a kill, the caller has no answer, and nothing of the
 // request is left.
 //
-// Its transaction does not prune, because nothing could bring back what was undeclared. If the
+// Its transaction does not prune, because nothing could bring back undeclared values. If the
 // request makes the sources complete, another transaction prunes after its success.
 func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, events []kvdbsync.Event) {
 	if len(r.refused) > 0 {
@@ -65,7 +65,7 @@ func (o *Orchestrator) keep(l *source, lessons []unsavedEvent, undo func()) erro
 	return err
 }
 
-// takeBack makes the scheduler undo what it did not undo itself of an attempt.
+// takeBack commits the changes that undo the rest of an attempt, which the scheduler has not undone itself.
 func (o *Orchestrator) takeBack(ctx context.Context, l *source, back []scheduler.Change) {
 	if len(back) == 0 {
 		return

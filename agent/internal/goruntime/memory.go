@@ -97,8 +97,8 @@ func limitMemory(ampleUntil time.Time) {
 // collected is garbage at once. It has a pointer, so that it is not kept with other small objects.
 type collected struct{ _ *collected }
 
-// memoryLimit is the soft limit of the memory where so many bytes are in use. An ample one does not
-// regard pressedMemory.
+// memoryLimit is the soft limit of the memory where so many bytes are in use. An ample one ignores
+// pressedMemory.
 func memoryLimit(inUse int64, ample bool) int64 {
 	limit := max(usualMemory, 2*inUse-leastGarbage)
 	if ample {
