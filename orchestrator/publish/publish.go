@@ -114,33 +114,10 @@ func (p *Publisher) Run(ctx context.Context) error {
 	defer watch.Close()
 	now := time.Now()
 	w := &writer{
-		Options: p.o, queue: newWriteQueue(p.o, now), news: make(chan []*scheduler.Status), nextWrite: now, batchSize: kvdbsync.MaxApply,
+		Options: p.o, queue: newWriteQueue(p.o, now), watch: watch, nextWrite: now, batchSize: kvdbsync.MaxApply,
 		retry: backoff.Backoff{Min: p.o.MinBackoff, Max: p.o.MaxBackoff},
 	}
-	w.update(watch.Take())
-	ctx, stop := context.WithCancel(ctx)
-	fed := make(chan struct{})
-	go func() {
-		defer close(fed)
-		feed(ctx, watch, w.news)
-	}()
+	w.update()
 	w.run(ctx)
-	stop()
-	<-fed
 	return nil
-}
-
-// feed passes changed statuses on, until ctx ends.
-func feed(ctx context.Context, watch *scheduler.Watch[*scheduler.Status], to chan<- []*scheduler.Status) {
-	for {
-		news, err := watch.Next(ctx)
-		if err != nil {
-			return
-		}
-		select {
-		case to <- news:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -21,7 +21,7 @@ var errLost = errors.New("the store ended the session")
 type writer struct {
 	Options
 	queue     *writeQueue
-	news      chan []*scheduler.Status
+	watch     *scheduler.Watch[*scheduler.Status]
 	retry     backoff.Backoff
 	nextWrite time.Time // no write before this time
 	batchSize int       // maximum size of the next batch; halved to find refused keys
@@ -188,17 +188,17 @@ func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time
 		alarm = timer.C
 	}
 	select {
-	case news := <-w.news:
-		w.update(news)
+	case <-w.watch.Ready():
+		w.update()
 	case <-alarm:
 	case <-lost:
 	case <-ctx.Done():
 	}
 }
 
-// update passes statuses to the queue.
-func (w *writer) update(news []*scheduler.Status) {
-	for _, st := range news {
+// update passes the changed statuses to the queue.
+func (w *writer) update() {
+	for _, st := range w.watch.Take() {
 		w.queue.update(st)
 	}
 }
