@@ -19,8 +19,10 @@ import (
 // subscription that ended before the oldest removal that was dropped begins anew with all
 // values.
 //
-// mu guards everything: changes are numbered and handed to the readers in one step. So a
-// reader that has taken its changes at number N has everything up to N.
+// It keeps the changes in their order, and each reader has only the number up to which it has
+// taken them. So a reader costs the same however slow it is.
+//
+// mu guards everything.
 type hub struct {
 	sched *scheduler.Scheduler
 	ended <-chan struct{} // closed when the server stops
@@ -31,6 +33,7 @@ type hub struct {
 	epoch   string                              // of the numbers: another process counts anew
 	last    uint64                              // the number of the newest change
 	newest  map[string]*change
+	changes []*change // by number; also some that are no longer the newest of their values
 	gone    []*change // removed values, the oldest first; also values that came back
 	horizon uint64    // removals up to this number may be unknown
 	readers map[*reader]bool
@@ -47,10 +50,12 @@ type change struct {
 
 // A reader gets the changes of the values that it selects: the newest of each.
 type reader struct {
-	hub    *hub
-	wants  func(key string) bool
-	ready  wake.Signal
-	queued map[string]*change // guarded by hub.mu
+	hub   *hub
+	wants func(key string) bool
+	ready wake.Signal
+	after uint64 // it has the changes up to this number; guarded by hub.mu
+	// It needs no removals up to this number, because it began with the values that existed then.
+	began uint64
 }
 
 func newHub(sched *scheduler.Scheduler, ended <-chan struct{}) *hub {
@@ -65,11 +70,9 @@ func (h *hub) open(token string, wants func(key string) bool) (r *reader, resume
 	h.begin()
 	h.pull()
 	after, resumed := h.number(token)
-	r = &reader{hub: h, wants: wants, ready: wake.New(), queued: map[string]*change{}}
-	for key, c := range h.newest {
-		if c.number > after && wants(key) && (resumed || !c.removed()) {
-			r.queued[key] = c
-		}
+	r = &reader{hub: h, wants: wants, ready: wake.New(), after: after}
+	if !resumed {
+		r.began = h.last
 	}
 	h.readers[r] = true
 	r.ready.Set() // even without a value: the reader learns the token
@@ -104,7 +107,7 @@ func (h *hub) wait() { h.done.Wait() }
 // after an answer has the values of that request.
 func (h *hub) pull() {
 	models := h.sched.Models()
-	var news []*change
+	before := h.last
 	for _, st := range h.watch.Take() {
 		if _, _, ok := models.ByKey(st.Key); !ok || st.Base != "" {
 			continue
@@ -112,27 +115,49 @@ func (h *hub) pull() {
 		h.last++
 		c := &change{h.last, st}
 		h.newest[st.Key] = c
-		news = append(news, c)
+		h.changes = append(h.changes, c)
 		if c.removed() {
 			h.gone = append(h.gone, c)
 		}
 	}
 	h.forget()
+	news := h.since(before)
 	for r := range h.readers {
-		r.add(news)
+		if slices.ContainsFunc(news, func(c *change) bool { return r.wants(c.status.Key) }) {
+			r.ready.Set()
+		}
 	}
 }
 
-// forget drops the oldest removed values beyond maxGone.
+// since returns the changes after a number, by number.
+func (h *hub) since(number uint64) []*change { return h.changes[upTo(h.changes, number):] }
+
+// upTo returns how many of the changes, which are by number, are not after a number.
+func upTo(changes []*change, number uint64) int {
+	at, _ := slices.BinarySearchFunc(changes, number+1, func(c *change, n uint64) int { return cmp.Compare(c.number, n) })
+	return at
+}
+
+// isNewest reports whether its value has not changed after c, and is not forgotten.
+func (h *hub) isNewest(c *change) bool { return h.newest[c.status.Key] == c }
+
+// forget drops the oldest removed values beyond maxGone that all readers have taken, and changes that are
+// not the newest when they are half of all.
 func (h *hub) forget() {
 	more := max(0, len(h.gone)-maxGone)
+	for r := range h.readers {
+		more = min(more, upTo(h.gone, r.after))
+	}
 	for _, c := range h.gone[:more] {
 		h.horizon = c.number
-		if h.newest[c.status.Key] == c {
+		if h.isNewest(c) {
 			delete(h.newest, c.status.Key)
 		}
 	}
 	h.gone = slices.Delete(h.gone, 0, more)
+	if len(h.changes) > 2*len(h.newest) {
+		h.changes = slices.DeleteFunc(h.changes, func(c *change) bool { return !h.isNewest(c) })
+	}
 }
 
 func (c *change) removed() bool { return c.status.State == scheduler.Removed }
@@ -150,26 +175,18 @@ func (h *hub) number(token string) (after uint64, known bool) {
 	return after, true
 }
 
-// add queues changes. h.mu is held.
-func (r *reader) add(news []*change) {
-	for _, c := range news {
-		if r.wants(c.status.Key) {
-			r.queued[c.status.Key] = c
-			r.ready.Set()
+// take returns the changes since the last call in their order, and the token of a reader that has them.
+func (r *reader) take() (out []*change, token string) {
+	h := r.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.since(r.after) {
+		if h.isNewest(c) && r.wants(c.status.Key) && (c.number > r.began || !c.removed()) {
+			out = append(out, c)
 		}
 	}
-}
-
-// take returns the queued changes in their order, and the token of a reader that has them.
-func (r *reader) take() (out []*change, token string) {
-	r.hub.mu.Lock()
-	defer r.hub.mu.Unlock()
-	for _, c := range r.queued {
-		out = append(out, c)
-	}
-	clear(r.queued)
-	slices.SortFunc(out, func(a, b *change) int { return cmp.Compare(a.number, b.number) })
-	return out, r.hub.token(r.hub.last)
+	r.after = h.last
+	return out, h.token(h.last)
 }
 
 // close removes the reader.

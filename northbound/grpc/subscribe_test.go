@@ -206,3 +206,30 @@ func TestSlowReader(t *testing.T) {
 	}
 	t.Logf("%d states of %d", messages, names*rounds)
 }
+
+// A client that does not read learns each removal, also if more values were removed than are kept for later
+// subscriptions.
+func TestSlowReaderLearnsRemovals(t *testing.T) {
+	w := newWorld(t, nil)
+	client := generic.NewManagerServiceClient(w.dial(t))
+	slow := follow(t, client, "resume=")
+	slow.want("resume")
+	var many []proto.Message
+	var names []string
+	for i := range 10_001 {
+		names = append(names, fmt.Sprintf("if%d", i))
+		many = append(many, &interfaces.Interface{Name: names[i], HostIfName: strings.Repeat("x", 100)})
+	}
+	set(t, client, put(many...)...)
+	set(t, client, drop(ifModel, names...)...)
+	set(t, client, put(iface("last"))...)
+	removed := 0
+	for text := ""; !strings.HasPrefix(text, "last "); {
+		if text = slow.next(); strings.HasSuffix(text, " REMOVED") {
+			removed++
+		}
+	}
+	if removed != len(names) {
+		t.Errorf("it learned %d removals, want %d", removed, len(names))
+	}
+}
