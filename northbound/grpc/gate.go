@@ -1,11 +1,12 @@
 package grpc
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -172,20 +173,35 @@ func (g *gate) admit(c *call, r *http.Request, m method) (io.ReadCloser, error) 
 // is too large, only the beginning is read: the server of gRPC refuses it.
 func (g *gate) receive(r *http.Request) (text []byte, received func(), err error) {
 	received = func() {}
-	var read bytes.Buffer
-	_, err = read.ReadFrom(io.LimitReader(r.Body, firstBytes))
-	if size := messageSize(read.Bytes()); err == nil && read.Len() == firstBytes && size <= g.largest {
+	text, err = readMore(r.Body, nil, firstBytes)
+	if size := messageSize(text); err == nil && len(text) == firstBytes && size <= g.largest {
 		if received, err = turn(r.Context(), g.large); err != nil {
 			return nil, func() {}, err
 		}
-		rest := headerSize + size - firstBytes
-		read.Grow(max(0, rest) + bytes.MinRead)
-		_, err = read.ReadFrom(io.LimitReader(r.Body, int64(max(0, rest))))
+		text, err = readMore(r.Body, text, headerSize+size)
 	}
 	if err != nil {
 		return nil, received, status.Errorf(codes.Canceled, "the request did not arrive: %v", err)
 	}
-	return read.Bytes(), received, nil
+	return text, received, nil
+}
+
+// readMore reads on until the text has size bytes, or the body ends. The memory at most doubles with each
+// step, so a client that stops sending holds no more than twice of what it has sent.
+func readMore(body io.Reader, text []byte, size int) ([]byte, error) {
+	for len(text) < size {
+		at, step := len(text), min(max(len(text), firstBytes), size-len(text))
+		text = slices.Grow(text, step)[:at+step]
+		n, err := io.ReadFull(body, text[at:])
+		text = text[:at+n]
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return text, err
+		}
+	}
+	return text, nil
 }
 
 // headerSize is the number of bytes before a message: whether it is compressed, and its size.
