@@ -27,11 +27,11 @@ type file struct {
 type files map[string]*file
 
 // at returns the knowledge about a path, which is that of an unknown file at first.
-func (all files) at(path string) file {
+func (all files) at(path string) *file {
 	if f := all[path]; f != nil {
-		return *f
+		return f
 	}
-	return file{}
+	return &file{}
 }
 
 // A state says whether the content of a file can be relied on, and when to look again.

@@ -66,15 +66,12 @@ func (db *DB) look(ctx context.Context, why reason) (*snapshot, error) {
 
 // lookAtAll finds the files, and reads those with a reason, in parallel on all CPUs.
 func (db *DB) lookAtAll(ctx context.Context) {
-	begun, walk := time.Now(), explore(ctx, db.cfg)
-	next, looks := files{}, map[string]*look{}
+	begun, walk := time.Now(), explore(ctx, db.cfg, len(db.files))
+	next, looks := make(files, len(walk.files)), map[string]*look{}
 	for path, id := range walk.files {
-		f := db.files[path]
-		if f == nil {
-			f = &file{}
-		}
+		f := db.files.at(path)
 		if f.changed(id) {
-			looks[path] = &look{before: *f, id: id}
+			looks[path] = &look{before: f, id: id}
 		} else {
 			next[path] = f
 		}
@@ -87,7 +84,7 @@ func (db *DB) lookAtAll(ctx context.Context) {
 			next[path] = f
 			continue
 		}
-		looks[path] = &look{before: *f, absent: true}
+		looks[path] = &look{before: f, absent: true}
 	}
 	if db.carryOut(ctx, looks, next) {
 		db.whole, db.walk = begun, walk
@@ -100,7 +97,7 @@ func (db *DB) lookAtSome(ctx context.Context, paths map[string]bool) bool {
 	now, looks := time.Now(), map[string]*look{}
 	for path, f := range db.files {
 		if !f.until.IsZero() && !now.Before(f.until) {
-			looks[path] = &look{before: *f}
+			looks[path] = &look{before: f}
 		}
 	}
 	for path := range paths {
@@ -141,11 +138,10 @@ func lies(path string) (id identity, plain bool) {
 
 // A look is a planned look at one file.
 type look struct {
-	before file
+	before *file
 	id     identity // of the present version; zero: nothing was found
 	absent bool
-	after  file
-	keep   bool
+	after  *file // nil: the path is to be forgotten
 }
 
 // carryOut executes the looks, and makes next, with their results, the state of the files.
@@ -162,7 +158,9 @@ func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next files) 
 				break
 			}
 			g.Go(func() error {
-				l.after, l.keep = db.lookAt(ctx, path, l)
+				if after, keep := db.lookAt(ctx, path, l); keep {
+					l.after = &after
+				}
 				return nil
 			})
 		}
@@ -178,9 +176,8 @@ func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next files) 
 	}
 	for path, l := range looks {
 		delete(next, path)
-		if l.keep {
-			after := l.after // the look with the state before can be dropped
-			next[path] = &after
+		if l.after != nil {
+			next[path] = l.after
 		}
 	}
 	db.files = next

@@ -25,7 +25,7 @@ func (db *DB) WithFile(ctx context.Context, prefix, path string, data []byte) (e
 		return nil, nil, err
 	}
 	all := maps.Clone(s.files)
-	f := all.at(path)
+	f := *all.at(path)
 	content, err := db.parse(ctx, path, data)
 	if err == nil {
 		err = content.cutFrom(f.good, false)

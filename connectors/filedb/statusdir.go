@@ -122,7 +122,7 @@ func dirOf(prefix string) string {
 // nameOf returns the file name for any part of a key. The name is never special, hidden,
 // or empty.
 func nameOf(part string) string {
-	name := strings.NewReplacer("%", "%25", "\x00", "%00").Replace(part)
+	name := strings.ReplaceAll(strings.ReplaceAll(part, "%", "%25"), "\x00", "%00")
 	switch {
 	case name == "":
 		return "%"

@@ -53,10 +53,10 @@ type watch struct {
 	names  map[string]bool // names that other places depend on: links and configured places
 }
 
-// explore finds all files of a configuration. If ctx ends, the result is incomplete and
-// must not be used.
-func explore(ctx context.Context, c Config) *walk {
-	w := &walk{files: map[string]identity{}, dirs: map[string]watch{}, walked: map[identity]bool{}, cfg: c}
+// explore finds all files of a configuration, which are probably about as many as expected.
+// If ctx ends, the result is incomplete and must not be used.
+func explore(ctx context.Context, c Config, expected int) *walk {
+	w := &walk{files: make(map[string]identity, expected), dirs: map[string]watch{}, walked: map[identity]bool{}, cfg: c}
 	for _, path := range c.Paths {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			w.roots = append(w.roots, real)
@@ -132,7 +132,8 @@ func (w *walk) absences(all files) (out []error) {
 
 // within reports whether path is place or lies below it.
 func within(path, place string) bool {
-	return path == place || strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(place, "/"))
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // directory looks at each entry of a folder. A folder is walked once, also if several

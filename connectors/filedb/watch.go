@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"maps"
 	"os"
 	"slices"
 	"time"
@@ -125,18 +124,19 @@ func (v *view) update(s *snapshot, more ...error) (b kvdbsync.Batch, changed boo
 
 // allProblems returns the faults of places and files, sorted by path; never nil.
 func (s *snapshot) allProblems() []error {
-	faulty := map[string][]error{}
+	var faulty []string
 	for path, f := range s.files {
-		if problems := f.problems(); problems != nil {
-			faulty[path] = problems
+		if f.problems() != nil {
+			faulty = append(faulty, path)
 		}
 	}
+	slices.Sort(faulty)
 	out := append([]error{}, s.problems...)
-	for _, path := range slices.Sorted(maps.Keys(faulty)) {
+	for _, path := range faulty {
 		if len(out) >= mostProblems {
 			return append(out, fmt.Errorf("%s: this file and those that sort after it have problems that are not listed here", path))
 		}
-		out = append(out, faulty[path]...)
+		out = append(out, s.files[path].problems()...)
 	}
 	return out
 }
