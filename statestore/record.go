@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
+	"slices"
 )
 
 // A header begins each file.
@@ -162,10 +163,7 @@ func readRecord(r io.Reader, left int64, buf []byte) (record, error) {
 	if length == 0 {
 		return record{}, errDamaged // zeros: no record is empty
 	}
-	if int64(cap(buf)) < length {
-		buf = make([]byte, length)
-	}
-	buf = buf[:length]
+	buf = slices.Grow(buf[:0], int(length))[:length]
 	if _, err := io.ReadFull(r, buf); err != nil {
 		return record{}, err
 	}
