@@ -31,10 +31,10 @@ const (
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
 	// 200 MB. Above that, collections would cost ever more.
-	strainedMemory = 160 << 20
+	strainedMemory = 168 << 20
 	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
 	// reached. Collecting even more often would leave no time for anything else.
-	fewestGarbage = 16 << 20
+	fewestGarbage = 12 << 20
 	// longestStart bounds the start when a source never becomes complete.
 	longestStart = time.Minute
 	// quietTime is how long no operation may run before the start counts as over. Links
@@ -82,8 +82,9 @@ func giveBack() {
 // until the given time.
 func limitMemory(ampleUntil time.Time) {
 	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
-		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(inUse)
+	// Room in spans that no object can use counts as in use, as the runtime counts it.
 	live, other := inUse[0].Value.Uint64(), inUse[1].Value.Uint64()
 	for _, heap := range inUse[2:] {
 		other -= min(other, heap.Value.Uint64())

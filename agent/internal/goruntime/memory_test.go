@@ -64,10 +64,10 @@ func TestMemoryLimit(t *testing.T) {
 		{"as much as fits", 80 * mib, 132 * mib},
 		{"a burst", 112 * mib, 136 * mib},
 		{"a large burst", 120 * mib, 136 * mib},
-		{"more than fits", 140 * mib, 156 * mib},
-		{"far more than fits", 170 * mib, 212 * mib},
-		{"much more than fits", 200 * mib, 272 * mib},
-		{"a million keys", 1500 * mib, 2872 * mib},
+		{"more than fits", 140 * mib, 152 * mib},
+		{"far more than fits", 170 * mib, 196 * mib},
+		{"much more than fits", 200 * mib, 256 * mib},
+		{"a million keys", 1500 * mib, 2856 * mib},
 	} {
 		if got := memoryLimit(test.inUse, false); got != test.want {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)
