@@ -43,6 +43,8 @@ const (
 	maxAnswer = 2 * time.Minute
 
 	firstBytes = 16 << 10 // of a request, which are received without a turn
+	// maxQuery is the size of a request without values, in bytes: about 10,000 ids.
+	maxQuery = 1 << 20
 	// needPerRequest bounds the memory of a decoded request by the largest size of one. Short values take
 	// about twelve times their size.
 	needPerRequest = 16
@@ -70,6 +72,7 @@ type gate struct {
 // A method is what the gate must know of a method.
 type method struct {
 	request protoreflect.MessageDescriptor // nil: the client sends several
+	largest int                            // request, in bytes
 	stream  bool                           // of answers
 	reads   bool                           // many values
 	lasting chan struct{}                  // holds a token for each call; nil: the call ends soon
@@ -86,10 +89,17 @@ func newGate(server *rpc.Server, s *service, c Config) *gate {
 		configurator.ConfiguratorService_Get_FullMethodName: true, generic.ManagerService_GetConfig_FullMethodName: true,
 		generic.ManagerService_DumpState_FullMethodName: true, generic.MetaService_ProtoFileDescriptor_FullMethodName: true,
 	}
+	writes := map[string]bool{
+		configurator.ConfiguratorService_Update_FullMethodName: true, configurator.ConfiguratorService_Delete_FullMethodName: true,
+		generic.ManagerService_SetConfig_FullMethodName: true,
+	}
 	for name, info := range server.GetServiceInfo() {
 		for _, one := range info.Methods {
 			path := "/" + name + "/" + one.Name
-			m := method{stream: one.IsServerStream, reads: reads[path]}
+			m := method{stream: one.IsServerStream, reads: reads[path], largest: c.MaxMsgSize}
+			if !writes[path] {
+				m.largest = min(m.largest, maxQuery)
+			}
 			if one.IsServerStream || path == configurator.ConfiguratorService_Dump_FullMethodName {
 				m.lasting = make(chan struct{}, maxLasting)
 			}
@@ -145,7 +155,7 @@ func (g *gate) admit(c *call, r *http.Request, m method) (io.ReadCloser, error) 
 	if m.request == nil { // also an unknown method, which the server refuses
 		return http.MaxBytesReader(nil, r.Body, firstBytes), nil
 	}
-	text, received, err := g.receive(r)
+	text, received, err := g.receive(r, m)
 	defer received()
 	if err != nil {
 		return nil, err
@@ -171,10 +181,13 @@ func (g *gate) admit(c *call, r *http.Request, m method) (io.ReadCloser, error) 
 
 // receive reads a request. A large one waits for its turn, which lasts until received is called. Of one that
 // is too large, only the beginning is read: the server of gRPC refuses it.
-func (g *gate) receive(r *http.Request) (text []byte, received func(), err error) {
+func (g *gate) receive(r *http.Request, m method) (text []byte, received func(), err error) {
 	received = func() {}
 	text, err = readMore(r.Body, nil, firstBytes)
 	if size := messageSize(text); err == nil && len(text) == firstBytes && size <= g.largest {
+		if size > m.largest {
+			return nil, received, status.Errorf(codes.ResourceExhausted, "the request has %d bytes; the maximum of %s is %d", size, r.URL.Path, m.largest)
+		}
 		if received, err = turn(r.Context(), g.large); err != nil {
 			return nil, func() {}, err
 		}

@@ -68,6 +68,21 @@ func TestDenseRequests(t *testing.T) {
 	}
 }
 
+// TestLargeQueries sends requests without values, which have no need to be large.
+func TestLargeQueries(t *testing.T) {
+	w := newWorld(t, nil)
+	conn := w.dial(t)
+	ids := make([]*generic.Item_ID, 30_000)
+	for i := range ids {
+		ids[i] = &generic.Item_ID{Model: "linux.interfaces.interface", Name: fmt.Sprintf("if%d", i)}
+	}
+	large := strings.Repeat("x", 1<<20)
+	_, err := generic.NewManagerServiceClient(conn).GetConfig(t.Context(), &generic.GetConfigRequest{Ids: ids})
+	refused(t, "ids", err, "the maximum of /ligato.generic.ManagerService/GetConfig is 1048576")
+	_, err = generic.NewMetaServiceClient(conn).KnownModels(t.Context(), &generic.KnownModelsRequest{Class: large})
+	refused(t, "a class", err, "the maximum of /ligato.generic.MetaService/KnownModels is 1048576")
+}
+
 // TestRequestsWaitForMemory sends a request while others have the memory. It waits, and its memory is free
 // again while it waits for values.
 func TestRequestsWaitForMemory(t *testing.T) {
