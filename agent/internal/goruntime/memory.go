@@ -24,9 +24,9 @@ const (
 	// garbage often than grow. The difference from usualMemory is room for the needs of a
 	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
 	pressedMemory = 136 << 20
-	// ampleTime is how long after the beginning of the start pressedMemory does not hold yet. Taking in
-	// 100,000 keys would take three times as long. A start that lasts longer has passed this range, or
-	// hostile writers keep its sources busy, which then may never become complete.
+	// ampleTime is how long after the beginning of the start strainedMemory holds instead of pressedMemory.
+	// Taking in 100,000 keys would take three times as long. A start that lasts longer has passed this
+	// range, or hostile writers keep its sources busy, which then may never become complete.
 	ampleTime = 10 * time.Second
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
@@ -101,15 +101,15 @@ type collected struct{ _ *collected }
 // memoryLimit is the soft limit of the memory where so many bytes are in use. An ample one ignores
 // pressedMemory.
 func memoryLimit(inUse int64, ample bool) int64 {
-	limit := max(usualMemory, 2*inUse-leastGarbage)
+	pressed := int64(pressedMemory)
 	if ample {
-		return limit
+		pressed = strainedMemory
 	}
 	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for more with
 	// each byte in use. It stays below what is usual, so that needs of a moment do not double the
 	// memory.
 	const knee = strainedMemory - fewestGarbage
-	return min(limit, max(pressedMemory, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
+	return min(max(usualMemory, 2*inUse-leastGarbage), max(pressed, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
 }
 
 // AwaitQuiet returns at the end of the start: when the count of operations has not changed for quietTime, or ctx ends.

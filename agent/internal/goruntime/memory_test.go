@@ -73,8 +73,10 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)
 		}
 	}
-	if got := memoryLimit(120*mib, true); got != 200*mib {
-		t.Errorf("during the start the limit is %d MiB, want 200 MiB", got/mib)
+	for inUse, want := range map[int64]int64{90: 140, 120: 168, 170: 196} {
+		if got := memoryLimit(inUse*mib, true); got != want*mib {
+			t.Errorf("with %d MiB during the start the limit is %d MiB, want %d MiB", inUse, got/mib, want)
+		}
 	}
 }
 
