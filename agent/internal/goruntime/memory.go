@@ -23,7 +23,7 @@ const (
 	// pressedMemory is the memory, in bytes, up to which the agent would rather collect
 	// garbage often than grow. The difference from usualMemory is room for the needs of a
 	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
-	pressedMemory = 136 << 20
+	pressedMemory = 152 << 20
 	// ampleTime is how long after the beginning of the start strainedMemory holds instead of pressedMemory.
 	// Taking in 100,000 keys would take three times as long. A start that lasts longer has passed this
 	// range, or hostile writers keep its sources busy, which then may never become complete.
