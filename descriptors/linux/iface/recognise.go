@@ -9,7 +9,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
-	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -190,10 +189,13 @@ func masterOf(s *observed, want *interfaces.Interface, masters map[at]string) st
 
 // addresses returns the addresses of the link. An address that equals a desired one is
 // reported in the desired notation. Other addresses are reported only if the agent owns
-// the link, and if the kernel did not create them by itself.
+// the link, and if neither the kernel nor a DHCP client created them.
 func (s *observed) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
 	// Each address of the link is reported once.
-	have := lists.Set(s.place.addrs[s.link.Index])
+	have := map[netip.Prefix]bool{}
+	for _, a := range s.place.addrs[s.link.Index] {
+		have[a.Prefix] = true
+	}
 	for _, addr := range want.GetIpAddresses() {
 		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && have[p] {
 			out = append(out, addr)
@@ -203,8 +205,9 @@ func (s *observed) addresses(want *interfaces.Interface, book alloc.Book) (out [
 	if s.value.GetType() == interfaces.Interface_EXISTING || s.value.GetLinkOnly() {
 		return out
 	}
-	for _, p := range s.place.addrs[s.link.Index] {
-		if have[p] && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback() {
+	for _, a := range s.place.addrs[s.link.Index] {
+		p := a.Prefix
+		if have[p] && !a.Temporary && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback() {
 			out = append(out, p.String())
 		}
 	}

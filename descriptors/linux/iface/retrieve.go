@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"net/netip"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,6 +28,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 		for i, w := range wanted {
 			values[i], byName[w.Value.GetName()], refs[i] = w.Value, w.Value, w.Value.GetNamespace()
 		}
+		began := h.Watch.Clock()
 		spaces, err := h.Spaces.Places(refs)
 		if err != nil {
 			yield(found{}, err)
@@ -48,6 +48,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 				return
 			}
 		}
+		h.Watch.Unseen(began)
 	}
 }
 
@@ -55,7 +56,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 type place struct {
 	*netns.Place
 	links []kernel.Link
-	addrs map[int][]netip.Prefix // by index of the link
+	addrs map[int][]kernel.Addr // by index of the link
 }
 
 // dump reads the namespaces, several at a time.
@@ -77,9 +78,9 @@ func (p *place) read() (err error) {
 		return err
 	}
 	addrs, err := p.Addrs(0)
-	p.addrs = map[int][]netip.Prefix{}
+	p.addrs = map[int][]kernel.Addr{}
 	for _, a := range addrs {
-		p.addrs[a.Link] = append(p.addrs[a.Link], a.Prefix)
+		p.addrs[a.Link] = append(p.addrs[a.Link], a)
 	}
 	return err
 }

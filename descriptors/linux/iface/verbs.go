@@ -26,7 +26,7 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 		return Meta{}, err
 	}
 	defer space.Close()
-	h.Watch.Announce(space)
+	defer h.Watch.Announce(space)()
 	for range tries {
 		var l kernel.Link
 		l, err = h.ensure(space, v)

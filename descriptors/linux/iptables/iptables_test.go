@@ -77,7 +77,7 @@ func handlerOf(spaces *netns.Set, label, installation string) *handler {
 	log := slog.New(slog.DiscardHandler)
 	return newHandler(Options{
 		Spaces: spaces, Log: log, Label: label, Installation: installation,
-		Watch: drift.New(drift.Options{Spaces: spaces, Log: log, Lost: func([]string) {}, Changed: func() {}, Missed: func() {}}),
+		Watch: drift.New(drift.Options{Spaces: spaces, Log: log, Installation: installation, Lost: func([]string) {}, Changed: func() {}, Missed: func() {}}),
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
@@ -37,6 +38,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[foun
 		for i, w := range wanted {
 			refs[i] = w.Value.GetNamespace()
 		}
+		began := h.watcher.now()
 		spaces, err := h.Spaces.Places(refs)
 		if err != nil {
 			yield(found{}, err)
@@ -53,6 +55,24 @@ func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[foun
 				return
 			}
 		}
+		h.watcher.unseen(began, declaredIn(places, wanted))
+	}
+}
+
+// declaredIn returns a function that reports whether a chain is declared in a namespace that was
+// read. If such a chain is missing, it is written again soon. Its record stays until then, since
+// it knows the policy before the agent's.
+func declaredIn(places []*place, wanted []desired) func(ns kernel.ID, key string) bool {
+	byID, byKey := map[kernel.ID]*place{}, map[string]*iptables.RuleChain{}
+	for _, p := range places {
+		byID[p.Space.ID] = p
+	}
+	for _, w := range wanted {
+		byKey[w.Key] = w.Value
+	}
+	return func(ns kernel.ID, key string) bool {
+		p, v := byID[ns], byKey[key]
+		return p != nil && v != nil && p.Reached(v.GetNamespace())
 	}
 }
 

@@ -84,7 +84,8 @@ type chainID struct {
 // mark, but "iptables -F" removes marks.
 type record struct {
 	chainID
-	was string
+	was  string
+	seen uint64 // when it was written or retrieved last; see watcher.clock
 }
 
 // checkAll checks the recorded chains of one namespace.

@@ -53,7 +53,7 @@ func (h *handler) createAll(ctx context.Context, values []desired) []scheduler.C
 			continue
 		}
 		defer space.Close()
-		h.Watch.Announce(space)
+		defer h.Watch.Announce(space)()
 		spaces[space.ID] = space
 		at := target{space.ID, tableOf(w.Value)}
 		groups[at] = append(groups[at], i)

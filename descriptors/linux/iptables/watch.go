@@ -33,12 +33,14 @@ type watcher struct {
 	spaces map[kernel.ID]*watched
 	unread []*watched // subscriptions without a reader yet
 	due    map[kernel.ID]bool
+	clock  uint64 // counts the calls of note
 }
 
 // watched is a namespace with chains of the agent. It keeps the namespace open.
 type watched struct {
 	space  *netns.Space
 	events kernel.RuleEvents // nil: the kernel has no nftables
+	leave  func()            // ends the announcement of the installation
 	chains map[string]record // by key
 }
 
@@ -47,6 +49,7 @@ func (w *watched) close() {
 	if w.events != nil {
 		w.events.Close()
 	}
+	w.leave()
 	w.space.Close()
 }
 
@@ -71,12 +74,12 @@ func newWatcher(h *handler) *watcher {
 
 // written records a chain that a verb has written, and wants it sealed.
 func (w *watcher) written(space *netns.Space, key string, t table, c content) {
-	w.note(space, key, record{chainID{t, c.chain}, c.was}, true)
+	w.note(space, key, record{chainID: chainID{t, c.chain}, was: c.was}, true)
 }
 
 // retrieved records a chain that Retrieve has found.
 func (w *watcher) retrieved(space *netns.Space, key string, m mine) {
-	w.note(space, key, record{chainID{m.table, m.chain}, m.was}, m.kernel == "")
+	w.note(space, key, record{chainID: chainID{m.table, m.chain}, was: m.was}, m.kernel == "")
 }
 
 // note records a chain. A check follows if it is due, or if the namespace was not followed yet:
@@ -91,6 +94,8 @@ func (w *watcher) note(space *netns.Space, key string, r record, due bool) {
 		}
 		due = true
 	}
+	w.clock++
+	r.seen = w.clock
 	one.chains[key] = r
 	if due {
 		w.due[space.ID] = true
@@ -110,7 +115,7 @@ func (w *watcher) follow(space *netns.Space) *watched {
 		w.h.Log.Warn("cannot follow changes of rules; only a resync will notice them", "err", err)
 		events = nil
 	}
-	one := &watched{space: kept, events: events, chains: map[string]record{}}
+	one := &watched{space: kept, events: events, leave: w.h.Watch.Announce(kept), chains: map[string]record{}}
 	w.spaces[space.ID] = one
 	if events != nil {
 		w.unread = append(w.unread, one)
@@ -131,6 +136,26 @@ func (w *watcher) forget(ns kernel.ID, key string) {
 	delete(one.chains, key)
 	if len(one.chains) == 0 {
 		w.drop(ns)
+	}
+}
+
+// now returns the time for unseen, in a count of its own.
+func (w *watcher) now() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock
+}
+
+// unseen forgets the chains that were neither written nor retrieved since the given time, except
+// those that keep accepts.
+func (w *watcher) unseen(since uint64, keep func(ns kernel.ID, key string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ns, one := range w.spaces {
+		maps.DeleteFunc(one.chains, func(key string, r record) bool { return r.seen <= since && !keep(ns, key) })
+		if len(one.chains) == 0 {
+			w.drop(ns)
+		}
 	}
 }
 

@@ -197,16 +197,27 @@ func (t *Tracker) Run(ctx context.Context) error {
 }
 
 // listAgain lists the containers each time that something may have changed. The signal merges
-// changes, so all events during a listing cause one more.
+// changes, so all events during a listing cause one more. A listing that failed is repeated,
+// since no event may follow: an engine under load fails at single requests. An engine that does
+// not listen has Run wake us when it does.
 func (t *Tracker) listAgain(ctx context.Context) {
+	pause := backoff.Backoff{Min: firstRetry, Max: lastRetry}
+	level := slog.LevelWarn
+	var again <-chan time.Time // nil: the last listing has not failed
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.wake.C():
+		case <-again:
 		}
-		if err := t.list(ctx); err != nil && !absent(err) && ctx.Err() == nil {
-			t.opts.Log.Warn("cannot list containers; microservices may be out of date", "err", err)
+		err := t.list(ctx)
+		if err != nil && !absent(err) && ctx.Err() == nil {
+			t.opts.Log.Log(ctx, level, "cannot list containers; microservices may be out of date; trying again", "err", err)
+			level, again = slog.LevelDebug, time.After(pause.Next())
+		} else {
+			pause.Reset()
+			level, again = slog.LevelWarn, nil
 		}
 		t.awaitReplaced(ctx)
 	}
@@ -274,11 +285,20 @@ func (t *Tracker) identify(ctx context.Context, one listed) (container, error) {
 	path := filepath.Join("/proc", strconv.Itoa(all.State.Pid), "ns/net")
 	id, err := t.opts.Host.Stat(path)
 	if err != nil {
-		t.opts.Log.Warn("cannot find the process of a container; does the agent share the host's process ids?", "label", c.label, "container", one.ID, "err", err)
+		t.opts.Log.Warn("cannot find the namespace of a container; "+remedyFor(err), "label", c.label, "container", one.ID, "err", err)
 		return c, nil
 	}
 	c.path, c.ns = path, id
 	return c, nil
+}
+
+// remedyFor returns what to check if the namespace of a process cannot be found. The kernel hides the
+// namespaces of processes with other rights, such as those of ordinary containers of root; see ptrace(2).
+func remedyFor(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "give the agent CAP_SYS_PTRACE"
+	}
+	return "does the agent share the host's process ids?"
 }
 
 // labelOf returns the label of a container, or "".

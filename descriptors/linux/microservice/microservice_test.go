@@ -3,12 +3,15 @@ package microservice
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,6 +145,27 @@ func TestEngineDown(t *testing.T) {
 	}
 }
 
+// The engine sends no event when it could answer again, so the listing is repeated.
+func TestFailedListingIsRepeated(t *testing.T) {
+	tracker, engine := withEngine(t)
+	if _, err := engine.Run("MICROSERVICE_LABEL=web"); err != nil {
+		t.Fatal(err)
+	}
+	engine.FailInspections(2)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- tracker.Run(ctx) }()
+	for deadline := time.Now().Add(testkit.Patience); tracker.Path("web") == ""; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the container is not found; %d inspections", engine.Inspected())
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // An engine that refuses, or sends something else, is an error of Retrieve: no container
 // counts as gone for it.
 func TestBadAnswers(t *testing.T) {
@@ -189,5 +213,16 @@ func TestHosts(t *testing.T) {
 	}
 	if _, err := New(Options{Engine: "ssh://elsewhere"}); !errors.Is(err, errHost) {
 		t.Errorf("configured: %v", err)
+	}
+}
+
+func TestRemedies(t *testing.T) {
+	for err, want := range map[error]string{
+		&fs.PathError{Op: "stat", Err: syscall.EACCES}: "CAP_SYS_PTRACE",
+		&fs.PathError{Op: "stat", Err: syscall.ENOENT}: "process ids",
+	} {
+		if got := remedyFor(err); !strings.Contains(got, want) {
+			t.Errorf("%v: %q; expected %s", err, got, want)
+		}
 	}
 }

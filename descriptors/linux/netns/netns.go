@@ -64,7 +64,8 @@ type Set struct {
 
 	mu     sync.Mutex // guards the fields below, and the counters of each Space
 	open   map[kernel.ID]*Space
-	unused []*Space // open spaces without a user; the longest unused first
+	unused []*Space           // open spaces without a user; the longest unused first
+	warned map[reference]bool // desired references that the agent had no right to open
 }
 
 // New returns a Set with nothing open.
@@ -76,7 +77,7 @@ func New(o Options) *Set {
 	o.Dir = cmp.Or(o.Dir, namesDir())
 	o.Idle = cmp.Or(o.Idle, 16)
 	o.Log = cmp.Or(o.Log, slog.Default())
-	return &Set{opts: o, open: map[kernel.ID]*Space{}}
+	return &Set{opts: o, open: map[kernel.ID]*Space{}, warned: map[reference]bool{}}
 }
 
 // usualDir is the folder in which iproute2 keeps names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,6 +111,69 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// A desired reference that cannot lead to a namespace, or that the agent has no right to open,
+// does not keep the other namespaces from being read. Other errors do.
+func TestPlacesLeaveOutBadReferences(t *testing.T) {
+	testkit.Netns(t, "red")
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loop := plain + "-loop"
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	hidden := ref(namespace.NetNamespace_PID, "1")
+	host := &refusing{path: "/proc/1/ns/net", err: unix.EACCES}
+	var log strings.Builder
+	set := netns.New(netns.Options{Host: host, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	desired := []*namespace.NetNamespace{
+		ref(namespace.NetNamespace_FD, plain), ref(namespace.NetNamespace_FD, plain+"/below"), ref(namespace.NetNamespace_FD, loop),
+		nsid(strings.Repeat("x", 256)), hidden,
+	}
+	for _, ns := range desired[:4] {
+		if _, err := set.Open(ns); !errors.Is(err, netns.ErrNotFound) {
+			t.Errorf("%.40s: %v", netns.Text(ns), err)
+		}
+	}
+	for _, denied := range []error{unix.EACCES, unix.EPERM} {
+		host.err = denied
+		places, err := set.Places(desired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(places) != 2 || places[1].Ref(nil).GetReference() != "red" {
+			t.Errorf("%d places, want our own and red", len(places))
+		}
+		places.Close()
+	}
+	if n := strings.Count(log.String(), "process 1"); n != 1 {
+		t.Errorf("logged %d times, want once:\n%s", n, log.String())
+	}
+	host.err = unix.EMFILE
+	if _, err := set.Places(desired); !errors.Is(err, unix.EMFILE) {
+		t.Errorf("without file descriptors: %v", err)
+	}
+	host.path, host.err = "/run/netns/red", unix.EACCES
+	if _, err := set.Places(nil); !errors.Is(err, unix.EACCES) {
+		t.Errorf("without the right to open a name: %v", err)
+	}
+}
+
+// refusing is this host, with an error for one path.
+type refusing struct {
+	kernel.This
+	path string
+	err  error
+}
+
+func (r *refusing) Stat(path string) (kernel.ID, error) {
+	if path == r.path {
+		return kernel.ID{}, &os.PathError{Op: "stat", Path: path, Err: r.err}
+	}
+	return r.This.Stat(path)
+}
+
 func TestNotThere(t *testing.T) {
 	testkit.Netns(t)
 	set := netns.New(netns.Options{})
@@ -156,7 +220,7 @@ func TestFilesThatAreNoNamespaceAreNotOpened(t *testing.T) {
 		}()
 		select {
 		case err := <-refused:
-			if want := "namespace at " + path + ": " + path + ": not a network namespace"; err == nil || err.Error() != want {
+			if want := "namespace at " + path + ": network namespace does not exist: " + path + ": not a network namespace"; err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
 		case <-time.After(testkit.Patience):

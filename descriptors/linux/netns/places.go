@@ -3,6 +3,8 @@ package netns
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
@@ -38,8 +40,9 @@ func (p Places) Close() {
 }
 
 // Places opens the agent's own namespace first, then those of desired values, then the named
-// ones. A missing or disabled namespace is left out: nothing of the agent is in it. After an
-// error nothing is open.
+// ones. A missing or disabled namespace is left out: nothing of the agent is in it. So is a
+// desired one that the agent has no right to open, with a warning: one bad reference must not
+// keep all other values from being read. After an error nothing is open.
 func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err error) {
 	named, err := s.Named()
 	if err != nil {
@@ -54,7 +57,9 @@ func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err erro
 		}
 		tried[referenceOf(ref)] = true
 		space, err := s.Open(ref)
-		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisabled) {
+		isDesired := 0 < i && i < len(refs)
+		denied := isDesired && s.denied(ref, err)
+		if denied || errors.Is(err, ErrNotFound) || errors.Is(err, ErrDisabled) {
 			continue
 		}
 		if err != nil {
@@ -71,6 +76,29 @@ func (s *Set) Places(desired []*namespace.NetNamespace) (places Places, err erro
 		places = append(places, p)
 	}
 	return places, nil
+}
+
+// mostWarned bounds the references that denied remembers.
+const mostWarned = 256
+
+// denied reports whether err says that the agent lacks the right to open ref. It logs that once,
+// until the reference can be opened.
+func (s *Set) denied(ref *namespace.NetNamespace, err error) bool {
+	r := referenceOf(ref)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
+		delete(s.warned, r)
+		return false
+	}
+	if !s.warned[r] {
+		s.opts.Log.Warn("no right to open a network namespace; what is in it is not read", "err", err)
+		if len(s.warned) == mostWarned {
+			clear(s.warned)
+		}
+		s.warned[r] = true
+	}
+	return true
 }
 
 // Reached reports whether ref is one of the references that lead here.

@@ -108,15 +108,23 @@ func (s *Set) path(ns *namespace.NetNamespace) string {
 // explain turns an error of opening ns into one that names a remedy.
 func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	unbound := errors.Is(err, kernel.ErrNoNamespace)
 	switch {
 	case ns.GetType() == namespace.NetNamespace_MICROSERVICE && missing:
 		return fmt.Errorf("%s: %w: no running container has that label", Text(ns), ErrNotFound)
-	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, kernel.ErrNoNamespace)):
+	case ns.GetType() == namespace.NetNamespace_NSID && (missing || unbound):
 		return fmt.Errorf("%s: %w: %s", Text(ns), ErrNotFound, remedy(ns.GetReference()))
 	case missing:
 		return fmt.Errorf("%s: %w", Text(ns), ErrNotFound)
+	case unbound || nowhere(err):
+		return fmt.Errorf("%s: %w: %w", Text(ns), ErrNotFound, err)
 	}
 	return fmt.Errorf("%s: %w", Text(ns), err)
+}
+
+// nowhere reports whether err says that no file can have this path.
+func nowhere(err error) bool {
+	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.ELOOP)
 }
 
 // remedy returns how to create a namespace. People copy the command, and the name is that of a value.

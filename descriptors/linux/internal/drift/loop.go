@@ -18,7 +18,8 @@ import (
 // An event passes these steps:
 //
 //	receive   queue its object; keep the last event per object
-//	checkDue  after Debounce, compare the last event with the record
+//	checkDue  after Debounce, compare the last event with the record; suspect
+//	          the routes that the kernel may have removed silently
 //	verify    read the suspects from the kernel; report confirmed losses
 type loop struct {
 	w    *Watcher
@@ -72,6 +73,9 @@ func (l *loop) receive(n notification, now time.Time) {
 	}
 	for _, e := range n.events {
 		l.enqueue(objectOf(ns, e.What), e, now)
+		if o, ok := flushed(ns, e); ok {
+			l.enqueue(o, e, now)
+		}
 	}
 }
 
@@ -155,15 +159,22 @@ func (l *loop) checkDue(now time.Time) {
 	slices.SortStableFunc(due, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
 	var suspects []Object
 	generations := map[Object]uint64{}
-	l.w.mu.Lock()
-	for _, o := range due {
-		if !l.w.record.check(o, l.last[o]).clean() {
+	suspect := func(o Object) {
+		if _, twice := generations[o]; !twice {
 			suspects = append(suspects, o)
 			generations[o] = l.w.record.objects[o].generation
 		}
+	}
+	l.w.mu.Lock()
+	for _, o := range due {
+		if o.Kind == kindSilentRoutes {
+			l.w.record.routesIPv4(o, suspect)
+		} else if !l.w.record.check(o, l.last[o]).clean() {
+			suspect(o)
+		}
 		delete(l.last, o)
 	}
-	l.w.releaseUnused(l.own)
+	l.w.releaseAllUnused()
 	l.w.mu.Unlock()
 	if len(suspects) > 0 {
 		l.verify(suspects, generations)
@@ -191,7 +202,7 @@ func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
 		lost = append(lost, keys...)
 		changed = changed || other
 	}
-	l.w.releaseUnused(l.own)
+	l.w.releaseAllUnused()
 	l.w.mu.Unlock()
 	l.w.lost(lost)
 	if changed {

@@ -37,6 +37,9 @@ const (
 	KindAddress
 	KindRoute
 	KindNeighbour
+	// kindSilentRoutes stands for all recorded IPv4 routes of a link. Only the queue of the
+	// loop has such objects: one event can concern thousands of routes.
+	kindSilentRoutes
 )
 
 // Interface identifies a link by its index.
@@ -75,6 +78,19 @@ func objectOf(ns kernel.ID, what any) Object {
 		return Neighbour(ns, what)
 	}
 	return Object{}
+}
+
+// flushed returns the IPv4 routes that the kernel may have removed without a notification. It
+// does so when the last IPv4 address of a link goes, and when a link is set down. A later
+// event does not take this back: the routes of a link that was down for a moment are gone.
+func flushed(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
+	switch what := e.What.(type) {
+	case kernel.Link:
+		return Object{NS: ns, Kind: kindSilentRoutes, Link: what.Index}, e.Gone || !what.Up
+	case kernel.Addr:
+		return Object{NS: ns, Kind: kindSilentRoutes, Link: what.Link}, e.Gone && what.Prefix.Addr().Is4()
+	}
+	return Object{}, false
 }
 
 // gone returns the event that reports t as missing. For a route its link is 0,

@@ -24,19 +24,21 @@ type Entry struct {
 	Master int
 
 	generation uint64 // distinguishes an object from an earlier one with the same identity
+	seen       uint64 // when it was added or retrieved last; see record.clock
 }
 
 // A record holds all objects that the agent has created and not removed. It is
 // not safe for concurrent use: the mutex of the Watcher guards it.
 //
-// Invariants: byLink and count contain exactly the keys of objects; an object
-// in replaced is not in objects.
+// Invariants: byLink and count contain exactly the keys of objects; newest contains
+// objects only; an object in replaced is not in objects.
 type record struct {
-	objects    map[Object]Entry
-	byLink     map[link]map[Object]bool
-	count      map[kernel.ID]int // number of objects in each namespace
-	generation uint64            // of the object added last
-	replaced   map[Object]string // key of each route that another route replaced
+	objects  map[Object]Entry
+	byLink   map[link]map[Object]bool
+	newest   map[string]Object // object that was added last, by key
+	count    map[kernel.ID]int // number of objects in each namespace
+	clock    uint64            // counts the additions and retrievals
+	replaced map[Object]string // key of each route that another route replaced
 }
 
 // A link is identified by its namespace, too: indexes are unique only within one.
@@ -48,7 +50,7 @@ type link struct {
 // newRecord returns a record without objects.
 func newRecord() record {
 	return record{
-		objects: map[Object]Entry{}, byLink: map[link]map[Object]bool{},
+		objects: map[Object]Entry{}, byLink: map[link]map[Object]bool{}, newest: map[string]Object{},
 		count: map[kernel.ID]int{}, replaced: map[Object]string{},
 	}
 }
@@ -56,15 +58,36 @@ func newRecord() record {
 // add records o. A previous entry of o is replaced, with a new generation.
 func (r *record) add(o Object, e Entry) {
 	r.remove(o)
-	r.generation++
-	e.generation = r.generation
+	r.clock++
+	e.generation, e.seen = r.clock, r.clock
 	r.objects[o] = e
+	r.newest[e.Key] = o
 	r.count[o.NS]++
 	at := linkOf(o, e)
 	if r.byLink[at] == nil {
 		r.byLink[at] = map[Object]bool{}
 	}
 	r.byLink[at][o] = true
+}
+
+// saw notes that o was retrieved.
+func (r *record) saw(o Object) {
+	e := r.objects[o]
+	r.clock++
+	e.seen = r.clock
+	r.objects[o] = e
+}
+
+// removeUnseen removes the interfaces that were neither added nor retrieved since the clock
+// showed since, and all objects on them. It returns them.
+func (r *record) removeUnseen(since uint64) (removed []Object) {
+	for o, e := range r.objects {
+		if o.Kind == KindInterface && e.seen <= since {
+			removed = append(removed, o)
+		}
+	}
+	r.removeLost(removed)
+	return removed
 }
 
 // remove removes o, if it is recorded.
@@ -79,6 +102,9 @@ func (r *record) remove(o Object) {
 	delete(r.byLink[at], o)
 	if len(r.byLink[at]) == 0 {
 		delete(r.byLink, at)
+	}
+	if r.newest[e.Key] == o {
+		delete(r.newest, e.Key)
 	}
 	r.count[o.NS]--
 	if r.count[o.NS] == 0 {
@@ -97,14 +123,17 @@ func linkOf(o Object, e Entry) link {
 
 // removeLost removes vanished objects and returns their keys. An interface takes
 // all objects on it along. Their keys are not returned: they depend on the
-// interface, so the scheduler re-creates them after the interface.
+// interface, so the scheduler re-creates them after the interface. Neither is the key of an
+// object whose value has a newer object on another link: that one exists.
 func (r *record) removeLost(objects []Object) (keys []string) {
 	for _, o := range objects {
 		e, ok := r.objects[o]
 		if !ok {
 			continue // removed with its interface
 		}
-		keys = append(keys, e.Key)
+		if !r.superseded(o, e) {
+			keys = append(keys, e.Key)
+		}
 		if o.Kind == KindInterface {
 			for _, on := range slices.Collect(maps.Keys(r.byLink[linkOf(o, e)])) {
 				r.remove(on)
@@ -115,6 +144,12 @@ func (r *record) removeLost(objects []Object) (keys []string) {
 	return keys
 }
 
+// superseded reports whether the value of o has a newer object, on another link.
+func (r *record) superseded(o Object, e Entry) bool {
+	newest, ok := r.newest[e.Key]
+	return ok && linkOf(newest, r.objects[newest]) != linkOf(o, e)
+}
+
 // interfaces returns the recorded interfaces of a namespace.
 func (r *record) interfaces(ns kernel.ID) (out []Object) {
 	for o := range r.objects {
@@ -123,6 +158,15 @@ func (r *record) interfaces(ns kernel.ID) (out []Object) {
 		}
 	}
 	return out
+}
+
+// routesIPv4 calls yield with each recorded IPv4 route of the link of o.
+func (r *record) routesIPv4(o Object, yield func(Object)) {
+	for on := range r.byLink[link{o.NS, o.Link}] {
+		if on.Kind == KindRoute && on.Prefix.Addr().Is4() {
+			yield(on)
+		}
+	}
 }
 
 // A finding is the difference between the record and the state of the kernel.

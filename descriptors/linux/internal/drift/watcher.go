@@ -5,6 +5,7 @@
 //	a verb that has created an object     Created
 //	a verb before it changes or removes   Forget
 //	Retrieve, for each object it finds    Retrieved
+//	Retrieve, when it has found all       Unseen
 //
 // The record therefore never contains an object that the agent itself is changing, and
 // events about the agent's own changes have no effect. A recorded object that vanishes or
@@ -27,7 +28,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -81,8 +81,10 @@ type Watcher struct {
 	opts          Options
 	wake          wake.Signal // set when unread or fresh is not empty
 	notifications chan notification
+	presences     presences
 
 	mu     sync.Mutex // guards the fields below
+	own    kernel.ID  // the agent's own namespace; zero before Run
 	record record
 	spaces map[kernel.ID]*watched
 	unread []*watched // subscriptions without a reader yet
@@ -91,16 +93,14 @@ type Watcher struct {
 
 // watched is a namespace with a subscription. It keeps the namespace open.
 type watched struct {
-	space    *netns.Space
-	events   kernel.Events
-	presence io.Closer // nil: the installation is not announced
+	space  *netns.Space
+	events kernel.Events
+	leave  func() // ends the announcement of the installation
 }
 
 // close ends the reader of the namespace.
 func (w *watched) close() {
-	if w.presence != nil {
-		w.presence.Close()
-	}
+	w.leave()
 	w.events.Close()
 	w.space.Close()
 }
@@ -116,20 +116,15 @@ type notification struct {
 func New(o Options) *Watcher {
 	return &Watcher{
 		opts: o, wake: wake.New(), notifications: make(chan notification),
-		record: newRecord(), spaces: map[kernel.ID]*watched{},
+		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
+		record:    newRecord(), spaces: map[kernel.ID]*watched{},
 	}
 }
 
-// Announce makes the installation visible to other agents in a namespace. Verbs
-// call it before they create the first object there.
-func (w *Watcher) Announce(space *netns.Space) {
-	if w.opts.Installation == "" {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_ = w.watch(space.ID) // Created reports the error
-}
+// Announce makes the installation visible to other agents in a namespace until leave is called.
+// Verbs call it before they create the first object there. A namespace with recorded objects is
+// announced anyway.
+func (w *Watcher) Announce(space *netns.Space) (leave func()) { return w.presences.announce(space) }
 
 // Created records that the agent has created t in the given namespace. An
 // interface is checked once more: another program may have changed it before
@@ -149,8 +144,29 @@ func (w *Watcher) Retrieved(space *netns.Space, t Object, e Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known := w.spaces[space.ID] != nil && w.record.objects[t].Key == e.Key
-	if !known && w.note(space, t, e) {
+	if known {
+		w.record.saw(t)
+	} else if w.note(space, t, e) {
 		w.recheck(t)
+	}
+}
+
+// Clock returns the time for Unseen, in a count of its own.
+func (w *Watcher) Clock() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.record.clock
+}
+
+// Unseen removes the interfaces from the record that were neither created nor retrieved since
+// the given time, with the objects on them. A Retrieve calls it after it has found all: nobody
+// tells when the process ends that a namespace belongs to, and the record would keep its links
+// for as long as the agent runs.
+func (w *Watcher) Unseen(since uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.record.removeUnseen(since) {
+		w.releaseUnused(o.NS)
 	}
 }
 
@@ -201,14 +217,7 @@ func (w *Watcher) watch(ns kernel.ID) error {
 		space.Close()
 		return err
 	}
-	one := &watched{space: space, events: events}
-	if w.opts.Installation != "" {
-		one.presence, err = space.Announce(w.opts.Installation)
-		if err != nil {
-			w.opts.Log.Warn("cannot announce this agent in a network namespace; another agent with this label may remove its objects", "err", err)
-			one.presence = nil
-		}
-	}
+	one := &watched{space: space, events: events, leave: w.Announce(space)}
 	w.spaces[ns] = one
 	w.unread = append(w.unread, one)
 	w.wake.Set()
@@ -250,6 +259,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	defer own.Close()
 	w.mu.Lock()
+	w.own = own.ID
 	err = w.watch(own.ID)
 	w.mu.Unlock()
 	if err != nil {
@@ -290,14 +300,19 @@ func (w *Watcher) unwatch(one *watched) bool {
 	return true
 }
 
-// releaseUnused closes the namespaces without recorded objects, except the own
-// one. An open namespace would outlive its deletion.
-func (w *Watcher) releaseUnused(own kernel.ID) {
-	for ns, one := range w.spaces {
-		if w.record.count[ns] == 0 && ns != own {
-			delete(w.spaces, ns)
-			one.close()
-		}
+// releaseAllUnused closes the namespaces without recorded objects, except the own one. An
+// open namespace would outlive its deletion.
+func (w *Watcher) releaseAllUnused() {
+	for ns := range w.spaces {
+		w.releaseUnused(ns)
+	}
+}
+
+// releaseUnused is releaseAllUnused for one namespace.
+func (w *Watcher) releaseUnused(ns kernel.ID) {
+	if one := w.spaces[ns]; one != nil && w.record.count[ns] == 0 && ns != w.own {
+		delete(w.spaces, ns)
+		one.close()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -27,8 +28,10 @@ type space struct {
 	events        chan any // []kernel.Event or error
 	closed        int
 
-	mu  sync.Mutex // guards now
-	now *kernel.Link
+	mu     sync.Mutex // guards the fields below
+	now    *kernel.Link
+	routes []kernel.Route
+	dumps  int // of routes
 }
 
 // set sets the actual state of link 3; nil means that it does not exist.
@@ -45,6 +48,18 @@ func (s *space) LinkByIndex(int) (kernel.Link, error) {
 		return kernel.Link{}, unix.ENODEV
 	}
 	return *s.now, nil
+}
+
+func (s *space) Routes(keep func(kernel.Route) bool) (out []kernel.Route, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dumps++
+	for _, r := range s.routes {
+		if keep(r) {
+			out = append(out, r)
+		}
+	}
+	return out, nil
 }
 
 func (h host) Stat(path string) (kernel.ID, error)                { return h[path].id, nil }
@@ -191,6 +206,7 @@ func TestEventsAreHints(t *testing.T) {
 	})
 }
 
+// The link itself is as recorded again. TestSilentlyRemovedRoutes is about the routes on it.
 func TestFlapIsIgnored(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.events <- []kernel.Event{{What: link3(false)}}
@@ -202,6 +218,54 @@ func TestFlapIsIgnored(t *testing.T) {
 			t.Errorf("changed %d times", w.changed)
 		}
 	})
+}
+
+// The kernel removes IPv4 routes silently when a link is set down, even for a moment, and when
+// its last IPv4 address goes. All of them are then read, with one dump.
+func TestSilentlyRemovedRoutes(t *testing.T) {
+	addr := func(text string) kernel.Addr { return kernel.Addr{Link: 3, Prefix: netip.MustParsePrefix(text)} }
+	route := func(dst string) kernel.Route {
+		return kernel.Route{Link: 3, Dst: netip.MustParsePrefix(dst), Table: kernel.MainTable, Protocol: kernel.Protocol}
+	}
+	flap := []kernel.Event{{What: link3(false)}, {What: link3(true)}}
+	tests := []struct {
+		name   string
+		events []kernel.Event
+		stays  bool // the routes are still there
+		dumps  int
+		lost   []string
+	}{
+		{"flap", flap, false, 1, []string{"10.1.0.0/16", "10.2.0.0/16"}},
+		{"flap that removes nothing", flap, true, 1, nil},
+		{"addresses", []kernel.Event{{Gone: true, What: addr("10.0.0.1/24")}, {Gone: true, What: addr("10.0.0.2/24")}}, false, 1, []string{"10.1.0.0/16", "10.2.0.0/16"}},
+		{"IPv6 address", []kernel.Event{{Gone: true, What: addr("fd00::1/64")}}, true, 0, nil},
+		{"new address", []kernel.Event{{What: addr("10.0.0.1/24")}}, true, 0, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			watch(t, func(w *watching) {
+				at, err := w.set.Open(nsRed())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer at.Close()
+				for _, dst := range []string{"10.1.0.0/16", "10.2.0.0/16", "fd00:1::/64"} {
+					r := route(dst)
+					w.Created(at, Route(w.red.id, r), Entry{Key: dst, Link: 3, Route: r})
+					if tt.stays {
+						w.red.routes = append(w.red.routes, r)
+					}
+				}
+				w.red.events <- tt.events
+				<-time.After(time.Second)
+				synctest.Wait()
+				w.expect(t, tt.lost...)
+				if w.red.dumps != tt.dumps {
+					t.Errorf("the routes were read %d times, want %d", w.red.dumps, tt.dumps)
+				}
+			})
+		})
+	}
 }
 
 // A change just before an object was recorded is detected without any event.
@@ -217,6 +281,45 @@ func TestCreatedInterfaceIsChecked(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
+	})
+}
+
+// What Retrieve has not found leaves the record with everything on it, unless it was recorded
+// meanwhile. The namespace is closed, except the own one.
+func TestUnseenInterfacesAreDropped(t *testing.T) {
+	watch(t, func(w *watching) {
+		up := link3(true)
+		w.own.set(&up)
+		at, err := w.set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Close()
+		own, err := w.set.Own()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		w.Created(at, Membership(w.red.id, 3), Entry{Key: "member", Link: 3})
+		has := func(red, mine int) {
+			t.Helper()
+			w.still(func() {
+				if w.record.count[w.red.id] != red || w.record.count[w.own.id] != mine || (w.spaces[w.red.id] != nil) != (red > 0) || w.spaces[w.own.id] == nil {
+					t.Errorf("recorded are %v, of %d namespaces", w.record.objects, len(w.spaces))
+				}
+			})
+		}
+		began := w.Clock()
+		w.Retrieved(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
+		w.Unseen(began)
+		has(2, 0)
+		began = w.Clock()
+		w.Created(own, Interface(w.own.id, 3), Entry{Key: "mine", Link: 3})
+		w.Unseen(began)
+		has(0, 1)
+		w.Unseen(w.Clock())
+		has(0, 0)
+		w.expect(t)
 	})
 }
 
@@ -266,6 +369,40 @@ func TestMembershipIsChecked(t *testing.T) {
 			w.expect(t, lost...)
 			w.Forget(Membership(w.red.id, 3))
 		}
+	})
+}
+
+// A value is created again in another namespace while its former one is still open. The end of
+// the old link is no loss of the new one.
+func TestLossOfAnOldLinkIsNotThatOfTheNew(t *testing.T) {
+	watch(t, func(w *watching) {
+		up := link3(true)
+		w.own.set(&up)
+		own, err := w.set.Own()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		w.Created(own, Interface(w.own.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.red.set(nil)
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t)
+
+		at, err := w.set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Close()
+		w.red.set(&up)
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Forget(Interface(w.red.id, 3)) // the newer object is removed; the older one stays
+		w.own.set(nil)
+		w.own.events <- []kernel.Event{{Gone: true, What: link3(false)}}
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t, "link")
 	})
 }
 

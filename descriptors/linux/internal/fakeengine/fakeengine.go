@@ -39,6 +39,7 @@ type Engine struct {
 	followers  map[chan event]func(action string) bool // whether the filter passes an action
 	filtered   map[string]string                       // names of actions in filters; none: the same
 	inspected  int
+	failing    int // inspections that fail yet
 }
 
 // A container is a process that does nothing.
@@ -70,6 +71,13 @@ func (e *Engine) LikePodman() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.filtered = map[string]string{"die": "died"}
+}
+
+// FailInspections has the next n inspections of containers fail.
+func (e *Engine) FailInspections(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failing = n
 }
 
 // Listen lets the engine answer again after Stop.
@@ -201,6 +209,11 @@ func (e *Engine) inspect(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.inspected++
+	if e.failing > 0 {
+		e.failing--
+		answer(w, http.StatusInternalServerError, map[string]string{"message": "timeout"})
+		return
+	}
 	id := r.PathValue("id")
 	c := e.containers[id]
 	if c == nil {

@@ -41,6 +41,14 @@ func New(paths ...string) *Host {
 	return h
 }
 
+// Remove makes a path lead nowhere, as that of a process that ends. The namespace and its
+// links exist for as long as somebody has it open.
+func (h *Host) Remove(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.spaces, path)
+}
+
 // Lacks makes the host reject links of some kinds, as a kernel without the module does.
 func (h *Host) Lacks(kinds ...string) {
 	h.mu.Lock()
@@ -52,6 +60,8 @@ func (h *Host) Lacks(kinds ...string) {
 
 // Stat implements kernel.Host.
 func (h *Host) Stat(p string) (kernel.ID, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	s, ok := h.spaces[p]
 	if !ok {
 		return kernel.ID{}, &fs.PathError{Op: "stat", Path: p, Err: fs.ErrNotExist}
@@ -62,7 +72,12 @@ func (h *Host) Stat(p string) (kernel.ID, error) {
 // Open implements kernel.Host.
 func (h *Host) Open(p string) (kernel.Kernel, kernel.ID, error) {
 	id, err := h.Stat(p)
-	return h.spaces[p], id, err
+	if err != nil {
+		return nil, id, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.spaces[p], id, nil
 }
 
 // String returns the state of the host, without unmodified loopbacks.

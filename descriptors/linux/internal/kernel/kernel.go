@@ -124,6 +124,8 @@ type Offload struct{ RX, TX bool }
 type Addr struct {
 	Link   int
 	Prefix netip.Prefix // with host bits: 10.0.0.1/24
+	// Its lifetime is limited: a router advertisement or a DHCP client made it. Only Addrs tells this.
+	Temporary bool
 }
 
 // A Route is a unicast route with one next hop.

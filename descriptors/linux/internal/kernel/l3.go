@@ -22,7 +22,7 @@ func (k *real) Addrs(index int) ([]Addr, error) {
 	addrs := make([]Addr, 0, len(found))
 	for _, one := range found {
 		if p, ok := prefixOf(one.IPNet); ok {
-			addrs = append(addrs, Addr{Link: one.LinkIndex, Prefix: p})
+			addrs = append(addrs, Addr{Link: one.LinkIndex, Prefix: p, Temporary: one.Flags&unix.IFA_F_PERMANENT == 0})
 		}
 	}
 	return addrs, nil
