@@ -134,8 +134,21 @@ dpkg -r keyplane
 expect "the agent" "$(pgrep -x keyplane-agent || true)" ""
 network | diff /run/standing -
 dpkg -i /opt/new/*.deb
+expect "the service is enabled again" "$(systemctl is-enabled keyplane)" enabled
 unchanged systemctl start keyplane
 agentctl drift
+network | diff /run/standing -
+
+step "remove with a configuration that the agent refuses: the network is left, now and later"
+sed -i 's/^#REMOVE_NETWORK=no/REMOVE_NETWORK=yes/' /etc/default/keyplane
+echo 'endpoints: [' >/etc/keyplane/etcd.conf
+dpkg -r keyplane
+[ ! -e /run/systemd/system/keyplane.service.d/remove.conf ] || fail "a later end of the agent would remove the network"
+network | diff /run/standing -
+echo 'endpoints: [127.0.0.1:2379]' >/etc/keyplane/etcd.conf
+sed -i 's/^REMOVE_NETWORK=yes/#REMOVE_NETWORK=no/' /etc/default/keyplane
+dpkg -i /opt/new/*.deb
+unchanged systemctl start keyplane
 network | diff /run/standing -
 
 step "purge: the network is removed, as asked"
