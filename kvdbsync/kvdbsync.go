@@ -58,6 +58,10 @@ type Batch struct {
 	// Synced says that every pair that existed when the watch began has been yielded, in
 	// this batch or an earlier one.
 	Synced bool
+	// LostKeys says that the store lost keys by itself, such as by eviction, while nobody
+	// watched it. The connector does not know which, so any key that the listing lacks may be
+	// one of them. It has no meaning after Synced.
+	LostKeys bool
 	// Problems are errors in the store's content that belong to no key, such as a file
 	// that cannot be parsed. nil means unchanged, empty means none.
 	Problems []error

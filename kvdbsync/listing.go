@@ -87,6 +87,7 @@ func (s *Source) gather(l *listing, b Batch) error {
 	if l.first && s.o.Decode != nil {
 		l.decoder.add(events)
 	}
+	l.lost = l.lost || b.LostKeys
 	l.about.Rev = max(l.about.Rev, b.Rev)
 	if b.Identity != "" {
 		l.about.Identity, l.about.Former = b.Identity, b.Former

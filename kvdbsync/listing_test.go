@@ -95,5 +95,13 @@ func TestAChangeTellsOfItsListing(t *testing.T) {
 		check("a key was evicted", time.Time{}, 0, "", kvdbsync.ErrLostKeys)
 		steps <- step{b: kvdbsync.Batch{Rev: 11, Events: []kvdbsync.Event{{Key: "x", Absent: true}, put("y", "1")}}}
 		check("a key that nobody knew was evicted", time.Time{}, 0, "", nil)
+
+		began = next()
+		steps <- step{b: kvdbsync.Batch{LostKeys: true}}
+		list(12, "two", "b")
+		check("keys were evicted while nobody watched", began, 1, "two", kvdbsync.ErrLostKeys)
+		began = next()
+		list(13, "two", "b")
+		check("the listing after it", began, 1, "two", nil)
 	})
 }

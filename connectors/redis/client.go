@@ -51,7 +51,8 @@ func (a access) credentials(context.Context) (user, password string, err error) 
 }
 
 // node returns the options for one server, with connections that dial opens. They disable
-// retries: a watch starts over, and other callers get the error.
+// retries: a watch starts over, and so does the search for a master. A Client enables them, also
+// that of a Cluster, except for writes that are onlyOnce.
 func (a access) node(addr string, dial dialFunc) *goredis.Options {
 	return &goredis.Options{
 		Addr: addr, DB: a.DB, CredentialsProviderContext: a.credentials,
@@ -70,13 +71,15 @@ func (a access) sentinel(addr string, dial dialFunc) *goredis.Options {
 	return o
 }
 
-// toCluster returns the options for a Cluster; its client follows keys to their nodes.
+// toCluster returns the options for a Cluster; its client follows keys to their nodes. It does
+// not split commands of several keys: for that the library makes other commands, which lose
+// onlyOnce and the redirection of MOVED.
 func (a access) toCluster(dial dialFunc) *goredis.ClusterOptions {
 	return &goredis.ClusterOptions{
 		Addrs: slices.Clone(a.Endpoints), CredentialsProviderContext: a.credentials,
 		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
 		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
-		MaxRedirects:             a.MaxRedirects,
+		MaxRedirects: a.MaxRedirects, DisableRoutingPolicies: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,6 +149,23 @@ func (c Config) contradictions() (errs []error) {
 		refuse(strings.TrimSpace(e) == "", "endpoints: an empty one; want host:port")
 	}
 	return errs
+}
+
+// unused returns the keys that are set and have no effect. They are no errors: files of the older agent may
+// have them.
+func (c Config) unused() (keys []string) {
+	for key, isUnused := range map[string]bool{
+		"enable-query-on-slave, which is for a Cluster": c.ReadReplicas && !c.cluster(),
+		"route-by-latency, which is for a Cluster":      c.RouteByLatency && !c.cluster(),
+		"sentinel-username, which is for Sentinels":     c.SentinelUsername != "" && !c.sentinels(),
+		"sentinel-password, which is for Sentinels":     c.SentinelPassword != "" && !c.sentinels(),
+	} {
+		if isUnused {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // notNegative returns an error that names the setting, or nil.

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -101,5 +102,27 @@ func TestBadConfiguration(t *testing.T) {
 				t.Errorf("Dial: got %v; want %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestSettingsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		cfg  redis.Config
+		want string // part of the log; "": nothing is logged
+	}{
+		{redis.Config{MaxRedirects: 16}, ""},
+		{redis.Config{ReadReplicas: true}, "enable-query-on-slave, which is for a Cluster"},
+		{redis.Config{RouteByLatency: true}, "route-by-latency, which is for a Cluster"},
+		{redis.Config{ReadReplicas: true, RouteByLatency: true, Endpoints: []string{"a:1"}}, ""},
+		{redis.Config{SentinelUsername: "u"}, "sentinel-username, which is for Sentinels"},
+		{redis.Config{SentinelPassword: "p", Endpoints: []string{"a:1"}}, "sentinel-password, which is for Sentinels"},
+		{redis.Config{SentinelPassword: "p", MasterName: "m", Endpoints: []string{"a:1"}}, ""},
+	} {
+		var log strings.Builder
+		redis.New(test.cfg, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := log.String(); !strings.Contains(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%+v: logged %q, want %q", test.cfg, got, test.want)
+		}
 	}
 }

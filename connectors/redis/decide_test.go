@@ -171,15 +171,20 @@ func TestEvictedKeysAreCounted(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	for i, step := range []struct {
-		addr         string
-		count, grown int64
+		addr          string
+		count, missed int64
+		settled       bool // the listing was complete
 	}{
-		{"a", 7, 0},                                        // before the agent came
-		{"a", 9, 2}, {"a", 9, 0}, {"b", 5, 0}, {"a", 3, 0}, // started again
-		{"a", 4, 1}, {"b", 6, 1},
+		{"a", 7, 0, true}, // before the agent came
+		{"a", 9, 2, false},
+		{"a", 9, 2, true}, {"a", 9, 0, true}, {"b", 5, 0, true}, {"a", 3, 0, true}, // started again
+		{"a", 4, 1, true}, {"b", 6, 1, true},
 	} {
-		if grown := m.counted(step.addr, step.count); grown != step.grown {
-			t.Errorf("step %d: %d new, want %d", i, grown, step.grown)
+		if missed := m.missed(step.addr, step.count); missed != step.missed {
+			t.Errorf("step %d: %d new, want %d", i, missed, step.missed)
+		}
+		if step.settled {
+			m.settled(step.addr, step.count)
 		}
 	}
 }

@@ -31,13 +31,18 @@ const wantNoEviction = "set maxmemory-policy noeviction, or raise maxmemory"
 // reading.
 //
 // Keyspace notifications name evicted keys explicitly. These keys are suspects too.
+//
+// Between two watches nobody names the keys. So the watches share the count up to which all
+// evicted keys have been named, read and emitted. If the next watch finds a larger count, its
+// listing may lack evicted keys, and it says so: Batch.LostKeys. Only a complete listing that
+// the receiver took, and a probe of its watch, raise the shared count.
 
 // A memory records the memory policy and evictions of a Connector's servers. Watches share
 // it, so that an unchanged state is logged once.
 type memory struct {
 	mu      sync.Mutex
 	policy  map[string]string // by address; empty: the server does not evict
-	evicted map[string]int64  // number of evicted keys at the last reading
+	evicted map[string]int64  // number of evicted keys that watches have emitted
 }
 
 // newMemory returns a memory of servers that knows none.
@@ -52,14 +57,19 @@ func (m *memory) limited(addr, policy string) (news bool) {
 	return news
 }
 
-// counted records how many keys a server has evicted, and returns the growth since the
-// last reading. The growth is 0 for the first reading, and after a lower count: the server
-// was restarted.
-func (m *memory) counted(addr string, evicted int64) (grown int64) {
+// settled records that all keys that a server had evicted at this count have been emitted.
+func (m *memory) settled(addr string, evicted int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.evicted[addr] = evicted
+}
+
+// missed returns the growth since the count that was settled last. It is 0 for an unknown
+// server, and after a lower count: the server was restarted.
+func (m *memory) missed(addr string, evicted int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, known := m.evicted[addr]
-	m.evicted[addr] = evicted
 	if !known {
 		return 0
 	}
@@ -82,7 +92,7 @@ func (n *node) checkMemory(ctx context.Context) error {
 	}
 	n.evicted, err = n.evictions(ctx)
 	if err == nil && n.evicted != unknownCount {
-		n.missed = n.memory.counted(n.addr, n.evicted)
+		n.missed = n.memory.missed(n.addr, n.evicted)
 	}
 	return err
 }
@@ -168,7 +178,6 @@ func (w *watch) newEvictions(ctx context.Context) (grown int64, err error) {
 		}
 		if now != unknownCount && n.evicted != unknownCount && now > n.evicted {
 			grown += now - n.evicted
-			n.memory.counted(n.addr, now)
 		}
 		n.evicted = now
 	}
@@ -180,6 +189,28 @@ func (w *watch) newEvictions(ctx context.Context) (grown int64, err error) {
 	}
 	w.box.suspectNamed()
 	return grown, nil
+}
+
+// counts returns how many keys each server has evicted. After a fence that follows it, all of
+// these keys are named.
+func (w *watch) counts(ctx context.Context) (counts []int64, err error) {
+	for _, n := range w.nodes {
+		count, err := n.evictions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, count)
+	}
+	return counts, nil
+}
+
+// settle records that the keys of these counts have been emitted.
+func (w *watch) settle(counts []int64) {
+	for i, n := range w.nodes {
+		if counts[i] != unknownCount {
+			w.memory.settled(n.addr, counts[i])
+		}
+	}
 }
 
 // missedEvictions reports the evictions since the previous watch. The listing that follows

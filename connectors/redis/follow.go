@@ -34,15 +34,8 @@ func (w *watch) list(ctx context.Context) error {
 // next page while it emits one. After an error it still drains the pages, so that no goroutine
 // stays behind.
 func (w *watch) listAll(ctx context.Context) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() { // a listing may take long, and is useless without the other connection
-		select {
-		case <-w.box.lost:
-			cancel(w.box.failure())
-		case <-ctx.Done():
-		}
-	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	all, each := errgroup.WithContext(ctx)
 	pages, listed := make(chan []kvdbsync.Event), make(chan error, 1)
 	for _, n := range w.nodes {
@@ -58,7 +51,7 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 		if err == nil {
 			err = w.emit(kvdbsync.Batch{Events: events})
 			if err != nil {
-				cancel(err)
+				cancel()
 			}
 		}
 	}
@@ -115,6 +108,10 @@ func handOn[T any](ctx context.Context, to chan<- T, one T) error {
 // one of a listing with Synced. SCAN may have missed keys that were written meanwhile; the
 // server has named all of these.
 func (w *watch) finish(ctx context.Context) error {
+	counts, err := w.counts(ctx)
+	if err != nil {
+		return err
+	}
 	if err := w.fence(ctx); err != nil {
 		return err
 	}
@@ -126,12 +123,17 @@ func (w *watch) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := kvdbsync.Batch{Events: events, Problems: append(problems, w.missedEvictions()...), Synced: true}
+	missed := w.missedEvictions()
+	b := kvdbsync.Batch{Events: events, LostKeys: len(missed) > 0, Problems: append(problems, missed...), Synced: true}
 	b.Identity, b.Former, err = w.identity(ctx)
 	if err != nil {
 		return err
 	}
-	return w.emit(b)
+	if err := w.emit(b); err != nil {
+		return err
+	}
+	w.settle(counts)
+	return nil
 }
 
 // follow emits changes until the watch must end.
@@ -205,11 +207,11 @@ func (w *watch) changed(ctx context.Context) (events []kvdbsync.Event, err error
 }
 
 // whole reports whether the read keys contain each transaction completely. This holds if
-// none of them was named again. It also holds if all keys are read at one moment and no
+// none of them was named again. It also holds if all keys were read at one moment and no
 // other key was named.
 func (w *watch) whole(keys []string) bool {
 	some, others := w.box.overlaps(keys)
-	return !some || !others && w.cluster == nil
+	return !some || !others && !w.read.several && w.cluster == nil
 }
 
 // union returns the sorted elements of both.
@@ -238,7 +240,12 @@ func (w *watch) fence(ctx context.Context) error {
 
 // probe checks that the connections are alive: a dead connection gives no sign. It also
 // notices that somebody has turned notifications off, after which no change would be named.
+// Then it emits the keys named so far, so that the next watch asks only for later evictions.
 func (w *watch) probe(ctx context.Context) error {
+	counts, err := w.counts(ctx)
+	if err != nil {
+		return err
+	}
 	if err := w.fence(ctx); err != nil {
 		return err
 	}
@@ -250,5 +257,9 @@ func (w *watch) probe(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.pass(ctx); err != nil {
+		return err
+	}
+	w.settle(counts)
 	return nil
 }

@@ -258,7 +258,8 @@ func movedKeys(t *testing.T, c *cluster) {
 			defer c.delete(keys[i])
 		}
 	}
-	events, left, err := redis.FromNode(bareClient(t, c.nodes[0].Addr), c.client, kvdbsync.Bounds{}.WithDefaults())(t.Context(), keys)
+	r, err := redis.FromNode(bareClient(t, c.nodes[0].Addr), c.client, kvdbsync.Bounds{}.WithDefaults())(t.Context(), keys)
+	events, left := redis.Read(r)
 	if err != nil || len(left) > 0 || len(events) != len(keys) {
 		t.Fatalf("%d events, %d keys left, %v", len(events), len(left), err)
 	}

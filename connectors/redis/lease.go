@@ -14,7 +14,7 @@ import (
 
 // Lease implements kvdbsync.Leaser.
 func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
-	return c.session(ctx, ttl)
+	return c.session(ctx, ttl, c.leases)
 }
 
 // TTL implements kvdbsync.Lease.

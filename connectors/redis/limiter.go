@@ -10,6 +10,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -65,8 +66,21 @@ func limiting(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return newLimiter(conn, bounds, alone), nil
+		l := newLimiter(conn, bounds, alone)
+		if bound, ok := conn.(*boundConn); ok {
+			if system, ok := bound.Conn.(syscall.Conn); ok {
+				return plainLimiter{l, system}, nil
+			}
+		}
+		return l, nil
 	}
+}
+
+// A plainLimiter lets the library see whether the server has closed an idle connection. Without
+// that, a command that is onlyOnce would fail on it. Connections with TLS do not show it.
+type plainLimiter struct {
+	*limiter
+	syscall.Conn
 }
 
 // A limiter is a connection that passes on only well-formed answers within the bounds. One

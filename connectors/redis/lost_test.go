@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -27,13 +28,13 @@ func (s *fakeStore) put(key string) {
 	s.box.add(key)
 }
 
-func (s *fakeStore) read(_ context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+func (s *fakeStore) read(_ context.Context, keys []string) (reading, error) {
 	events := make([]kvdbsync.Event, len(keys))
 	for i, key := range keys {
 		events[i] = kvdbsync.Event{Key: key, Value: []byte(s.has[key])}
 	}
 	s.reading()
-	return events, nil, nil
+	return reading{events: events}, nil
 }
 
 // watchFake begins a watch of a fake store, and returns what follows it for as
@@ -106,4 +107,18 @@ func TestPutsWhileReading(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A loss ends a read from another server at once, and is the reason that the watch gives.
+func TestLossEndsReads(t *testing.T) {
+	t.Parallel()
+	w := &watch{box: newInbox("/", kvdbsync.Bounds{})}
+	err := w.untilLost(t.Context(), func(ctx context.Context) error {
+		w.box.fail(ErrMoved)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, ErrMoved) {
+		t.Errorf("%v, want %v", err, ErrMoved)
+	}
 }

@@ -62,9 +62,16 @@ func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// A reader reads keys, each once. It returns events for the keys that fit into a page, in
-// no certain order, and the remaining keys.
-type reader func(ctx context.Context, keys []string) (events []kvdbsync.Event, left []string, err error)
+// A reader reads keys, each once.
+type reader func(ctx context.Context, keys []string) (reading, error)
+
+// A reading is the result of a reader.
+type reading struct {
+	events []kvdbsync.Event // of the keys that fit into a page, in no certain order
+	left   []string         // the remaining keys
+	// The events may not all be of one moment.
+	several bool
+}
 
 // A page collects the events of some keys.
 type page struct {
@@ -114,24 +121,27 @@ func (p *page) answer(key string, answer *goredis.StringCmd) error {
 }
 
 // readMoved reads the keys in moved. read must follow redirects itself, as oneByOne does: readMoved
-// asks only once.
-func (p *page) readMoved(ctx context.Context, read reader) ([]kvdbsync.Event, []string, error) {
+// asks only once. An absent key was absent at both moments, so it does not make them differ.
+func (p *page) readMoved(ctx context.Context, read reader) (reading, error) {
+	r := reading{events: p.events, left: p.left}
 	if len(p.moved) == 0 {
-		return p.events, p.left, nil
+		return r, nil
 	}
-	events, left, err := read(ctx, p.moved)
-	return append(p.events, events...), append(p.left, left...), err
+	later, err := read(ctx, p.moved)
+	r.several = len(later.left) > 0 || slices.ContainsFunc(later.events, func(e kvdbsync.Event) bool { return !isGone(e) })
+	r.events, r.left = append(r.events, later.events...), append(r.left, later.left...)
+	return r, err
 }
 
-// atOnce reads all keys at one moment.
+// atOnce reads all keys at one moment, unless some are absent or no strings: it reads these twice.
 func atOnce(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
-	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+	return func(ctx context.Context, keys []string) (reading, error) {
 		values, err := client.MGet(ctx, keys...).Result()
 		if err == nil && len(values) != len(keys) {
 			err = fmt.Errorf("%w: %d values", ErrNotRedis, len(values))
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading %d keys in redis: %w", len(keys), err)
+			return reading{}, fmt.Errorf("reading %d keys in redis: %w", len(keys), err)
 		}
 		p := newPage(bounds, keys)
 		for i, v := range values {
@@ -147,21 +157,21 @@ func atOnce(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
 
 // oneByOne reads keys from any node of a Cluster in one pipeline, but not at one moment.
 func oneByOne(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
-	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+	return func(ctx context.Context, keys []string) (reading, error) {
 		p := newPage(bounds, keys)
 		for i, answer := range get(ctx, client, keys) {
 			if err := p.answer(keys[i], answer); err != nil {
-				return nil, nil, err
+				return reading{}, err
 			}
 		}
-		return p.events, p.left, nil
+		return reading{p.events, p.left, len(keys) > 1}, nil
 	}
 }
 
 // fromNode reads keys of a Cluster from the node that listed them. It reads keys that have
 // moved since from any node.
 func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds) reader {
-	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+	return func(ctx context.Context, keys []string) (reading, error) {
 		p := newPage(bounds, keys)
 		for i, answer := range get(ctx, n, keys) {
 			if err := answer.Err(); goredis.HasErrorPrefix(err, "MOVED") || goredis.HasErrorPrefix(err, "ASK") {
@@ -169,7 +179,7 @@ func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds
 				continue
 			}
 			if err := p.answer(keys[i], answer); err != nil {
-				return nil, nil, err
+				return reading{}, err
 			}
 		}
 		return p.readMoved(ctx, oneByOne(cluster, bounds))
@@ -194,6 +204,8 @@ type pager struct {
 	// The way to read: all keys at one moment, or one by one in a Cluster.
 	read reader
 	most int // maximum number of keys per request
+	// The events of the last call of all may not be of one moment.
+	several bool
 }
 
 // mostKeys bounds one request. A page is usually bounded by its bytes before that.
@@ -209,10 +221,12 @@ func newPager(read reader) *pager { return &pager{read: read, most: mostKeys} }
 func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Event) error) error {
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), p.most)]
-		events, left, err := p.read(ctx, some)
+		r, err := p.read(ctx, some)
 		if err != nil {
 			return err
 		}
+		events, left := r.events, r.left
+		p.several = p.several || r.several || len(left) > 0 || len(some) < len(keys)
 		switch {
 		case len(left) == 0:
 			p.most = min(2*p.most, mostKeys)
@@ -236,6 +250,7 @@ func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Ev
 
 // all returns the events of all keys, sorted by key. Exceeding the bounds is an error.
 func (p *pager) all(ctx context.Context, keys []string, bounds kvdbsync.Bounds) (all []kvdbsync.Event, err error) {
+	p.several = false
 	tally := kvdbsync.NewTally(bounds)
 	err = p.each(ctx, keys, func(events []kvdbsync.Event) error {
 		all = append(all, events...)

@@ -17,8 +17,9 @@
 // Several changes of a key may come as one.
 //
 // A watch has two connections to each master, one for messages and one for reading. It
-// never opens one again: a watch that loses a connection ends. One goroutine for each master records the named keys as
-// fast as the server sends them. The caller's goroutine does the rest, so the memory of a
+// never opens one again: a watch that loses a connection ends. In a Cluster another client reads
+// the values, from any master; it follows keys that move, and connects again. One goroutine for each
+// master records the named keys as fast as the server sends them. The caller's goroutine does the rest, so the memory of a
 // watch is bounded by the number of keys. A watch never reads replicas: they may lag
 // behind the messages.
 //
@@ -27,7 +28,6 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -60,13 +60,17 @@ var (
 type Connector struct {
 	cfg    Config
 	log    *slog.Logger
-	held   *holdings // keys held by the sessions
+	held   *holdings // keys held by the sessions, other than leases
+	leases *holdings // keys held by leases
 	memory *memory   // of the servers
 }
 
-// New returns a Connector. It does not connect.
+// New returns a Connector. It does not connect. It warns of settings without effect.
 func New(cfg Config, log *slog.Logger) *Connector {
-	return &Connector{cfg: cfg.withDefaults(), log: log, held: newHoldings(), memory: newMemory()}
+	for _, key := range cfg.unused() {
+		log.Warn("redis.conf has a setting without effect", "setting", key)
+	}
+	return &Connector{cfg: cfg.withDefaults(), log: log, held: newHoldings(), leases: newHoldings(), memory: newMemory()}
 }
 
 // Watch implements kvdbsync.Connector. Keys are whole keys, the same as in Redis.
@@ -81,9 +85,10 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 		return err
 	}
 	defer w.close()
-	err = w.list(ctx)
-	if err == nil {
-		err = w.follow(ctx)
-	}
-	return cmp.Or(w.box.failure(), err) // a failure reported by a server explains the other errors
+	return w.untilLost(ctx, func(ctx context.Context) error {
+		if err := w.list(ctx); err != nil {
+			return err
+		}
+		return w.follow(ctx)
+	})
 }

@@ -25,8 +25,10 @@ const renewedAtOnce = 500
 var errVanished = fmt.Errorf("%w: a key of it has vanished from redis", kvdbsync.ErrSessionOver)
 
 // holdings records which session owns each key, because Redis does not record it. The
-// sessions of one Connector share it. A change by another program is noticed only when the
-// key has vanished.
+// sessions of one Connector share it. Leases share another one, because a session has the turn
+// for as long as its server hangs, and a lease must be renewed meanwhile. So a lease and
+// another session must not write the same key. A change by another program is noticed only
+// when the key has vanished.
 type holdings struct {
 	turn chan struct{} // holds a token while a goroutine reads or changes keys, here and in Redis
 	// Owners by key. Only the goroutine with the turn reads or changes it.
@@ -82,12 +84,12 @@ type session struct {
 // Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are renewed.
 // The session renews them three times per ttl, with one command for each key.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
-	return c.session(ctx, ttl)
+	return c.session(ctx, ttl, c.held)
 }
 
 // session begins a session. Redis has none: the keys get a time to live, which the session
 // renews. A PING first tells whether the server can be reached at all.
-func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
+func (c *Connector) session(ctx context.Context, ttl time.Duration, held *holdings) (*session, error) {
 	client, err := Dial(ctx, c.cfg)
 	if err != nil {
 		return nil, err
@@ -95,7 +97,7 @@ func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, e
 	if err := client.client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("beginning a session in redis: %w", err), client.Close())
 	}
-	s := &session{Client: client, held: c.held, ttl: max(cmp.Or(ttl, sessionTTL), time.Millisecond)}
+	s := &session{Client: client, held: held, ttl: max(cmp.Or(ttl, sessionTTL), time.Millisecond)}
 	s.Begin(ctx, s.ttl, time.Now(), s.renew)
 	return s, nil
 }

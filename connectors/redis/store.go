@@ -60,7 +60,7 @@ func (a access) dialOne(dial dialFunc) *goredis.Client {
 		}
 	}
 	o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
-	o.ContextTimeoutEnabled, o.MaxRetries = true, 0
+	o.ContextTimeoutEnabled, o.MaxRetries = true, 0 // 0: the library's default, 3
 	return goredis.NewClient(o)
 }
 
@@ -151,7 +151,8 @@ func (l *listing) sorted() (pairs []kvdbsync.Pair) {
 
 // Put implements kvdbsync.Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) error {
-	if err := c.noted(ctx, c.client.Set(ctx, key, notNil(value), 0).Err()); err != nil {
+	cmd := goredis.NewStatusCmd(ctx, "set", key, notNil(value))
+	if err := c.noted(ctx, c.client.Process(ctx, onlyOnce{cmd})); err != nil {
 		return fmt.Errorf("writing %s in redis: %w", key, err)
 	}
 	return nil
@@ -159,9 +160,9 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 
 // Delete implements kvdbsync.Store.
 func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
-	deleted, err := c.client.Del(ctx, key).Result()
-	if c.noted(ctx, err) != nil {
+	cmd := goredis.NewIntCmd(ctx, "del", key)
+	if err := c.noted(ctx, c.client.Process(ctx, onlyOnce{cmd})); err != nil {
 		return false, fmt.Errorf("deleting %s in redis: %w", key, err)
 	}
-	return deleted > 0, nil
+	return cmd.Val() > 0, nil
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -75,7 +76,9 @@ func (w *watch) open(ctx context.Context) error {
 	if w.cluster == nil {
 		w.read = newPager(atOnce(w.nodes[0].data, w.access.Bounds))
 	}
-	w.all.Go(w.box.guarded(func() error { return w.followMasters(ctx, addrs) }))
+	if w.cluster != nil || w.access.sentinels() { // otherwise there is only the one that is configured
+		w.all.Go(w.box.guarded(func() error { return w.followMasters(ctx, addrs) }))
+	}
 	return w.fence(ctx)
 }
 
@@ -96,6 +99,22 @@ func (w *watch) add(ctx context.Context, n *node) error {
 		return err
 	}
 	return n.subscribe(ctx)
+}
+
+// untilLost calls do with a context that ends when the watch must end: reads from other servers, which
+// are tried many times, would hold it up.
+func (w *watch) untilLost(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-w.box.lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	return cmp.Or(w.box.failure(), err) // a failure reported by a server explains the other errors
 }
 
 // close ends the watch. If the context has ended, its connections are already closed.

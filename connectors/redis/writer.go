@@ -21,9 +21,10 @@ func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (sto
 	return cmd.Val(), nil
 }
 
-// onlyOnce disables retries after a lost answer: a second attempt would report the key
-// that the first one wrote.
-type onlyOnce struct{ *goredis.BoolCmd }
+// onlyOnce disables retries after a lost answer. The first attempt may have been executed, and
+// another client may have written the key since: a second attempt would undo that, and would
+// report the key that the first one wrote.
+type onlyOnce struct{ goredis.Cmder }
 
 // NoRetry keeps the client from repeating the command: if its answer was lost, it may have
 // been executed.
