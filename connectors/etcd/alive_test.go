@@ -56,12 +56,9 @@ func TestLineThatFallsSilent(t *testing.T) {
 		v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}
 		var q questions
 		q.answer = func() {
-			go func() {
-				<-time.After(time.Second)
-				if q.asked < 10 {
-					v.hear(&pb.WatchResponse{WatchId: noWatch})
-				}
-			}()
+			if q.asked < 10 {
+				time.AfterFunc(time.Second, func() { v.hear(&pb.WatchResponse{WatchId: noWatch}) })
+			}
 		}
 		begun := time.Now()
 		err := watchFor(t, v, &q, time.Hour)

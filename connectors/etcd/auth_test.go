@@ -2,7 +2,9 @@ package etcd_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -145,6 +147,53 @@ func TestTokenThatExpires(t *testing.T) {
 	s.put(root+"a", "last")
 	s.line.Set(testkit.Pass)
 	m.Await("a", "last")
+}
+
+// logins returns how many times a client has sent its password.
+func (s *server) logins() (n int) {
+	s.t.Helper()
+	answer, err := http.Get(s.etcd.Endpoint + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if labels, count, _ := strings.Cut(strings.TrimSpace(line), "} "); strings.HasPrefix(labels, "grpc_server_handled_total{") && strings.Contains(labels, `"Authenticate"`) {
+			some, err := strconv.Atoi(count)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			n += some
+		}
+	}
+	return n
+}
+
+// A server takes a tenth of a second to check a password, and all its members agree on each
+// login. So a session must not log in each time that it is renewed.
+func TestASessionLogsInRarely(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t)
+	session, err := etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler)).Session(s.ctx(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.logins()
+	select { // it is renewed ten times
+	case <-session.Lost():
+		t.Error("the session is lost")
+	case <-time.After(7 * time.Second):
+	}
+	if n := s.logins() - before; before == 0 || n > 2 {
+		t.Errorf("the session logged in %d times in 7 s, want at most 2 (%d before)", n, before)
+	}
+	if err := session.Close(s.ctx()); err != nil {
+		t.Error(err)
+	}
 }
 
 // What was known stays while the permission is missing, and changes made meanwhile come with it.

@@ -40,7 +40,7 @@ func nextPage(page []*mvccpb.KeyValue) int64 {
 // interruption.
 type pager struct {
 	size  int64 // pairs per request
-	most  int64 // largest size; each silence halves it
+	most  int64 // largest size; a silence or a refused page lowers it, a page doubles it
 	tries int   // interruptions since the last page
 }
 
@@ -58,6 +58,7 @@ const (
 // got records a page.
 func (p *pager) got(page []*mvccpb.KeyValue) {
 	p.tries, p.size = 0, min(nextPage(page), p.most)
+	p.most = min(2*p.most, mostPairs) // the next values may be small
 }
 
 // smaller halves the size of the next page. It returns false if that is not possible.

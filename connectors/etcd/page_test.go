@@ -67,3 +67,22 @@ func TestInterruptedListing(t *testing.T) {
 		t.Errorf("after a page that came it asks for %d, after %d tries; want %d, 0", p.size, p.tries, firstPage/2)
 	}
 }
+
+// A page of large values makes the next pages small, but not the rest of the listing.
+func TestPagesGrowAgain(t *testing.T) {
+	t.Parallel()
+	p := newPager()
+	for range 10 {
+		p.smaller()
+	}
+	if p.size != 1 {
+		t.Errorf("the smallest page has %d pairs, want 1", p.size)
+	}
+	page := []*mvccpb.KeyValue{{Value: make([]byte, 10<<10)}}
+	for range 10 {
+		p.got(page)
+	}
+	if want := nextPage(page); p.size != want {
+		t.Errorf("after ten pages of small values it asks for %d, want %d", p.size, want)
+	}
+}

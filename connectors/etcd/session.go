@@ -17,8 +17,9 @@ import (
 type session struct {
 	*Client
 	kvdbsync.Renewal
-	lease clientv3.LeaseID
-	ttl   time.Duration // as granted by the server
+	lease    clientv3.LeaseID
+	ttl      time.Duration // as granted by the server
+	renewals renewals
 }
 
 // Session implements kvdbsync.Publisher. etcd counts in seconds, and grants at least one
@@ -65,24 +66,55 @@ func (s *session) begin(ctx context.Context, ttl time.Duration) error {
 // mostTTL is the longest time in seconds that etcd grants to a lease.
 const mostTTL = 9_000_000_000
 
-// renew asks once, and each time another server if there are several. The renewal of the
-// etcd client repeats without a pause if no server listens.
+// renewals is the stream of a session's renewals. A new stream may cost a login, so it is
+// used until an error. Only the goroutine of kvdbsync.Renewal uses it while that runs.
+type renewals struct {
+	stream pb.Lease_LeaseKeepAliveClient // nil: the next renewal opens it
+	hangUp context.CancelFunc            // ends stream
+}
+
+// close ends the stream, if there is one.
+func (r *renewals) close() {
+	if r.hangUp != nil {
+		r.hangUp()
+	}
+	*r = renewals{}
+}
+
+// renew asks once. After a failure the next renewal asks another server, if there are
+// several. The renewal of the etcd client repeats without a pause if no server listens.
 func (s *session) renew(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the stream
-	stream, err := pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx)
-	if err != nil {
-		return rpctypes.Error(err)
-	}
-	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(s.lease)}); err != nil {
-		return rpctypes.Error(err)
-	}
-	answer, err := stream.Recv()
+	answer, err := s.ask(ctx)
 	err = rpctypes.Error(err)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && answer.TTL <= 0 {
 		return kvdbsync.ErrSessionOver
 	}
 	return err
+}
+
+// ask sends one renewal and waits for its answer until ctx ends. After any error it closes
+// the stream, so a late answer is never taken for that of the next renewal.
+func (s *session) ask(ctx context.Context) (answer *pb.LeaseKeepAliveResponse, err error) {
+	r := &s.renewals
+	var lasting context.Context // of a new stream
+	if r.stream == nil {
+		lasting, r.hangUp = context.WithCancel(context.WithoutCancel(ctx))
+	}
+	stop := context.AfterFunc(ctx, r.hangUp)
+	defer func() {
+		if !stop() || answer == nil {
+			r.close()
+		}
+	}()
+	if r.stream == nil {
+		if r.stream, err = pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(lasting); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(s.lease)}); err != nil {
+		return nil, err
+	}
+	return r.stream.Recv()
 }
 
 // Apply implements kvdbsync.Session, in one transaction.
@@ -107,6 +139,7 @@ func (s *session) Close(ctx context.Context) error {
 // end revokes the lease. If that fails, the lease expires by itself. A lost lease has
 // expired or was revoked.
 func (s *session) end(ctx context.Context, lost bool) error {
+	s.renewals.close()
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.client.Revoke(bounded, s.lease)

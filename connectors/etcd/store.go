@@ -44,10 +44,11 @@ func (c *Connector) Dial(ctx context.Context) (*Client, error) { return Dial(ctx
 
 // Close ends the connection.
 func (c *Client) Close() error {
-	if err := c.client.Close(); !errors.Is(err, context.Canceled) {
-		return err
+	err := c.client.Close()
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // Get implements kvdbsync.Store.
