@@ -21,6 +21,9 @@
 // whole. Otherwise every use returns ErrDamaged until a good file is at the path. No call
 // waits for a damaged file.
 //
+// If the last sync of a transaction fails, its changes can be read, but a loss of power may
+// take them. Then the watches and the sessions end, and the next use inspects the file.
+//
 // Each transaction is one batch, and its revision is the transaction's number in the file.
 // Watches get transactions in their order, before the call that made them returns. A watch
 // that does not keep up ends with an error, and its next start lists all keys. Any
@@ -58,6 +61,9 @@ var (
 	ErrReplaced = errors.New("is another file than it was")
 	// ErrChanged ends the watches of a file that another program has written.
 	ErrChanged = errors.New("was written by another program while it was open")
+	// ErrUncertain ends the watches and sessions of a file in which a transaction has failed
+	// after its changes could be read.
+	ErrUncertain = errors.New("may have lost its last transaction, which could not be synced")
 	// ErrGone means that the file existed before and is missing now.
 	ErrGone = errors.New("is gone")
 	// ErrClosed ends the watches of a DB that is closed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // fillFile makes a file that is large enough to lose parts of it, and returns its content.
@@ -189,6 +191,48 @@ func TestAGoodCopyWrittenInPlace(t *testing.T) {
 		want = append(want, fmt.Sprintf("k%03d", i), strings.Repeat("2", 500))
 	}
 	m.await(want...)
+}
+
+// A commit can fail after readers see its changes. Then the watches and sessions end, and those that
+// follow read what the file has. A commit that failed earlier has changed nothing and ends nothing.
+func TestACommitThatFails(t *testing.T) {
+	for written, now := range map[bool]string{false: "1", true: "2"} {
+		t.Run("written "+strconv.FormatBool(written), func(t *testing.T) {
+			db, _ := open(t, bolt.Config{})
+			if err := db.Put(t.Context(), "k", []byte("1")); err != nil {
+				t.Fatal(err)
+			}
+			m := follow(t, db)
+			m.await("k", "1")
+			s, err := db.Session(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason := db.FailCommit(written)
+			if err := s.Apply(t.Context(), []kvdbsync.Pair{{Key: "k", Value: []byte("2")}}); !errors.Is(err, reason) {
+				t.Fatalf("apply: %v", err)
+			}
+			expectValue(t, db, now)
+			m.await("k", now)
+			select {
+			case <-s.Lost():
+				if !written {
+					t.Error("the session is lost")
+				}
+			default:
+				if written {
+					t.Error("the session does not know that it is lost")
+				}
+			}
+			if h := m.Health(); h.Gaps > 0 != written || errors.Is(h.LastErr, bolt.ErrUncertain) != written {
+				t.Errorf("%d gaps, for %v", h.Gaps, h.LastErr)
+			}
+			if err := db.Put(t.Context(), "k", []byte("3")); err != nil {
+				t.Error(err)
+			}
+			m.await("k", "3")
+		})
+	}
 }
 
 // What the DB itself writes is not taken for the doing of another program.

@@ -2,6 +2,10 @@ package bolt
 
 import (
 	"context"
+	"errors"
+	"os"
+	"reflect"
+	"unsafe"
 )
 
 // PanicInside panics as the library does on a damaged page: with its locks held.
@@ -20,4 +24,29 @@ func (db *DB) PanicInside(ctx context.Context) error {
 		}
 		panic("page 7: invalid page type: 0: 0")
 	})
+}
+
+// errDisk is the error of a commit after FailCommit.
+var errDisk = errors.New("input/output error")
+
+// FailCommit makes the next commit fail. If written is true, that happens after the library has
+// written its header, as when the sync of the header fails. The file must be open.
+func (db *DB) FailCommit(written bool) error {
+	field := reflect.ValueOf(db.file).Elem().FieldByName("ops").FieldByName("writeAt")
+	writeAt := (*func([]byte, int64) (int, error))(unsafe.Pointer(field.UnsafeAddr()))
+	real := *writeAt
+	*writeAt = func(b []byte, offset int64) (int, error) {
+		isHeader := offset < int64(2*os.Getpagesize())
+		if written && !isHeader {
+			return real(b, offset)
+		}
+		*writeAt = real
+		if written {
+			if _, err := real(b, offset); err != nil {
+				return 0, err
+			}
+		}
+		return 0, errDisk
+	}
+	return errDisk
 }

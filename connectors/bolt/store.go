@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -109,13 +110,35 @@ func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync
 		})
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, db.doubt(batch.Rev))
 	}
 	for i := range batch.Events {
 		batch.Events[i].Rev = batch.Rev
 	}
 	db.tell(batch)
 	return nil
+}
+
+// doubt ends the watches and the sessions if readers see the transaction rev, which has failed.
+// The library writes its header before the last sync, and a failure of the sync does not undo
+// that. A transaction that failed earlier has changed nothing. The caller holds mu.
+func (db *DB) doubt(rev int64) error {
+	if db.file == nil || rev == 0 {
+		return nil // the file was abandoned, or the transaction did not begin
+	}
+	seen := int64(0)
+	err := db.guarded(func() error {
+		return db.file.View(func(tx *bbolt.Tx) error {
+			seen = int64(tx.ID())
+			return nil
+		})
+	})
+	if err == nil && seen < rev {
+		return nil
+	}
+	db.suspect = true
+	db.endSessions()
+	return errors.Join(err, db.shut(ErrUncertain))
 }
 
 // apply changes the bucket, and returns the events for watches. If a key occurs twice, its
