@@ -16,7 +16,9 @@
 //   - Changes that Save or Record has written survive SIGKILL: write(2) appends them, and the
 //     page cache outlives the process. The changes of one call are atomic.
 //   - A loss of power is different. Run calls fdatasync within [Pause] after a change, so a
-//     loss of power may take the changes of about the last second.
+//     loss of power may take the changes of about the last second, also during a merge. It
+//     never takes older changes and leaves newer ones: a journal is synced before the next
+//     one begins.
 //   - A Store is either complete or marked as stale. If the disk refuses a write (it is full,
 //     for example) the Store is marked before Save returns, the changes are kept in memory,
 //     and Run tries again. [Store.Stale] tells the next start. The mark ends with Renew, or
@@ -36,8 +38,8 @@
 //
 // Both kinds of files begin with a header of 32 bytes: a magic text, the generation, and a
 // length below which a kill never cut the file. Records follow: length, CRC-32C, changes.
-// A record that a kill has cut short is the last one in its file. It is dropped, because
-// no caller was told that it is saved. When the journals outgrow the snapshot, Run merges
+// A record that a kill has cut short is the last one of the last journal. It is dropped,
+// because no caller was told that it is saved. When the journals outgrow the snapshot, Run merges
 // them in the background by reading the files again. So the Store has no second copy of
 // the values in memory.
 //

@@ -1,4 +1,14 @@
 package statestore
 
 // Compact merges the journals of s, if they have grown enough.
-func Compact(s *Store) error { return s.compact() }
+func Compact(s *Store) error {
+	parts, generation, err := s.rotate()
+	if err != nil || parts == nil {
+		return err
+	}
+	return s.compact(parts, generation)
+}
+
+// BeforeMerging makes each merge of s call do before it reads the files. It is for a Store that does
+// not run yet.
+func BeforeMerging(s *Store, do func()) { s.mergeHook = do }

@@ -104,11 +104,17 @@ func (f *finding) examine() error {
 		if p.reading, err = readFile(p.path, nil); err != nil {
 			return err
 		}
-		if p == f.snapshot && p.reading.damage == nil && p.reading.good < p.reading.size {
+		if p.reading.damage == nil && p.reading.good < p.reading.size && !f.inUse(p) {
 			p.reading.damage = errCut
 		}
 	}
 	return nil
+}
+
+// inUse reports whether p is the journal that took the last changes. Only there can a kill
+// have cut a record short. The others were complete before the next file began.
+func (f *finding) inUse(p *part) bool {
+	return len(f.journals) > 0 && p == &f.journals[len(f.journals)-1]
 }
 
 // damage returns the damage of the files, or nil.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 // Pause is the time between a change and its sync by Run. Other changes in that time are
@@ -15,8 +17,9 @@ const Pause = time.Second
 const longest = 30 * time.Second
 
 // Run syncs saved changes to the disk, repeats writes that failed, and merges the journals
-// when they have grown, until ctx ends.
+// when they have grown, until ctx ends. It returns after the end of a merge that has begun.
 func (s *Store) Run(ctx context.Context) error {
+	defer s.merges.Wait()
 	rest := Pause
 	for {
 		select {
@@ -53,9 +56,7 @@ func (s *Store) tend(rested time.Duration) time.Duration {
 		s.mu.Unlock()
 		return 2 * Pause
 	}
-	if err := s.compact(); err != nil && !errors.Is(err, ErrClosed) {
-		s.log.Warn("state cannot be merged into a new snapshot; its journals go on growing", "err", err)
-	}
+	s.merge()
 	return Pause
 }
 
@@ -83,11 +84,36 @@ func (s *Store) sync() error {
 	return errors.Join(as.sync(), s.folder.Sync())
 }
 
-// compact merges the journals into a new snapshot, if they are large enough.
-func (s *Store) compact() error {
+// merge begins to merge the journals in another goroutine, if they are large enough and no
+// other merge is under way. A merge of a large store takes long, and Run goes on to sync
+// changes meanwhile. Only Run calls it, because sync must not use a journal that is closed.
+func (s *Store) merge() {
+	if s.merging.Load() {
+		return
+	}
 	parts, generation, err := s.rotate()
-	if err != nil || parts == nil {
-		return err
+	if err == nil && parts != nil {
+		s.merging.Store(true)
+		s.merges.Go(func() {
+			defer s.merging.Store(false)
+			s.reportMerge(guard.Run(func() error { return s.compact(parts, generation) }))
+		})
+	}
+	s.reportMerge(err)
+}
+
+// reportMerge logs that a merge has failed. The next change begins another one when the
+// journals have grown.
+func (s *Store) reportMerge(err error) {
+	if err != nil && !errors.Is(err, ErrClosed) {
+		s.log.Warn("state cannot be merged into a new snapshot; its journals go on growing", "err", err)
+	}
+}
+
+// compact replaces parts by a snapshot of a generation.
+func (s *Store) compact(parts []*part, generation uint64) error {
+	if s.mergeHook != nil {
+		s.mergeHook()
 	}
 	size, err := writeSnapshot(s.dir, generation, parts)
 	if err != nil {
@@ -106,7 +132,8 @@ func (s *Store) compact() error {
 }
 
 // rotate begins a new journal, if the old ones have become too large, and returns the parts
-// of the snapshot of its generation.
+// of the snapshot of its generation. The old journal is on disk before the new one takes
+// changes, so a loss of power never takes older changes and leaves newer ones.
 func (s *Store) rotate() (parts []*part, generation uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,12 +148,19 @@ func (s *Store) rotate() (parts []*part, generation uint64, err error) {
 		return nil, 0, err
 	}
 	s.retryAt = 2 * (s.sealed + s.journal.size) // the next attempt, if this one fails
+	if err := s.journal.rewind(); err != nil {
+		return nil, 0, err
+	}
+	if err := s.journal.sync(); err != nil {
+		s.fail(err)
+		return nil, 0, nil
+	}
 	next, err := newJournal(s.dir, s.journal.generation+1)
 	if err != nil {
 		return nil, 0, err
 	}
 	s.sealed += s.journal.size
-	err = errors.Join(s.journal.rewind(), s.journal.Close())
+	err = s.journal.Close()
 	s.journal = next
 	return found.files(), next.generation, err
 }

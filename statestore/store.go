@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,9 @@ type Store struct {
 	compactAt int64
 	folder    *os.File // holds the lock
 	ready     wake.Signal
+	merging   atomic.Bool // a merge is under way
+	merges    sync.WaitGroup
+	mergeHook func() // for tests: runs before a merge reads the files; nil: none
 
 	mu      sync.Mutex // guards the fields below
 	journal *journal   // the present journal; nil: closed

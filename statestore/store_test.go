@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -210,6 +211,97 @@ func TestMerging(t *testing.T) {
 	must(t, os.Rename(filepath.Join(dir, "journal.2"), filepath.Join(before, "journal.2")))
 	expect(t, open(t, before, statestore.Options{}), "a=99 b99=x d=4")
 	must(t, s.Close())
+}
+
+// syncedLength reads the length that a journal notes in its header after each sync.
+func syncedLength(t *testing.T, path string) (noted, size int) {
+	t.Helper()
+	content := readAll(t, path)
+	return int(binary.LittleEndian.Uint64(content[24:])), len(content)
+}
+
+// A merge of a large store takes long. Changes are synced meanwhile, and the merge finds all
+// that was saved before it on disk.
+func TestChangesAreSyncedDuringAMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		s := open(t, dir, statestore.Options{CompactAt: 100})
+		begun, proceed := make(chan bool, 9), make(chan bool)
+		statestore.BeforeMerging(s, func() { begun <- true; <-proceed })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		save(t, s, "a=1 b="+strings.Repeat("x", 100))
+		<-begun
+		for i := range 3 {
+			save(t, s, fmt.Sprintf("c%d=%s", i, strings.Repeat("y", 100)))
+			<-time.After(1500 * time.Millisecond)
+			if noted, size := syncedLength(t, filepath.Join(dir, "journal.2")); noted != size {
+				t.Errorf("after change %d only %d of %d bytes are synced", i, noted, size)
+			}
+		}
+		if noted, size := syncedLength(t, filepath.Join(dir, "journal.1")); noted != size {
+			t.Errorf("%d of %d bytes of the closed journal are synced", noted, size)
+		}
+		if len(begun) > 0 {
+			t.Error("two merges run at once")
+		}
+		cancel()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("Run has ended before the merge")
+		}
+		close(proceed)
+		must(t, <-ended)
+		if exists(filepath.Join(dir, "journal.1")) || !exists(filepath.Join(dir, "snapshot")) {
+			t.Error("the journal is not merged")
+		}
+		must(t, s.Close())
+	})
+}
+
+// Changes that were saved while a merge begins are on disk before the new journal takes others.
+// Otherwise a loss of power could take older changes and leave newer ones.
+func TestAClosedJournalIsSynced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, statestore.Options{CompactAt: 1})
+	save(t, s, "a=1")
+	statestore.BeforeMerging(s, func() {
+		if noted, size := syncedLength(t, filepath.Join(dir, "journal.1")); noted != size {
+			t.Errorf("%d of %d bytes are synced", noted, size)
+		}
+	})
+	must(t, statestore.Compact(s))
+	must(t, s.Close())
+}
+
+// Only the last journal can end with a record that a kill has cut short.
+func TestACutJournalBeforeAnother(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, statestore.Options{CompactAt: 1})
+	save(t, s, "a=1")
+	save(t, s, "b=2")
+	before := killed(t, dir)
+	must(t, statestore.Compact(s))
+	save(t, s, "c=3")
+	must(t, os.Rename(filepath.Join(dir, "journal.2"), filepath.Join(before, "journal.2")))
+	whole := killed(t, before)
+	must(t, os.Truncate(filepath.Join(before, "journal.1"), int64(len(readAll(t, filepath.Join(before, "journal.1")))-1)))
+	if after := open(t, whole, statestore.Options{}); after.Stale() != nil {
+		t.Errorf("two whole journals are stale: %v", after.Stale())
+	}
+	after := open(t, before, statestore.Options{})
+	if after.Stale() == nil || !strings.Contains(after.Stale().Error(), "journal.1: the last record is cut short") {
+		t.Errorf("stale: %v", after.Stale())
+	}
+	expect(t, after, "a=1 c=3")
+}
+
+func readAll(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must(t, err)
+	return content
 }
 
 // A journal that is cut at any byte shows a beginning of what was saved, group by group,
