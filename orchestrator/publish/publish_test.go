@@ -28,6 +28,7 @@ type world struct {
 	hangs   atomic.Bool  // Apply does not return before its time
 	takes   atomic.Int64 // nanoseconds, Apply
 	panics  atomic.Bool  // at the next Apply
+	ends    atomic.Bool  // the session, at the next Apply; Get still works
 	lists   atomic.Int64 // calls of List so far
 	mu      sync.Mutex   // guards batches
 	batches []int        // changes of each Apply
@@ -87,6 +88,10 @@ func (s session) Get(ctx context.Context, key string) ([]byte, error) {
 func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	if s.w.panics.CompareAndSwap(true, false) {
 		panic("an answer without a header")
+	}
+	if s.w.ends.CompareAndSwap(true, false) {
+		time.AfterFunc(10*time.Millisecond, s.w.Revoke)
+		return fmt.Errorf("lease not found: %w", kvdbsync.ErrSessionOver)
 	}
 	if s.w.hangs.Load() {
 		<-ctx.Done()
@@ -263,6 +268,19 @@ func TestASessionIsLost(t *testing.T) {
 		commit(t, w.Scheduler, "c-")
 		elapse(100 * time.Millisecond)
 		w.expect(t, "a=CONFIGURED b=PENDING[other-exists]")
+		w.expectLog(t, up, down, up)
+	})
+}
+
+// The write of a session that the store has ended is no refusal of its key.
+func TestAWriteFindsThatTheSessionIsLost(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok", "b=ok")
+		elapse(2 * time.Second)
+		w.ends.Store(true)
+		commit(t, w.Scheduler, "a=fails")
+		elapse(2 * time.Second)
+		w.expect(t, "a=FAILED(no room) b=CONFIGURED")
 		w.expectLog(t, up, down, up)
 	})
 }

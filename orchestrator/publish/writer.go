@@ -71,7 +71,9 @@ func (w *writer) session(ctx context.Context) error {
 	}
 	w.queue.beginSession(held)
 	for !sessionEnded(ctx, s) {
-		w.step(ctx, s)
+		if err := w.step(ctx, s); err != nil {
+			return err
+		}
 	}
 	return errLost
 }
@@ -108,24 +110,25 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 // the agent.
 const closeTimeout = time.Second
 
-// step writes one batch, or waits for work.
-func (w *writer) step(ctx context.Context, s kvdbsync.Session) {
+// step writes one batch, or waits for work. An error ends the session.
+func (w *writer) step(ctx context.Context, s kvdbsync.Session) error {
 	now := time.Now()
 	if now.Before(w.nextWrite) {
 		w.wait(ctx, s.Lost(), w.nextWrite)
-		return
+		return nil
 	}
 	writes := w.queue.next(now, w.batchSize)
 	if len(writes) > 0 {
-		w.write(ctx, s, writes)
-		return
+		return w.write(ctx, s, writes)
 	}
 	w.logRecovered()
 	w.wait(ctx, s.Lost(), w.queue.nextTime(now))
+	return nil
 }
 
-// write executes one batch. After an error, the result of its writes is unknown.
-func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) {
+// write executes one batch. After an error of the store, the result of the batch is unknown.
+// write returns only an error that ends the session.
+func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) error {
 	pairs := make([]kvdbsync.Pair, len(writes))
 	for i, one := range writes {
 		pairs[i] = one.Pair
@@ -135,16 +138,19 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 	began := time.Now()
 	if err := s.Apply(limited, pairs); err != nil {
 		w.queue.noteFailed(writes)
-		if ctx.Err() == nil {
-			w.handleFailure(ctx, s, writes, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err))
+		err = fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
+		if errors.Is(err, kvdbsync.ErrSessionOver) || sessionEnded(ctx, s) {
+			return err // the next session writes all statuses
 		}
-		return
+		w.handleFailure(ctx, s, writes, err)
+		return nil
 	}
 	now := time.Now()
 	w.queue.noteWritten(now, writes)
 	w.batchSize = min(2*w.batchSize, kvdbsync.MaxApply)
 	w.nextWrite = now.Add(max(w.BatchInterval, 4*now.Sub(began)))
 	w.logRecovered()
+	return nil
 }
 
 // handleFailure distinguishes a store that is unreachable from one that refuses a
