@@ -5,6 +5,7 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -19,9 +20,7 @@ type Backoff struct {
 
 // Next returns the next wait, in [0, bound), and doubles the bound.
 func (b *Backoff) Next() time.Duration {
-	if b.bound == 0 {
-		b.bound = b.Min
-	}
+	b.bound = min(cmp.Or(b.bound, b.Min), max(b.Max, b.Min))
 	wait := rand.N(b.bound) //nolint:gosec // spreads load; keeps no secret
 	b.bound = min(2*b.bound, b.Max)
 	return wait

@@ -24,6 +24,20 @@ func TestBoundsDoubleUpToMax(t *testing.T) {
 	}
 }
 
+// A Max that was lowered bounds the next wait.
+func TestALowerMaxCountsAtOnce(t *testing.T) {
+	for range 20 { // a random wait may be short by chance
+		b := backoff.Backoff{Min: time.Millisecond, Max: 30 * time.Second}
+		for !b.Longest() {
+			b.Next()
+		}
+		b.Max = time.Second
+		if wait := b.Next(); wait >= b.Max {
+			t.Errorf("the wait is %v, want it below %v", wait, b.Max)
+		}
+	}
+}
+
 func TestSleepEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
