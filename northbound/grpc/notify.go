@@ -40,15 +40,17 @@ func (n *notifications) add(more ...*configurator.Notification) {
 	}
 }
 
-// since returns the kept notifications from a number on, and the number of the first of them.
+// since returns the kept notifications from a number on, and the number of the first of them. A number
+// beyond the newest one is that of a client of an earlier process, as the next process counts from 0
+// again: it gets all that are kept. It has seen none of them, so anything less would lose some.
 func (n *notifications) since(number uint32) (from uint32, out []*configurator.Notification) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	from = max(number, n.first)
-	if skip := int(from - n.first); skip < len(n.kept) {
-		out = slices.Clone(n.kept[skip:])
+	if end := n.first + uint32(len(n.kept)); number > end {
+		number = n.first
 	}
-	return from, out
+	from = max(number, n.first)
+	return from, slices.Clone(n.kept[from-n.first:])
 }
 
 // open adds a reader, which each add wakes. The reader keeps the number of its next

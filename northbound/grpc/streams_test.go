@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
@@ -80,11 +81,32 @@ func TestNotify(t *testing.T) {
 		add(vppEvent("more"))
 	}
 	expect("the oldest are dropped", listen(&configurator.NotifyRequest{}), "6 more")
-	expect("a number that is not reached yet", func() string {
-		next := listen(&configurator.NotifyRequest{Idx: 10_006})
-		add(vppEvent("skipped"), vppEvent("last"))
-		return next()
-	}, "10007 last")
+	expect("a number of an earlier process", listen(&configurator.NotifyRequest{Idx: 20_000}), "6 more")
+	next := listen(&configurator.NotifyRequest{Idx: 10_005})
+	add(vppEvent("newest"))
+	expect("the number of the next one", next, "10006 newest")
+}
+
+// TestNotifyAfterRestart has a client come back with the number that an earlier process gave it. The
+// notifications of the new one are counted from 0 again.
+func TestNotifyAfterRestart(t *testing.T) {
+	w := newWorld(t, nil)
+	adds := make(chan func(...*configurator.Notification), 1)
+	w.more.Events = append(w.more.Events, func(ctx context.Context, add func(...*configurator.Notification)) {
+		adds <- add
+		<-ctx.Done()
+	})
+	client := configurator.NewConfiguratorServiceClient(w.dial(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	stream, err := client.Notify(ctx, &configurator.NotifyRequest{Idx: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	(<-adds)(vppEvent("tap0"))
+	if got, err := stream.Recv(); err != nil || got.NextIdx != 1 {
+		t.Errorf("next_idx is %d, %v; expected 1", got.GetNextIdx(), err)
+	}
 }
 
 func TestPollStats(t *testing.T) {
