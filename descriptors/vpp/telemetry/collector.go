@@ -85,7 +85,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			return
 		}
 		for i, d := range descs {
-			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, values[i], labels...)
+			m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, values[i], labels...)
+			if err != nil {
+				m = prometheus.NewInvalidMetric(d, err)
+			}
+			out <- m
 		}
 	})
 	defer func() {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,26 @@ func TestTooManyMetrics(t *testing.T) {
 		if len(out) != want {
 			t.Errorf("%d interfaces: %d metrics, want %d", interfaces, len(out), want)
 		}
+	}
+}
+
+// TestNamesThatAreNotUTF8 gathers the metrics of a segment with the name "\xff". Prometheus accepts only UTF-8.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	p := New(Options{Socket: serve(t, segment([]entry{{1, 7, "/buffer-pools/\xff/used"}}), 1<<20)})
+	got, err := p.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Buffers) != 1 || got.Buffers[0].Name != "\ufffd" {
+		t.Errorf("the buffers are %+v; expected one pool with the name U+FFFD", got.Buffers)
+	}
+	// Also a name that comes in another way must not end the process.
+	got.Buffers = append(got.Buffers, BufferPool{Name: "\xff"})
+	p.last.Store(&polled{Snapshot: got})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(p.Collector("vpp1"))
+	if _, err := registry.Gather(); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("error %v; expected one about UTF-8", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/stats"
@@ -40,7 +41,7 @@ func collect(s *stats.Segment, groups []Group) (Snapshot, error) {
 		for _, g := range groups {
 			rest, ok := bytes.CutPrefix(e.Name, prefixes[g])
 			if ok {
-				return c.add(g, string(rest), e)
+				return c.add(g, utf8Of(string(rest)), e)
 			}
 		}
 		return nil
@@ -53,6 +54,10 @@ func collect(s *stats.Segment, groups []Group) (Snapshot, error) {
 	}
 	return c.snapshot(), nil
 }
+
+// utf8Of replaces bytes of a name that are not UTF-8. A process that shares VPP's memory can write any, and
+// neither Prometheus nor protobuf accepts them.
+func utf8Of(name string) string { return strings.ToValidUTF8(name, string(utf8.RuneError)) }
 
 // prefixes are those of the names of each group's entries.
 var prefixes = map[Group][]byte{
@@ -131,6 +136,7 @@ func (c *collection) ofInterfaces(counter string, e stats.Entry) error {
 			if err := growTo(c, &c.interfaces, index); err != nil {
 				return err
 			}
+			name = utf8Of(name)
 			c.interfaces[index].Name = name
 			return c.take(len(name))
 		})
@@ -163,6 +169,7 @@ func (c *collection) ofRuntime(counter string, e stats.Entry) error {
 			if err := growTo(c, &c.names, index); err != nil {
 				return err
 			}
+			name = utf8Of(name)
 			c.names[index] = name
 			return c.take(len(name))
 		})
@@ -240,7 +247,22 @@ func (c *collection) ofMemory(heap string, e stats.Entry) error {
 			c.out.Memory = append(c.out.Memory, Heap{Name: heap})
 		}
 		m := &c.out.Memory[len(c.out.Memory)-1]
-		*[counters]*uint64{&m.Total, &m.Used, &m.Free, &m.Mapped, &m.MostAllocated, &m.FreeChunks, &m.Trimmable}[index] = n[0]
+		switch index {
+		case 0:
+			m.Total = n[0]
+		case 1:
+			m.Used = n[0]
+		case 2:
+			m.Free = n[0]
+		case 3:
+			m.Mapped = n[0]
+		case 4:
+			m.MostAllocated = n[0]
+		case 5:
+			m.FreeChunks = n[0]
+		case 6:
+			m.Trimmable = n[0]
+		}
 		return nil
 	})
 }
