@@ -18,6 +18,16 @@ import (
 // the items before that, with a Key, a Value and a Line. A value may be larger than
 // models.MaxSize: whoever decodes it refuses it.
 func Quick(data []byte, each func(Item)) (ok bool) {
+	return quickly(data, func(key, value []byte, line int) {
+		each(Item{Key: string(key), Value: compact(value), Line: line})
+	})
+}
+
+// IsQuick reports whether Quick reads data. It takes no memory.
+func IsQuick(data []byte) bool { return quickly(data, func(_, _ []byte, _ int) {}) }
+
+// quickly is Quick with keys and values that are parts of data.
+func quickly(data []byte, each func(key, value []byte, line int)) (ok bool) {
 	if bytes.IndexByte(data, '\\') >= 0 {
 		return false
 	}
@@ -26,16 +36,14 @@ func Quick(data []byte, each func(Item)) (ok bool) {
 		return false
 	}
 	for q.dec.PeekKind() != ']' {
-		it, ok := q.item()
-		if !ok {
+		if !q.item(each) {
 			return false
 		}
-		each(it)
 	}
 	return q.opens(']') && q.opens('}') && q.ended()
 }
 
-// A quickReader reads JSON without escapes. Nothing that it returns aliases text.
+// A quickReader reads JSON without escapes.
 type quickReader struct {
 	text    []byte
 	dec     *jsontext.Decoder
@@ -44,24 +52,25 @@ type quickReader struct {
 }
 
 // item reads one pair.
-func (q *quickReader) item() (it Item, ok bool) {
+func (q *quickReader) item(each func(key, value []byte, line int)) (ok bool) {
 	if !q.opens('{') {
-		return it, false
+		return false
 	}
-	it.Line = q.lineHere()
+	line := q.lineHere()
 	if !q.reads(`"key"`) {
-		return it, false
+		return false
 	}
-	key, err := q.dec.ReadValue()
-	if err != nil || key.Kind() != '"' || len(key) == len(`""`) {
-		return it, false
+	key := q.value()
+	if key.Kind() != '"' || len(key) == len(`""`) || !q.reads(`"value"`) {
+		return false
 	}
-	it.Key = string(key[1 : len(key)-1])
-	if !q.reads(`"value"`) {
-		return it, false
+	value := q.value()
+	// A null is for a Form.
+	if value == nil || value.Kind() == 'n' || bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > fewLevels || !q.opens('}') {
+		return false
 	}
-	it.Value, ok = q.value()
-	return it, ok && q.opens('}')
+	each(key[1:len(key)-1], value, line)
+	return true
 }
 
 // opens reads a token, and reports whether it is this bracket, opening or closing.
@@ -72,8 +81,7 @@ func (q *quickReader) opens(bracket jsontext.Kind) bool {
 
 // reads reads a value, and reports whether it has this text.
 func (q *quickReader) reads(want string) bool {
-	value, err := q.dec.ReadValue()
-	return err == nil && string(value) == want
+	return string(q.value()) == want
 }
 
 // ended reports whether nothing follows.
@@ -94,17 +102,24 @@ func (q *quickReader) lineHere() int {
 // too deep.
 const fewLevels = 100
 
-// value reads a value, and returns a copy without white space that has no spare capacity:
-// the values of a file live long. A null is for a Form.
-func (q *quickReader) value() (value []byte, ok bool) {
-	raw, err := q.dec.ReadValue()
-	if err != nil || raw.Kind() == 'n' || bytes.Count(raw, []byte("["))+bytes.Count(raw, []byte("{")) > fewLevels {
-		return nil, false
+// value reads a value. It is a part of text; nil after a fault. The decoder's own bytes hold only until
+// the next one.
+func (q *quickReader) value() jsontext.Value {
+	value, err := q.dec.ReadValue()
+	if err != nil {
+		return nil
 	}
-	out := raw.Clone()
-	if !bytes.ContainsAny(raw, " \n\t\r") {
-		return out, true
+	end := int(q.dec.InputOffset())
+	return q.text[end-len(value) : end]
+}
+
+// compact returns a copy of a value without white space that has no spare capacity: the values of a
+// file live long.
+func compact(value jsontext.Value) []byte {
+	out := value.Clone()
+	if !bytes.ContainsAny(value, " \n\t\r") {
+		return out
 	}
-	err = out.Compact()
-	return bytes.Clone(out), err == nil
+	_ = out.Compact() // fails only for what the decoder refuses
+	return bytes.Clone(out)
 }

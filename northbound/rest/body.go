@@ -20,7 +20,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []struct
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.itemsOf(r.Context(), text)
+	return h.itemsOf(r.Context(), body.Of(text))
 }
 
 // textOf reads the body of a request.
@@ -41,15 +41,16 @@ const needOfBody = 4
 
 // itemsToTry is itemsOf for values that are only planned or checked; see affordable.
 func (h *handler) itemsToTry(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
-	if err := h.affordable(text); err != nil {
+	values := body.Of(text)
+	if err := h.affordable(values); err != nil {
 		return nil, nil, err
 	}
-	return h.itemsOf(ctx, text)
+	return h.itemsOf(ctx, values)
 }
 
-// affordable refuses a text whose values need more than Options.maxNeed, with status 413.
-func (h *handler) affordable(text []byte) error {
-	need := body.Of(text).Cost()
+// affordable refuses values that need more than Options.maxNeed, with status 413.
+func (h *handler) affordable(values body.Body) error {
+	need := values.Cost()
 	if h.maxNeed == 0 || need <= h.maxNeed {
 		return nil
 	}
@@ -58,9 +59,8 @@ func (h *handler) affordable(text []byte) error {
 		need>>20, h.maxNeed>>20, needOfBody))
 }
 
-// itemsOf returns the values in a text; see bodyOf.
-func (h *handler) itemsOf(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
-	values := body.Of(text)
+// itemsOf returns the values in a body; see bodyOf.
+func (h *handler) itemsOf(ctx context.Context, values body.Body) (items []structured.Item, leave func(), err error) {
 	leave, err = h.Memory.Enter(ctx, values.Cost())
 	if err != nil {
 		return nil, nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/northbound/rest/internal/body"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -138,7 +139,7 @@ func (h *handler) contentOfFile(ctx context.Context, name, path string, text []b
 	if files == nil {
 		return nil, nil, reply.BadRequest(fmt.Errorf("as: %q consists of no files: expected a source without a path", name))
 	}
-	if err := h.affordable(text); err != nil {
+	if err := h.affordable(body.Of(text)); err != nil {
 		return nil, nil, err
 	}
 	root := ""

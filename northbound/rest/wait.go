@@ -86,10 +86,11 @@ func (h *handler) waitOf(w http.ResponseWriter, r *http.Request) (q wire.Wait, l
 		return q, leave, nil
 	}
 	leave() // somebody who has memory may not wait for more
-	if leave, err = h.waits.Enter(r.Context(), need+body.Of([]byte(q.Document)).Cost()); err != nil {
+	values := body.Of([]byte(q.Document))
+	if leave, err = h.waits.Enter(r.Context(), need+values.Cost()); err != nil {
 		return q, nil, err
 	}
-	if err := h.addDocument(r.Context(), &q); err != nil {
+	if err := h.addDocument(r.Context(), &q, values); err != nil {
 		leave()
 		return q, nil, err
 	}
@@ -115,8 +116,8 @@ func elements(text []byte) (n int64) {
 }
 
 // addDocument adds the values of the document to the values of a request.
-func (h *handler) addDocument(ctx context.Context, q *wire.Wait) error {
-	items, leave, err := h.itemsOf(ctx, []byte(q.Document))
+func (h *handler) addDocument(ctx context.Context, q *wire.Wait, values body.Body) error {
+	items, leave, err := h.itemsOf(ctx, values)
 	if err != nil {
 		return err
 	}

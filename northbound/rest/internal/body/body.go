@@ -50,7 +50,7 @@ type Body struct {
 }
 
 // Of returns the body with a text. It reads the text once, without keeping anything of it.
-func Of(text []byte) Body { return Body{text, structured.Quick(text, func(structured.Item) {})} }
+func Of(text []byte) Body { return Body{text, structured.IsQuick(text)} }
 
 // bytesOfItem is about the memory, in bytes, that a value takes while it is planned, besides
 // its text: its message, its node, its edges, and the operation.
