@@ -37,7 +37,7 @@ func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error)
 
 // needOfBody bounds the memory of a plan or a check by that of the body. Short values take twenty
 // times their text, so it is less than the largest body could need.
-const needOfBody = 4
+const needOfBody = 3
 
 // itemsToTry is itemsOf for values that are only planned or checked; see affordable.
 func (h *handler) itemsToTry(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
