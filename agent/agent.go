@@ -66,7 +66,7 @@ const (
 	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
 	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
 	// their own, so a client that is slow to read its answer delays no source.
-	sourceMemory = 24 << 20
+	sourceMemory = 16 << 20
 	// requestMemory is the same for the requests to the HTTP server.
 	requestMemory = 16 << 20
 )

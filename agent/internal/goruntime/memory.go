@@ -24,14 +24,15 @@ const (
 	// garbage often than grow. The difference from usualMemory is room for the needs of a
 	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
 	pressedMemory = 152 << 20
-	// ampleTime is how long after the beginning of the start strainedMemory holds instead of pressedMemory.
-	// Taking in 100,000 keys would take three times as long. A start that lasts longer has passed this
-	// range, or hostile writers keep its sources busy, which then may never become complete.
-	ampleTime = 10 * time.Second
+	// ampleMemory holds instead of pressedMemory for ampleTime after the beginning of the start. Taking
+	// in 100,000 keys would take three times as long. A start that lasts longer has passed this range, or
+	// hostile writers keep its sources busy, which then may never become complete.
+	ampleMemory = 168 << 20
+	ampleTime   = 10 * time.Second
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
-	// 200 MB. Above that, collections would cost ever more.
-	strainedMemory = 168 << 20
+	// 220 MB. Above that, collections would cost ever more.
+	strainedMemory = 192 << 20
 	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
 	// reached. Collecting even more often would leave no time for anything else.
 	fewestGarbage = 12 << 20
@@ -103,7 +104,7 @@ type collected struct{ _ *collected }
 func memoryLimit(inUse int64, ample bool) int64 {
 	pressed := int64(pressedMemory)
 	if ample {
-		pressed = strainedMemory
+		pressed = ampleMemory
 	}
 	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for more with
 	// each byte in use. It stays below what is usual, so that needs of a moment do not double the

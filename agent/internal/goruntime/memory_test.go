@@ -65,15 +65,15 @@ func TestMemoryLimit(t *testing.T) {
 		{"a burst", 92 * mib, 144 * mib},
 		{"a large burst", 120 * mib, 152 * mib},
 		{"more than fits", 140 * mib, 152 * mib},
-		{"far more than fits", 170 * mib, 196 * mib},
-		{"much more than fits", 200 * mib, 256 * mib},
-		{"a million keys", 1500 * mib, 2856 * mib},
+		{"far more than fits", 170 * mib, 182 * mib},
+		{"much more than fits", 200 * mib, 232 * mib},
+		{"a million keys", 1500 * mib, 2832 * mib},
 	} {
 		if got := memoryLimit(test.inUse, false); got != test.want {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)
 		}
 	}
-	for inUse, want := range map[int64]int64{90: 140, 120: 168, 170: 196} {
+	for inUse, want := range map[int64]int64{90: 140, 120: 168, 170: 182} {
 		if got := memoryLimit(inUse*mib, true); got != want*mib {
 			t.Errorf("with %d MiB during the start the limit is %d MiB, want %d MiB", inUse, got/mib, want)
 		}
