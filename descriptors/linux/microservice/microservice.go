@@ -285,7 +285,7 @@ func (t *Tracker) identify(ctx context.Context, one listed) (container, error) {
 	path := filepath.Join("/proc", strconv.Itoa(all.State.Pid), "ns/net")
 	id, err := t.opts.Host.Stat(path)
 	if err != nil {
-		t.opts.Log.Warn("cannot find the namespace of a container; "+remedyFor(err), "label", c.label, "container", one.ID, "err", err)
+		t.opts.Log.Warn("cannot find the namespace of a container", "label", c.label, "container", one.ID, "err", err, "remedy", remedyFor(err))
 		return c, nil
 	}
 	c.path, c.ns = path, id
@@ -298,7 +298,7 @@ func remedyFor(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "give the agent CAP_SYS_PTRACE"
 	}
-	return "does the agent share the host's process ids?"
+	return "share the process ids of the host with the agent"
 }
 
 // labelOf returns the label of a container, or "".

@@ -155,8 +155,12 @@ func TestFailedListingIsRepeated(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- tracker.Run(ctx) }()
-	for deadline := time.Now().Add(testkit.Patience); tracker.Path("web") == ""; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	late, again := time.After(testkit.Patience), time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for tracker.Path("web") == "" {
+		select {
+		case <-again.C:
+		case <-late:
 			t.Fatalf("the container is not found; %d inspections", engine.Inspected())
 		}
 	}

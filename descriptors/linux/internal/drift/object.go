@@ -106,6 +106,7 @@ func (t Object) gone() kernel.Event {
 		e.What = kernel.Route{Dst: t.Prefix, Table: t.Table, Metric: t.Metric}
 	case KindNeighbour:
 		e.What = kernel.Neighbour{Link: t.Link, IP: t.Prefix.Addr()}
+	case kindSilentRoutes: // it is only queued, and never a suspect
 	}
 	return e
 }
