@@ -57,6 +57,18 @@ func (m *memory) limited(addr, policy string) (news bool) {
 	return news
 }
 
+// mayEvict reports whether some server may evict keys, as far as is known.
+func (m *memory) mayEvict() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, policy := range m.policy {
+		if policy != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // settled records that all keys that a server had evicted at this count have been emitted.
 func (m *memory) settled(addr string, evicted int64) {
 	m.mu.Lock()

@@ -240,12 +240,9 @@ func (w *watch) fence(ctx context.Context) error {
 
 // probe checks that the connections are alive: a dead connection gives no sign. It also
 // notices that somebody has turned notifications off, after which no change would be named.
-// Then it emits the keys named so far, so that the next watch asks only for later evictions.
+// If a server may evict keys, it emits those named so far, so that the next watch asks only for later
+// evictions.
 func (w *watch) probe(ctx context.Context) error {
-	counts, err := w.counts(ctx)
-	if err != nil {
-		return err
-	}
 	if err := w.fence(ctx); err != nil {
 		return err
 	}
@@ -256,6 +253,16 @@ func (w *watch) probe(ctx context.Context) error {
 		if err := n.checkEvents(ctx); err != nil {
 			return err
 		}
+	}
+	if !w.memory.mayEvict() {
+		return nil
+	}
+	counts, err := w.counts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.fence(ctx); err != nil {
+		return err
 	}
 	if err := w.pass(ctx); err != nil {
 		return err

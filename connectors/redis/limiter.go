@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -67,20 +68,30 @@ func limiting(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
 			return nil, err
 		}
 		l := newLimiter(conn, bounds, alone)
-		if bound, ok := conn.(*boundConn); ok {
-			if system, ok := bound.Conn.(syscall.Conn); ok {
-				return plainLimiter{l, system}, nil
-			}
+		if socket := socketOf(conn); socket != nil {
+			return openLimiter{l, socket}, nil
 		}
 		return l, nil
 	}
 }
 
-// A plainLimiter lets the library see whether the server has closed an idle connection. Without
-// that, a command that is onlyOnce would fail on it. Connections with TLS do not show it.
-type plainLimiter struct {
+// An openLimiter lets the library see whether the server has closed an idle connection. Without
+// that, a command that is onlyOnce would fail on it.
+type openLimiter struct {
 	*limiter
-	syscall.Conn
+	syscall.Conn // the socket
+}
+
+// socketOf returns the socket below a connection; nil: it is not known.
+func socketOf(conn net.Conn) syscall.Conn {
+	if bound, ok := conn.(*boundConn); ok {
+		conn = bound.Conn
+	}
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	socket, _ := conn.(syscall.Conn)
+	return socket
 }
 
 // A limiter is a connection that passes on only well-formed answers within the bounds. One
