@@ -29,6 +29,12 @@ type answers map[string][]string
 // hostile is a server of which the test has each answer.
 func hostile(t *testing.T, says answers) redis.Config {
 	t.Helper()
+	return redis.Config{Endpoint: listening(t, says.serve), ReadTimeout: time.Minute, Bounds: tightBounds}
+}
+
+// listening serves each connection until the test ends, and returns the address.
+func listening(t *testing.T, serve func(net.Conn)) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +49,7 @@ func hostile(t *testing.T, says answers) redis.Config {
 			all.Go(func() {
 				defer conn.Close()
 				defer context.AfterFunc(t.Context(), func() { conn.Close() })()
-				says.serve(conn)
+				serve(conn)
 			})
 		}
 	})
@@ -51,7 +57,7 @@ func hostile(t *testing.T, says answers) redis.Config {
 		l.Close()
 		all.Wait()
 	})
-	return redis.Config{Endpoint: l.Addr().String(), ReadTimeout: time.Minute, Bounds: tightBounds}
+	return l.Addr().String()
 }
 
 var tightBounds = kvdbsync.Bounds{Value: 1 << 20, Page: 8 << 20, Listing: 16 << 20}

@@ -2,11 +2,9 @@ package redis_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,44 +15,24 @@ import (
 // connection instead of answering them.
 func forgetful(t *testing.T, executed *atomic.Int32) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, _ := net.SplitHostPort(l.Addr().String())
-	says := answers{"COMMAND": {"*0\r\n"}, "CLUSTER": {"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk(host) + fmt.Sprintf(":%s\r\n", port)}}
-	var all sync.WaitGroup
-	all.Go(func() {
+	return listening(t, func(conn net.Conn) {
+		host, port, _ := net.SplitHostPort(conn.LocalAddr().String())
+		says := answers{"COMMAND": {"*0\r\n"}, "CLUSTER": {"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk(host) + fmt.Sprintf(":%s\r\n", port)}}
+		in := bufio.NewReader(conn)
 		for {
-			conn, err := l.Accept()
+			command, err := readCommand(in)
 			if err != nil {
 				return
 			}
-			all.Go(func() {
-				defer conn.Close()
-				defer context.AfterFunc(t.Context(), func() { conn.Close() })()
-				in := bufio.NewReader(conn)
-				for {
-					command, err := readCommand(in)
-					if err != nil {
-						return
-					}
-					if name := strings.ToUpper(command[0]); name == "SET" || name == "DEL" {
-						executed.Add(1)
-						return
-					}
-					if _, err := conn.Write([]byte(says.answer(command)[0])); err != nil {
-						return
-					}
-				}
-			})
+			if name := strings.ToUpper(command[0]); name == "SET" || name == "DEL" {
+				executed.Add(1)
+				return
+			}
+			if _, err := conn.Write([]byte(says.answer(command)[0])); err != nil {
+				return
+			}
 		}
 	})
-	t.Cleanup(func() {
-		l.Close()
-		all.Wait()
-	})
-	return l.Addr().String()
 }
 
 // A write whose answer was lost is not repeated: another client may have written since.

@@ -146,7 +146,7 @@ func (h *hub) isNewest(c *change) bool { return h.newest[c.status.Key] == c }
 func (h *hub) forget() {
 	more := max(0, len(h.gone)-maxGone)
 	for r := range h.readers {
-		more = min(more, upTo(h.gone, r.after))
+		more = min(more, upTo(h.gone, max(r.after, r.began)))
 	}
 	for _, c := range h.gone[:more] {
 		h.horizon = c.number

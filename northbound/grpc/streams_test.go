@@ -33,13 +33,19 @@ func vppEvent(name string) *configurator.Notification {
 	}}}
 }
 
-func TestNotify(t *testing.T) {
-	w := newWorld(t, nil)
+// notifier returns a channel that gets the function that notifies the clients of w, once it runs.
+func notifier(w *world) <-chan func(...*configurator.Notification) {
 	adds := make(chan func(...*configurator.Notification), 1)
 	w.more.Events = append(w.more.Events, func(ctx context.Context, add func(...*configurator.Notification)) {
 		adds <- add
 		<-ctx.Done()
 	})
+	return adds
+}
+
+func TestNotify(t *testing.T) {
+	w := newWorld(t, nil)
+	adds := notifier(w)
 	client := configurator.NewConfiguratorServiceClient(w.dial(t))
 	add := <-adds
 	add(linuxEvent("if0", linuxif.InterfaceState_UP), vppEvent("tap0"), linuxEvent("if0", linuxif.InterfaceState_DOWN))
@@ -91,11 +97,7 @@ func TestNotify(t *testing.T) {
 // notifications of the new one are counted from 0 again.
 func TestNotifyAfterRestart(t *testing.T) {
 	w := newWorld(t, nil)
-	adds := make(chan func(...*configurator.Notification), 1)
-	w.more.Events = append(w.more.Events, func(ctx context.Context, add func(...*configurator.Notification)) {
-		adds <- add
-		<-ctx.Done()
-	})
+	adds := notifier(w)
 	client := configurator.NewConfiguratorServiceClient(w.dial(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
