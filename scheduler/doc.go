@@ -151,7 +151,9 @@
 // inspect and explain name a running verb and its age.
 //
 // A call of Retrieve or RetrieveSome that hangs has failed, and no other one begins while it
-// is running. When it returns, its descriptor is read back again.
+// is running. When it returns, its descriptor is read back again. After any other failure it is
+// called again within a second, and within a minute if it goes on failing. Descriptors with
+// RetrieveAfter wait for that: what they do not find would count as gone.
 //
 // A descriptor with 8 abandoned verbs that are still running is stalled: its other verbs
 // fail and are not called; they are retried as usual. So at most 7 of its

@@ -46,6 +46,9 @@ func (w *world) life() {
 	status, resynced := w.ask("POST", "/scheduler/downstream-resync?retry=0&verbose=1", "")
 	compare(w.t, "resync.json", fmt.Sprintf("%d\n%s", status, resynced))
 	delete(w.broken, "route")
+	// Otherwise the routes would be read back again at a random moment.
+	_, err := w.sched.Commit(w.t.Context(), scheduler.Txn{Description: "read back again", Refresh: true})
+	w.must(err)
 	<-time.After(time.Second)
 	w.must(w.commit("a change",
 		&interfaces.Interface{Name: "if1", Type: dummy, Enabled: true, IpAddresses: []string{"10.0.0.1/24"}, Mtu: 1400}))

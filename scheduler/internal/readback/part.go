@@ -129,8 +129,9 @@ func (rb *Reader) desiredOf(p Part, coming Coming) (ws []kind.Desired) {
 // answer.
 func (rb *Reader) WithoutAnswer(d *kind.Descriptor) []string {
 	names := []string{d.Name}
-	for _, other := range rb.Registry.Order {
-		if other != d && d.Losable && other.Line == d.Line {
+	for _, other := range rb.Registry.Order { // each one follows those after which it is read
+		isAfter := slices.ContainsFunc(other.After, func(name string) bool { return slices.Contains(names, name) })
+		if other != d && (isAfter || d.Losable && other.Line == d.Line) {
 			names = append(names, other.Name)
 		}
 	}

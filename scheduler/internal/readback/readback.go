@@ -17,6 +17,7 @@
 package readback
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,8 @@ type Options struct {
 	Registry *kind.Registry
 	Ledger   *memory.Ledger
 	Timeout  time.Duration // of one call of Retrieve
-	// Again requests that descriptors are read back soon. Any goroutine may call it.
+	// Again requests that descriptors are read back soon. Any goroutine may call it, also after the end of the
+	// scheduler.
 	Again func(descriptors ...string)
 	// Vanished gets the key of each value that was not found any more.
 	Vanished func(key string)
@@ -48,11 +50,14 @@ type Options struct {
 // A Reader reads back the values of one scheduler.
 type Reader struct {
 	Options
-	calls calls
+	calls  calls
+	unread *unread
 }
 
 // New returns a Reader that reads nothing yet.
-func New(o Options) *Reader { return &Reader{o, calls{ready: wake.New()}} }
+func New(o Options) *Reader {
+	return &Reader{o, calls{ready: wake.New()}, newUnread(o.Again)}
+}
 
 // Ready is ready after the end of a call: a Reading may go on.
 func (rb *Reader) Ready() <-chan struct{} { return rb.calls.ready.C() }
@@ -126,9 +131,9 @@ const (
 )
 
 // Go replaces the known actual state by the result of Retrieve, in the order of
-// RetrieveAfter, until r must wait. If Retrieve of a descriptor fails, its known state is kept.
-// If a connection does not answer in time, its other descriptors are not asked: each of them
-// would take as long again.
+// RetrieveAfter, until r must wait. If Retrieve of a descriptor fails, its known state is kept, those
+// that are read after it are not asked, and all of them are read again soon. If a connection does not
+// answer in time, its other descriptors are not asked either: each of them would take as long again.
 func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
 	if !rb.claim(r) {
 		return Waits
@@ -139,7 +144,7 @@ func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
 			return Done
 		}
 		p := r.parts[0]
-		if r.call == nil && r.silent[LineOf(p.Of)] == nil {
+		if r.call == nil && rb.unable(r, p) == nil {
 			if LineOf(p.Of).Verbs > 0 {
 				return Waits
 			}
@@ -169,7 +174,7 @@ func (rb *Reader) CanGo(r *Reading) bool {
 // nothing left of it.
 func (rb *Reader) handle(r *Reading, p Part) bool {
 	l := LineOf(p.Of)
-	err := r.silent[l]
+	err := rb.unable(r, p)
 	if r.call != nil {
 		err = r.call.err
 	}
@@ -182,6 +187,9 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 		if !rb.apply(r, r.call) {
 			return false
 		}
+		if p.Keys == nil {
+			rb.unread.remove(p.Of.Name)
+		}
 	default:
 		if r.call != nil && l.Losable && (errors.Is(err, executor.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
 			if r.silent == nil {
@@ -189,6 +197,7 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 			}
 			r.silent[l] = fmt.Errorf("not asked, because %s got no answer: %w", p.Of.Name, err)
 		}
+		rb.unread.add(p.Of.Name, err)
 		err = fmt.Errorf("%s: %w", p.Of.Name, err)
 		rb.Log.Error("cannot read back the actual state", "descriptor", p.Of.Name, "err", err)
 		r.errs = append(r.errs, err)
@@ -196,6 +205,11 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 	rb.endCall(r)
 	r.parts = r.parts[1:]
 	return true
+}
+
+// unable returns the reason why a part is not asked for; nil: it is.
+func (rb *Reader) unable(r *Reading, p Part) error {
+	return cmp.Or(r.silent[LineOf(p.Of)], rb.unread.before(p.Of))
 }
 
 // endCall drops the call of the first part. A call that is still running is cancelled,

@@ -1,0 +1,118 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A shelf has things. What lies on a base is found only after the base.
+type shelf struct {
+	mu     sync.Mutex
+	stands map[string]string
+	fails  error // of the first Retrieve of bases
+	silent bool  // instead of failing, it waits until its context ends
+	bases  bool  // bases were found
+}
+
+// descriptor is that of the things below name, none of which says whose it is.
+func (h *shelf) descriptor(name string, after ...string) scheduler.Descriptor[note, struct{}] {
+	set := func(_ context.Context, key string, v note) (struct{}, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.stands[key] = v.GetValue()
+		return struct{}{}, nil
+	}
+	return scheduler.Descriptor[note, struct{}]{
+		Name: name, Prefix: name + "/", Connection: "shelf", RetrieveAfter: after,
+		Create: set,
+		Update: func(ctx context.Context, key string, _, v note, _ struct{}) (struct{}, error) {
+			return set(ctx, key, v)
+		},
+		Delete: func(_ context.Context, key string, _ note, _ struct{}) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			delete(h.stands, key)
+			return nil
+		},
+		Retrieve: func(ctx context.Context, _ []scheduler.Desired[note]) iter.Seq2[scheduler.Found[note, struct{}], error] {
+			return func(yield func(scheduler.Found[note, struct{}], error) bool) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if err := h.fails; err != nil && name == "base" {
+					h.fails = nil
+					if h.silent {
+						<-ctx.Done()
+						err = ctx.Err()
+					}
+					yield(scheduler.Found[note, struct{}]{}, err)
+					return
+				}
+				h.bases = h.bases || name == "base"
+				for key, text := range h.stands {
+					visible := strings.HasPrefix(key, name+"/") && h.bases
+					if visible && !yield(scheduler.Found[note, struct{}]{Key: key, Value: wrapperspb.String(text), OwnerUnknown: true}, nil) {
+						return
+					}
+				}
+			}
+		},
+	}
+}
+
+// TestFailedRetrieveIsRepeated has the first Retrieve of a restarted agent fail. Nothing is left of what is
+// not declared any more, also not of what the bases would have shown, and of the values that follow in the same
+// connection.
+func TestFailedRetrieveIsRepeated(t *testing.T) {
+	for name, losable := range map[string]bool{"a system": false, "a connection": true} {
+		for _, silent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, silent %t", name, silent), func(t *testing.T) {
+				h, memory := &shelf{stands: map[string]string{}}, notebook{}
+				life := func(keysAndTexts ...string) {
+					synctest.Test(t, func(t *testing.T) {
+						s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
+						var link *scheduler.Connection
+						if losable {
+							var err error
+							link, err = s.Connection("shelf")
+							must(t, err)
+						}
+						for _, d := range []scheduler.Descriptor[note, struct{}]{h.descriptor("base"), h.descriptor("on", "base"), h.descriptor("over", "on")} {
+							_, err := scheduler.Register(s, d)
+							must(t, err)
+						}
+						defer begin(t, s)()
+						if losable {
+							link.Ready()
+						}
+						_, err := s.Commit(t.Context(), scheduler.Txn{Refresh: true, Replace: true})
+						must(t, err)
+						must(t, declare(t, s, keysAndTexts...))
+						<-time.After(5 * time.Minute)
+						synctest.Wait()
+					})
+				}
+				life("base/a", "1", "on/b", "1", "over/c", "1")
+				if len(h.stands) != 3 {
+					t.Fatalf("there are %v", h.stands)
+				}
+				h.bases, h.silent, h.fails = false, silent, errors.New("interrupted")
+				life()
+				if len(h.stands) > 0 || len(memory) > 0 {
+					t.Errorf("left are %v, remembered %d", h.stands, len(memory))
+				}
+			})
+		}
+	}
+}
