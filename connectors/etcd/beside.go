@@ -28,7 +28,7 @@ func (c *Client) Beside(ctx context.Context, prefix string, known []string) ([]s
 		defer end()
 		answer, err := c.client.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1), clientv3.WithKeysOnly(), clientv3.WithSerializable())
 		if err == nil {
-			err = checkPage(answer, from)
+			err = checkPage(answer, from, to)
 		}
 		if err != nil {
 			return "", fmt.Errorf("looking for keys beside %s in etcd: %w", prefix, because(ctx, err))

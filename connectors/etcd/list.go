@@ -57,8 +57,11 @@ const (
 
 // got records a page.
 func (p *pager) got(page []*mvccpb.KeyValue) {
-	p.tries, p.size = 0, min(nextPage(page), p.most)
-	p.most = min(2*p.most, mostPairs) // the next values may be small
+	p.tries = 0
+	if len(page) > 0 {
+		p.size = min(nextPage(page), p.most)
+		p.most = min(2*p.most, mostPairs) // the next values may be small
+	}
 }
 
 // smaller halves the size of the next page. It returns false if that is not possible.
@@ -95,16 +98,16 @@ func unavailable(err error) bool {
 // list emits every pair. The first page sets the revision of all pages, so an interrupted
 // listing can continue.
 func (w *watch) list(ctx context.Context) error {
-	key, end := w.keys()
+	way := newWay(w.keys())
 	pages, listed := newPager(), 0
 	retry := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
-		page, err := w.page(ctx, key, end, pages.size)
+		page, err := w.page(ctx, way.key, way.end(), pages.size)
 		if tooLarge(err) {
 			if pages.smaller() {
 				continue
 			}
-			page, err = w.large(ctx, key, end)
+			page, err = w.large(ctx, way.key, way.end())
 		}
 		if err != nil {
 			if ctx.Err() != nil || !pages.interrupted(err, w.at.rev != 0) {
@@ -115,17 +118,19 @@ func (w *watch) list(ctx context.Context) error {
 			backoff.Sleep(ctx, retry.Next())
 			continue
 		}
-		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
+		pages.got(page.Kvs)
+		last := way.pass(page.GetResponse, pages.size)
+		b := kvdbsync.Batch{Rev: w.at.rev, Synced: last, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
 		b.Identity = strconv.FormatUint(w.at.cluster, 16)
 		for _, kv := range page.Kvs {
 			b.Events = append(b.Events, w.listed(kv, page.large))
 		}
-		if err := w.emit(b); err != nil || b.Synced {
-			return err
+		if len(b.Events) > 0 || last {
+			if err := w.emit(b); err != nil || last {
+				return err
+			}
 		}
-		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 		listed += len(page.Kvs)
-		pages.got(page.Kvs)
 		retry.Reset()
 	}
 }
@@ -169,7 +174,7 @@ func (w *watch) page(ctx context.Context, key, end string, size int64, also ...c
 	if err != nil {
 		return page{}, because(ctx, err)
 	}
-	if err := checkPage(got, key); err != nil {
+	if err := checkPage(got, key, end); err != nil {
 		return page{}, err
 	}
 	if w.at.rev == 0 {
@@ -180,8 +185,8 @@ func (w *watch) page(ctx context.Context, key, end string, size int64, also ...c
 }
 
 // checkPage returns an error if a page lacks a necessary field, or if its keys do not
-// ascend from the requested one.
-func checkPage(page *clientv3.GetResponse, from string) error {
+// ascend from the requested one to the requested end.
+func checkPage(page *clientv3.GetResponse, from, end string) error {
 	switch {
 	case page.Header == nil:
 		return fmt.Errorf("%w: it has no header", ErrNotEtcd)
@@ -199,6 +204,9 @@ func checkPage(page *clientv3.GetResponse, from string) error {
 			return fmt.Errorf("%w: the key %.200q comes after %.200q", ErrNotEtcd, kv.Key, next)
 		}
 		next = append(append(next[:0], kv.Key...), 0)
+	}
+	if n := len(page.Kvs); n > 0 && end != noEnd && string(page.Kvs[n-1].Key) >= end {
+		return fmt.Errorf("%w: the key %.200q was not asked for", ErrNotEtcd, page.Kvs[n-1].Key)
 	}
 	return nil
 }
