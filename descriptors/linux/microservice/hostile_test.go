@@ -58,7 +58,7 @@ func TestEndlessEvent(t *testing.T) {
 // and is small in memory until then.
 func TestAnswersThatAreTooLarge(t *testing.T) {
 	for name, text := range map[string]string{
-		"endless containers":      `{},`,
+		"endless containers":      strings.Repeat(`{},`, 1000),
 		"endless space":           strings.Repeat(" ", 1000),
 		"endless labels":          `{"Labels":{` + strings.Repeat(`"":"",`, 2*maxContainer),
 		"one container is large":  `{"Labels":{"x":"` + strings.Repeat("x", maxContainer) + `"}},`,
