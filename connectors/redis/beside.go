@@ -11,7 +11,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -33,14 +32,7 @@ func (c *Connector) Beside(ctx context.Context, prefix string, known []string) (
 // beside scans all masters for names.
 func (c *Client) beside(ctx context.Context, prefix string, known []string) ([]string, error) {
 	l := outside{prefix: prefix, known: known, names: map[string]bool{}}
-	var err error
-	if cluster, ok := c.client.(*goredis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, master *goredis.Client) error {
-			return guard.Run(func() error { return l.scan(ctx, master) })
-		})
-	} else {
-		err = l.scan(ctx, c.client)
-	}
+	err := c.each(ctx, l.scan)
 	if err := c.noted(ctx, err); err != nil {
 		return nil, fmt.Errorf("looking for keys beside %s in redis: %w", prefix, err)
 	}
@@ -57,7 +49,7 @@ type outside struct {
 }
 
 // scan reads the names of one master, until its last page or besidePages.
-func (o *outside) scan(ctx context.Context, client goredis.Cmdable) error {
+func (o *outside) scan(ctx context.Context, client *goredis.Client) error {
 	cursor := uint64(0)
 	for range besidePages {
 		keys, next, err := client.Scan(ctx, cursor, escape(o.prefix)+"*", pageSize).Result()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,6 +187,7 @@ func TestCluster(t *testing.T) {
 			{"keys that have moved", movedKeys},
 		},
 		"other slots": {
+			{"first slot of a master", firstSlot},
 			{"reshard", reshard},
 			{"fail over", failOver},
 			{"slot that nobody serves", uncover},
@@ -288,6 +290,43 @@ func (c *cluster) shutOut() (restore func()) {
 	c.everywhere("ACL", "SETUSER", "agent", "off")
 	c.everywhere("CLIENT", "KILL", "USER", "agent")
 	return func() { c.everywhere("ACL", "SETUSER", "agent", "on") }
+}
+
+// firstSlot moves a key to a master that owns no slot yet. Until the slot follows, only the former owner
+// sends clients there.
+func firstSlot(t *testing.T, c *cluster) {
+	key := root + "a"
+	c.put(key, "before")
+	m := follow(t, redis.New(c.config(), discard()))
+	m.Await("a", "before")
+	extra := testkit.StartRedisNode(c.life, testkit.RedisOptions{})
+	extra.JoinCluster(c.nodes[0], "")
+	slot := strings.TrimSpace(extra.RedisCLI("CLUSTER", "KEYSLOT", key))
+	number, _ := strconv.Atoi(slot)
+	owner := c.nodes[number*len(c.nodes)/16384]
+	host, port, _ := net.SplitHostPort(extra.Addr)
+	extra.RedisCLI("CLUSTER", "SETSLOT", slot, "IMPORTING", owner.ClusterID())
+	owner.RedisCLI("CLUSTER", "SETSLOT", slot, "MIGRATING", extra.ClusterID())
+	owner.RedisCLI("MIGRATE", host, port, key, "0", "10000")
+	c.put(key, "while it moves")
+	m.Until(func() bool { return m.Has["a"] == "while it moves" })
+
+	late := follow(t, redis.New(c.config(), discard()))
+	late.Until(func() bool { return late.Has["a"] == "while it moves" })
+	client := dial(t, c.config())
+	if pairs, err := client.List(t.Context(), root); len(pairs) != 1 || err != nil {
+		t.Errorf("a list has %v, %v; want one key", pairs, err)
+	}
+	names, err := redis.New(c.config(), discard()).Beside(t.Context(), "/", nil)
+	if len(names) != 1 || err != nil {
+		t.Errorf("names: %v, %v", names, err)
+	}
+	c.delete(key)
+	m.Await()
+	late.Await()
+	for _, node := range []*testkit.Redis{owner, extra} {
+		node.RedisCLI("CLUSTER", "SETSLOT", slot, "STABLE")
+	}
 }
 
 // reshard moves slots, with keys that change, to a master that comes to be.

@@ -7,11 +7,14 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/nodes"
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
@@ -19,15 +22,23 @@ import (
 // so dead ones must not delay the others.
 const sentinelPatience = 2 * time.Second
 
-// masters returns the addresses of the masters, sorted.
-func (w *watch) masters(ctx context.Context) ([]string, error) {
+// A master is a server that takes writes.
+type master struct {
+	addr string // HOST:PORT
+	// In a Cluster: it owns no slot. But it may already have keys of a slot that is being moved to it.
+	empty bool
+}
+
+// masters returns the masters, sorted by address, so that two answers can be compared.
+func (w *watch) masters(ctx context.Context) ([]master, error) {
 	switch {
 	case w.access.sentinels():
-		return w.access.namedBySentinels(ctx)
+		addr, err := w.access.namedBySentinels(ctx)
+		return []master{{addr: addr}}, err
 	case w.access.cluster():
-		return w.namedByCluster(ctx)
+		return w.access.namedByCluster(ctx, w.cluster)
 	}
-	return []string{w.access.Endpoint}, nil
+	return []master{{addr: w.access.Endpoint}}, nil
 }
 
 // A naming is the answer of one Sentinel.
@@ -40,7 +51,7 @@ type naming struct {
 
 // namedBySentinels asks all Sentinels, because a partitioned one may still name the old
 // master.
-func (a access) namedBySentinels(ctx context.Context) ([]string, error) {
+func (a access) namedBySentinels(ctx context.Context) (addr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sentinelPatience)
 	defer cancel()
 	said := make([]naming, len(a.Endpoints))
@@ -49,11 +60,11 @@ func (a access) namedBySentinels(ctx context.Context) ([]string, error) {
 		all.Go(func() { said[i] = a.namedBySentinel(ctx, addr) })
 	}
 	all.Wait()
-	addr, err := newest(said)
+	addr, err = newest(said)
 	if err != nil {
-		return nil, fmt.Errorf("who is master %s: %w", a.MasterName, err)
+		return "", fmt.Errorf("who is master %s: %w", a.MasterName, err)
 	}
-	return []string{addr}, nil
+	return addr, nil
 }
 
 // namedBySentinel asks one Sentinel for the master. The connection is closed afterwards:
@@ -96,22 +107,73 @@ func newest(said []naming) (addr string, err error) {
 	return addr, nil
 }
 
-// namedByCluster returns the masters of a Cluster, sorted, so that two answers can be
-// compared.
-func (w *watch) namedByCluster(ctx context.Context) ([]string, error) {
+// namedByCluster returns the masters of a Cluster, sorted by address.
+func (a access) namedByCluster(ctx context.Context, cluster *goredis.ClusterClient) ([]master, error) {
 	var mu sync.Mutex
-	var addrs []string
-	err := w.cluster.ForEachMaster(ctx, func(_ context.Context, c *goredis.Client) error {
+	var owners []*goredis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, c *goredis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		addrs = append(addrs, c.Options().Addr)
+		owners = append(owners, c)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.access.where(), err)
+		return nil, fmt.Errorf("%s: %w", a.where(), err)
 	}
-	slices.Sort(addrs)
-	return addrs, nil
+	if len(owners) == 0 {
+		return nil, fmt.Errorf("%s: %w", a.where(), ErrUncovered)
+	}
+	slices.SortFunc(owners, func(a, b *goredis.Client) int { return strings.Compare(a.Options().Addr, b.Options().Addr) })
+	var all []master
+	for _, c := range owners {
+		all = append(all, master{addr: c.Options().Addr})
+	}
+	// The library finds masters by their slots. Always the same node is asked for the others, because nodes
+	// learn of each other one after the other.
+	text, err := owners[0].ClusterNodes(ctx).Result()
+	if err != nil && !refused(err) {
+		return nil, fmt.Errorf("%s: %w", a.where(), err)
+	}
+	for _, addr := range nodes.WithoutSlots(text) {
+		if !slices.Contains(all, master{addr: addr}) {
+			all = append(all, master{addr: addr, empty: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b master) int { return strings.Compare(a.addr, b.addr) })
+	return all, nil
+}
+
+// eachMaster calls do for each master of a Cluster concurrently. Masters without slots that cannot be reached
+// are left out.
+func (a access) eachMaster(ctx context.Context, cluster *goredis.ClusterClient, dial dialFunc, do func(context.Context, *goredis.Client) error) error {
+	all, err := a.namedByCluster(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	each, ctx := errgroup.WithContext(ctx)
+	each.Go(func() error {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error {
+			return guard.Run(func() error { return do(ctx, c) })
+		})
+	})
+	for _, m := range all {
+		if !m.empty {
+			continue
+		}
+		each.Go(func() error {
+			return guard.Run(func() error {
+				o := a.node(m.addr, dial)
+				o.ContextTimeoutEnabled = true
+				c := goredis.NewClient(o)
+				defer c.Close()
+				if c.Ping(ctx).Err() != nil {
+					return nil
+				}
+				return do(ctx, c)
+			})
+		})
+	}
+	return each.Wait()
 }
 
 // slotCount is the number of slots in a Cluster.

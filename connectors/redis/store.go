@@ -23,6 +23,8 @@ type Client struct {
 	read   reader
 	bounds kvdbsync.Bounds
 	reload func(context.Context) // reads the Cluster's slots again; nil: not a Cluster
+	// Calls do for each master, concurrently. A panic of do is an error.
+	each func(ctx context.Context, do func(context.Context, *goredis.Client) error) error
 }
 
 // Dial returns a Client; the caller must close it. The first request connects.
@@ -37,10 +39,16 @@ func Dial(_ context.Context, cfg Config) (*Client, error) {
 		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
 		o.ReadOnly, o.RouteByLatency, o.ContextTimeoutEnabled = a.ReadReplicas, a.RouteByLatency, true
 		client := goredis.NewClusterClient(o)
-		return &Client{client: client, read: oneByOne(client, a.Bounds), bounds: a.Bounds, reload: client.ReloadState}, nil
+		each := func(ctx context.Context, do func(context.Context, *goredis.Client) error) error {
+			return a.eachMaster(ctx, client, dial, do)
+		}
+		return &Client{client: client, read: oneByOne(client, a.Bounds), bounds: a.Bounds, reload: client.ReloadState, each: each}, nil
 	}
 	client := a.dialOne(dial)
-	return &Client{client: client, read: atOnce(client, a.Bounds), bounds: a.Bounds}, nil
+	each := func(ctx context.Context, do func(context.Context, *goredis.Client) error) error {
+		return guard.Run(func() error { return do(ctx, client) })
+	}
+	return &Client{client: client, read: atOnce(client, a.Bounds), bounds: a.Bounds, each: each}, nil
 }
 
 // dialOne returns a client for one server, also for a master with Sentinels. It does not
@@ -56,7 +64,7 @@ func (a access) dialOne(dial dialFunc) *goredis.Client {
 			if err != nil {
 				return nil, err
 			}
-			return dial(ctx, network, master[0])
+			return dial(ctx, network, master)
 		}
 	}
 	o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
@@ -94,17 +102,9 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 // large is an error.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	l := listing{bounds: c.bounds, tally: kvdbsync.NewTally(c.bounds), read: newPager(c.read), pairs: map[string][]byte{}}
-	collect := func(ctx context.Context, client *goredis.Client) error {
-		return guard.Run(func() error {
-			return scan(ctx, client, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
-		})
-	}
-	var err error
-	if cluster, ok := c.client.(*goredis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, collect)
-	} else {
-		err = scan(ctx, c.client, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
-	}
+	err := c.each(ctx, func(ctx context.Context, master *goredis.Client) error {
+		return scan(ctx, master, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
+	})
 	if err := c.noted(ctx, err); err != nil {
 		return nil, err
 	}

@@ -64,12 +64,21 @@ func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.
 
 // open connects to the masters.
 func (w *watch) open(ctx context.Context) error {
-	addrs, err := w.masters(ctx)
+	masters, err := w.masters(ctx)
 	if err != nil {
 		return err
 	}
-	for _, addr := range addrs {
-		if err := w.add(ctx, newNode(ctx, w.access, addr, w.prefix, w.box, w.memory, w.log)); err != nil {
+	for _, m := range masters {
+		n := newNode(ctx, w.access, m.addr, w.prefix, w.box, w.memory, w.log)
+		if err := n.ask(ctx); err != nil {
+			n.close()
+			if m.empty {
+				w.log.Warn("a master without slots cannot be reached; while slots are being moved to it, changes may come late", "server", m.addr, "err", err)
+				continue
+			}
+			return err
+		}
+		if err := w.add(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -77,17 +86,14 @@ func (w *watch) open(ctx context.Context) error {
 		w.read = newPager(atOnce(w.nodes[0].data, w.access.Bounds))
 	}
 	if w.cluster != nil || w.access.sentinels() { // otherwise there is only the one that is configured
-		w.all.Go(w.box.guarded(func() error { return w.followMasters(ctx, addrs) }))
+		w.all.Go(w.box.guarded(func() error { return w.followMasters(ctx, masters) }))
 	}
 	return w.fence(ctx)
 }
 
-// add connects to a master.
+// add watches a master that was asked for an answer.
 func (w *watch) add(ctx context.Context, n *node) error {
 	w.nodes = append(w.nodes, n)
-	if err := n.ask(ctx); err != nil {
-		return err
-	}
 	w.all.Go(w.box.guarded(func() error { return n.receive(ctx) }))
 	if err := n.answer(ctx, w.access.ReadTimeout); err != nil {
 		return err
@@ -130,7 +136,7 @@ func (w *watch) close() {
 }
 
 // followMasters returns an error when other servers have become the masters.
-func (w *watch) followMasters(ctx context.Context, known []string) error {
+func (w *watch) followMasters(ctx context.Context, known []master) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
@@ -144,7 +150,15 @@ func (w *watch) followMasters(ctx context.Context, known []string) error {
 		case err != nil:
 			w.log.Debug("asking for the masters failed", "err", err)
 		case !slices.Equal(now, known):
-			return fmt.Errorf("%w: %v, no longer %v", ErrMoved, now, known)
+			return fmt.Errorf("%w: %v, no longer %v", ErrMoved, addresses(now), addresses(known))
 		}
 	}
+}
+
+// addresses returns the addresses of some masters.
+func addresses(all []master) (addrs []string) {
+	for _, m := range all {
+		addrs = append(addrs, m.addr)
+	}
+	return addrs
 }
