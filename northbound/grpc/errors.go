@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/wait"
@@ -41,6 +42,8 @@ func (s *service) failure(err error) error {
 		return failureOf(codes.DeadlineExceeded, err.Error(), nil)
 	case errors.Is(err, context.Canceled):
 		return failureOf(codes.Canceled, err.Error(), nil)
+	case errors.Is(err, trial.ErrOnTrial), errors.Is(err, trial.ErrBusy):
+		return failureOf(codes.FailedPrecondition, err.Error(), nil)
 	case errors.Is(err, orchestrator.ErrLayerName):
 		return failureOf(codes.InvalidArgument, err.Error(), nil)
 	case errors.Is(err, orchestrator.ErrTooManyLayers), errors.Is(err, errLargeAnswer):

@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/ipsec"
 )
 
 // until waits for a condition that other goroutines fulfil.
@@ -184,6 +185,17 @@ func TestLargeValuesOfStreams(t *testing.T) {
 	}
 	f.want("resume")
 	until(func() bool { inside, _ := memory.Inside(); return inside == 0 })
+}
+
+// TestLargeSecretsOfStreams subscribes to a large value over a connection that hides its content. What is
+// sent is small, and the stream goes on after it.
+func TestLargeSecretsOfStreams(t *testing.T) {
+	client := generic.NewManagerServiceClient(plain(t, newWorld(t, nil).serve(t, grpc.Config{Endpoint: "127.0.0.1:0"})))
+	set(t, client, put(&ipsec.SecurityAssociation{Index: 1, IntegKey: strings.Repeat("x", 300_000)})...)
+	f := follow(t, client, "resume=")
+	f.want("1 CONFIGURED", "resume")
+	set(t, client, put(iface("if1"))...)
+	f.want("if1 CONFIGURED mtu 0")
 }
 
 // unreadAnswer makes a call whose client reads nothing of the answer after its header.

@@ -146,11 +146,13 @@ func (s *service) keysOf(ids []*generic.Item_ID) (keys []string, err error) {
 	return keys, wrong.err()
 }
 
-// hasLabels reports whether labels has all of the wanted ones. No wanted label accepts
-// every value.
-func hasLabels(labels, wanted map[string]string) bool {
-	for key, value := range wanted {
-		if got, ok := labels[key]; !ok || got != value {
+// hasLabels reports whether labels meet all conditions. A condition is a label with its value; "" stands for
+// any value. A key that begins with "!" excludes what has this label.
+func hasLabels(labels, conditions map[string]string) bool {
+	for key, value := range conditions {
+		key, excludes := strings.CutPrefix(key, "!")
+		got, has := labels[key]
+		if (has && (value == "" || got == value)) == excludes {
 			return false
 		}
 	}

@@ -245,6 +245,9 @@ func TestGetConfigAndDumpState(t *testing.T) {
 		{&generic.GetConfigRequest{Ids: []*generic.Item_ID{{Model: ifModel, Name: "if2"}, {Model: ifModel, Name: "if7"}}}, "linux.interfaces.interface/if2 CONFIGURED 0"},
 		{&generic.GetConfigRequest{Labels: map[string]string{"from": "test"}}, "linux.interfaces.interface/if1 CONFIGURED 2, linux.l3.route/10.1.0.0/16/if9 PENDING 2"},
 		{&generic.GetConfigRequest{Labels: map[string]string{"from": "test", "more": "y"}}, ""},
+		{&generic.GetConfigRequest{Labels: map[string]string{"from": ""}}, "linux.interfaces.interface/if1 CONFIGURED 2, linux.l3.route/10.1.0.0/16/if9 PENDING 2"},
+		{&generic.GetConfigRequest{Labels: map[string]string{"!from": ""}}, "linux.interfaces.interface/if2 CONFIGURED 0, vpp.ipsec.sa/1 CONFIGURED 0"},
+		{&generic.GetConfigRequest{Labels: map[string]string{"!from": "else", "more": ""}}, "linux.interfaces.interface/if1 CONFIGURED 2, linux.l3.route/10.1.0.0/16/if9 PENDING 2"},
 	} {
 		got, err := manager.GetConfig(t.Context(), c.req)
 		if err != nil {

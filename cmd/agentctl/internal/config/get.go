@@ -24,7 +24,7 @@ func get(s *session.Session) *cobra.Command {
 		Example: "  agentctl config get > network.yaml\n  agentctl config get --secrets > network.yaml",
 		Args:    session.ExpectArgs(),
 	}
-	labels := cmd.Flags().StringToString("labels", nil, "print only values with all of these labels, NAME=VALUE,...")
+	labels := cmd.Flags().StringToString("labels", nil, "print only values with all of these labels, NAME=VALUE,...; NAME= stands for any value, and !NAME=VALUE excludes")
 	secrets := secretsFlag(cmd)
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, _ []string) error {
