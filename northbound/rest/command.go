@@ -27,12 +27,13 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ endpoint.
 	if h.Command == nil {
 		return reply.NotFound(errNoVPP)
 	}
+	// Such a command can change anything in VPP, also if it fails or its answer comes too late. So the log
+	// says who has sent it.
+	h.Log.Info("VPP command", "command", c.Line, "from", r.RemoteAddr)
 	out, err := h.Command(r.Context(), c.Line)
 	if err != nil {
 		return err
 	}
-	// Such a command can change anything in VPP, so the log says who has sent it.
-	h.Log.Info("VPP command", "command", c.Line, "from", r.RemoteAddr)
 	return reply.JSON(w, out)
 }
 

@@ -102,11 +102,12 @@ func unlessChanged(q endpoint.Query, values []orchestrator.Declared) (func(has f
 // declarable returns the message of an item of a body, or nil for one that asks for
 // removal. The error is why it cannot be declared.
 func (h *handler) declarable(it structured.Item, key string) (proto.Message, error) {
+	_, err := h.own(key)
 	switch {
 	case it.Err != nil:
 		return nil, it.Err
-	case strings.HasPrefix(key, "/"):
-		return nil, fmt.Errorf("the key does not belong to this agent: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
+	case err != nil:
+		return nil, err
 	case it.Value == nil:
 		return nil, nil
 	}
@@ -117,6 +118,15 @@ func (h *handler) declarable(it structured.Item, key string) (proto.Message, err
 	return m, models.CheckSecrets(m)
 }
 
+// own returns a key without the prefix of this agent. A key of another agent is an error.
+func (h *handler) own(key string) (short string, err error) {
+	short = h.short(key)
+	if strings.HasPrefix(short, "/") {
+		err = fmt.Errorf("the key does not belong to this agent: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
+	}
+	return short, err
+}
+
 // deleteConfiguration removes values from the layer: those of the body, those of the
 // argument key, or with all=1 every value.
 func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
@@ -125,8 +135,12 @@ func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q 
 		return reply.BadRequest(err)
 	}
 	request := orchestrator.Request{Replace: all}
-	for _, key := range q.Values["key"] {
-		request.Values = append(request.Values, orchestrator.Declared{Key: h.short(key)})
+	for _, given := range q.Values["key"] {
+		key, err := h.own(given)
+		if err != nil {
+			return reply.BadRequest(err)
+		}
+		request.Values = append(request.Values, orchestrator.Declared{Key: key})
 	}
 	if !all && request.Values == nil {
 		items, leave, err := h.bodyOf(w, r)
@@ -136,11 +150,15 @@ func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q 
 		defer leave()
 		var invalid []wire.Invalid
 		for _, it := range items {
+			key, err := h.own(it.Key)
 			if it.Key == "" { // its content is wrong, but only its key matters here
-				invalid = append(invalid, wire.Invalid{Line: lineOf(it, it.Err), Error: messageOnly(it.Err), Fields: models.Fields(it.Err)})
+				err = it.Err
+			}
+			if err != nil {
+				invalid = append(invalid, wire.Invalid{Key: key, Line: lineOf(it, err), Error: messageOnly(err), Fields: models.Fields(err)})
 				continue
 			}
-			request.Values = append(request.Values, orchestrator.Declared{Key: h.short(it.Key)})
+			request.Values = append(request.Values, orchestrator.Declared{Key: key})
 		}
 		if len(invalid) > 0 {
 			return unreadable(invalid)

@@ -131,6 +131,8 @@ func TestConfigurationFails(t *testing.T) {
 			t.Errorf("a part of an unreadable document is declared: %s", answer)
 		}
 		w.says("DELETE", "/configuration", "", 400, "the body is empty")
+		w.says("DELETE", "/configuration?key=/vnf-agent/other/config/linux/l3/v2/route/a", "", 400, "does not belong to this agent")
+		w.says("DELETE", "/configuration", `[{"key": "/vnf-agent/other/config/linux/l3/v2/route/a", "value": null}]`, 400, "does not belong to this agent")
 		w.says("DELETE", "/configuration", "linuxConfig: {interfaces: [{type: DUMMY}]}", 400, "name")
 		w.says("PUT", "/configuration?datasrc=a/b", "{}", 400, "invalid name of a data source")
 		w.says("PUT", "/configuration?replace=perhaps", "{}", 400, "replace")

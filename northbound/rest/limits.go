@@ -19,6 +19,9 @@ const (
 	// system may not answer them. The other slots remain for requests that the agent itself
 	// can answer.
 	maxReading = 1
+	// largeBody is the size in bytes above which only one body is in memory at a time, from its reading
+	// until its answer. A body of unknown size may be as large.
+	largeBody = 1 << 20
 	// noTimeout stands for no limit of time.
 	noTimeout = 100 * 365 * 24 * time.Hour
 	// expensiveWait is the maximum time that such a request waits for a slot.
@@ -48,6 +51,12 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 			defer func() { <-h.reading }()
 		}
 		if e.Body != "" { // bodyOf knows the need
+			if r.ContentLength < 0 || r.ContentLength > largeBody {
+				if err := takeTurn(r.Context(), h.largeBodies); err != nil {
+					return err
+				}
+				defer func() { <-h.largeBodies }()
+			}
 			return h.inTurn(w, r, 0, func(w http.ResponseWriter) error { return serve(w, r, q) })
 		}
 		return h.inTurn(w, r, bytesOfAnswer, func(w http.ResponseWriter) error { return serve(w, r, q) })

@@ -88,6 +88,39 @@ func TestReadersOfTheSystemLeaveSlots(t *testing.T) {
 	})
 }
 
+// One large body is in memory at a time, and smaller ones pass it.
+func TestLargeBodiesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{turns: make(chan struct{}, maxExpensive), largeBodies: make(chan struct{}, 1)}
+		large, small, done := 0, 0, make(chan struct{})
+		e := h.limited(endpoint.Endpoint{Method: http.MethodPost, Body: "application/json", Expensive: true, Serve: func(_ http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
+			if r.ContentLength == largeBody {
+				small++
+				return nil
+			}
+			large++
+			<-done
+			return nil
+		}})
+		ask := func(length int64) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+			r.ContentLength = length
+			e.Handle(httptest.NewRecorder(), r)
+		}
+		var all sync.WaitGroup
+		for _, length := range []int64{largeBody + 1, -1} { // -1: unknown
+			all.Go(func() { ask(length) })
+		}
+		synctest.Wait()
+		ask(largeBody)
+		if large != 1 || small != 1 {
+			t.Errorf("%d large and %d small bodies were read, want 1 and 1", large, small)
+		}
+		close(done)
+		all.Wait()
+	})
+}
+
 // TestDumpsAreBounded dumps a system with very many values, over TCP and on the socket.
 func TestDumpsAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -198,14 +198,13 @@ func lineOf(it structured.Item, err error) int {
 
 // change decodes an item. A nil value requests the removal of the key.
 func (h *handler) change(it structured.Item) (scheduler.Change, error) {
-	key := h.short(it.Key)
-	if it.Err != nil {
+	key, err := h.own(it.Key)
+	switch {
+	case it.Err != nil:
 		return scheduler.Change{}, it.Err
-	}
-	if strings.HasPrefix(key, "/") {
-		return scheduler.Change{}, fmt.Errorf("the key does not belong to this agent: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
-	}
-	if it.Value == nil {
+	case err != nil:
+		return scheduler.Change{}, err
+	case it.Value == nil:
 		return scheduler.Unwant(key), nil
 	}
 	v, err := h.sched.Decode(key, it.Value)

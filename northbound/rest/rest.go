@@ -144,9 +144,9 @@ type handler struct {
 	// The scheduler of Options. Handlers read its snapshots, or commit transactions that take
 	// their turn.
 	sched *scheduler.Scheduler
-	// They hold a token for each request that is served: an expensive one, and one of these that
-	// reads the actual state back.
-	turns, reading chan struct{}
+	// They hold a token for each request that is served: an expensive one, one of these that
+	// reads the actual state back, and one with a large body.
+	turns, reading, largeBodies chan struct{}
 	// The clients of GET /events, of this listener.
 	streams *events.Streams
 	waiter  *waiting.Waiter // the clients of POST /scheduler/wait
@@ -164,7 +164,10 @@ func Handler(o Options) http.Handler {
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
 		o.answerTime = noTimeout
 	}
-	h := &handler{Options: o, sched: o.Scheduler, turns: make(chan struct{}, maxExpensive), reading: make(chan struct{}, maxReading), waits: budget.New(memoryOfWaits), largeWaits: make(chan struct{}, maxLargeWaits)}
+	h := &handler{
+		Options: o, sched: o.Scheduler, waits: budget.New(memoryOfWaits), largeWaits: make(chan struct{}, maxLargeWaits),
+		turns: make(chan struct{}, maxExpensive), reading: make(chan struct{}, maxReading), largeBodies: make(chan struct{}, 1),
+	}
 	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.Ended})
 	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Relist: h.relist, Ended: o.Ended})
 	mux := http.NewServeMux()
