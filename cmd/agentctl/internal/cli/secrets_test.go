@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -33,6 +34,7 @@ type secretive struct {
 	socket   string // shows secrets, by HTTP and by gRPC
 	httpPort string // the same by HTTP alone
 	grpcPort string // hides them
+	hiding   string // the port of another HTTP server, which hides them
 	declare  func(name string)
 }
 
@@ -56,7 +58,10 @@ func startSecretive(t *testing.T) *secretive {
 		t.Fatal(err)
 	}
 	orch := orchestrator.New(sched, orchestrator.Options{Log: quiet})
-	handler := rest.Handler(rest.Options{Scheduler: sched, Sources: orch, Declarer: orch, Previewer: orch, Contents: orch, Label: "vpp1", Log: quiet, Secrets: true})
+	options := rest.Options{Scheduler: sched, Sources: orch, Declarer: orch, Previewer: orch, Contents: orch, Label: "vpp1", Log: quiet}
+	hiding := httptest.NewServer(rest.Handler(options))
+	options.Secrets = true
+	handler := rest.Handler(options)
 	address := make(chan net.Addr, 1)
 	calls := &grpc.Server{Config: grpc.Config{Endpoint: "127.0.0.1:0"}, Options: grpc.Options{Scheduler: sched, Layers: orch, Label: "vpp1", Log: quiet}, Ready: address}
 	if err := calls.Config.Complete(); err != nil {
@@ -76,8 +81,10 @@ func startSecretive(t *testing.T) *secretive {
 	}
 	t.Cleanup(func() {
 		cancel()
-		web.CloseClientConnections()
-		web.Close()
+		for _, server := range []*httptest.Server{web, hiding} {
+			server.CloseClientConnections()
+			server.Close()
+		}
 		if err := running.Wait(); err != nil {
 			t.Error(err)
 		}
@@ -96,6 +103,7 @@ func startSecretive(t *testing.T) *secretive {
 		t.Fatal(running.Wait())
 	}
 	_, a.httpPort, _ = net.SplitHostPort(web.Listener.Addr().String())
+	_, a.hiding, _ = net.SplitHostPort(hiding.Listener.Addr().String())
 	a.declare = func(name string) {
 		v := &interfaces.Interface{Name: name, Type: interfaces.Interface_MEMIF, Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Secret: theSecret}}}
 		_, err := orch.Declare(t.Context(), orchestrator.Request{Layer: "agentctl", Values: []orchestrator.Declared{{Key: model.KeyOf(name), Message: v}}})
@@ -139,6 +147,27 @@ func TestSecretsAreHidden(t *testing.T) {
 		if !strings.HasPrefix(out, "agentctl: the agent hides the secrets of 1 value: ") {
 			t.Errorf("%s prints %s", command, out)
 		}
+	}
+}
+
+// TestValuesWithHiddenSecretsAreNotEdited: their text could not be stored, and the agent could not tell whether
+// somebody else has changed them meanwhile.
+func TestValuesWithHiddenSecretsAreNotEdited(t *testing.T) {
+	a := startSecretive(t)
+	var out, errs bytes.Buffer
+	env := func(name string) (string, bool) { return map[string]string{"EDITOR": "false"}[name], name == "EDITOR" }
+	code := cli.Run(t.Context(), []string{"--http-port", a.hiding, "edit", "m"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
+	if code != cli.ExitFailed || !strings.Contains(errs.String(), "the secrets of config/vpp/v2/interfaces/m are hidden from this user") {
+		t.Errorf("edit ends with %d: %s%s", code, &out, &errs)
+	}
+}
+
+// TestStreamsEndWithTheTimeout calls a method whose answers do not end.
+func TestStreamsEndWithTheTimeout(t *testing.T) {
+	a := startSecretive(t)
+	out := agentctl(t, "--grpc-port", a.grpcPort, "--timeout", "1s", "service", "call", "ligato.generic.ManagerService", "Subscribe")
+	if !strings.Contains(out, `"vpp.interfaces"`) || strings.Contains(out, "agentctl:") {
+		t.Errorf("the call prints %s", out)
 	}
 }
 

@@ -99,6 +99,10 @@ func (e *editing) find(ctx context.Context, given string) (err error) {
 	if e.before, err = e.now(ctx); err != nil || e.store {
 		return err
 	}
+	if len(e.before.Hidden) > 0 {
+		// Nor has the value a version, so somebody else's change would be lost.
+		return fmt.Errorf("the secrets of %s are hidden from this user, so its text could not be stored: expected the agent's socket, or a user with the permission secrets", show.Line(e.key))
+	}
 	return e.writable(ctx, unreachable)
 }
 
@@ -168,8 +172,7 @@ func (e *editing) editor() string {
 	return editor
 }
 
-// now returns the value in its source, as YAML. Who may not see secrets gets it without them,
-// and cannot store it.
+// now returns the value in its source, as YAML. Who may not see secrets gets it without them.
 func (e *editing) now(ctx context.Context) (wire.Export, error) {
 	query := url.Values{"key": {e.key}, "source": {e.source}, "format": {"json"}, "secrets": {"1"}}
 	var out wire.Export
@@ -289,7 +292,6 @@ func (e *editing) keep(ctx context.Context, value []byte) error {
 	if e.store {
 		return e.replace(ctx, value)
 	}
-	// Without its secrets the value has no version, but then this text cannot be declared either.
 	query := url.Values{"datasrc": {e.source}, "version": {e.before.Version}}
 	err := e.Request(ctx, http.MethodPut, "/configuration", query, e.text, &wire.Nothing{})
 	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status == http.StatusPreconditionFailed {

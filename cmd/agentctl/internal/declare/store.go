@@ -46,7 +46,7 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	}
 	defer end()
 	if err := into.Apply(ctx, changes); err != nil {
-		return fmt.Errorf("nothing was written: %w", err)
+		return session.WriteError(err)
 	}
 	fmt.Fprintf(c.Out, "Written into the store %s: %s.\n", c.source, show.Count(len(changes), "key"))
 	switch {

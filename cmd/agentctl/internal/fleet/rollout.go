@@ -103,14 +103,12 @@ func (o *rollout) write(ctx context.Context, j *job) (text string, err error) {
 	}
 	if o.wait {
 		if changes, err = o.withoutStatus(ctx, j, changes); err != nil {
-			return "", fmt.Errorf("nothing was written: %w", err)
+			return "", session.WriteError(err)
 		}
 	}
-	if err := o.store.Apply(ctx, changes); err != nil {
-		return "", fmt.Errorf("nothing was written: %w", err)
-	}
-	j.put = true
-	return "written", nil
+	err = o.store.Apply(ctx, changes)
+	j.put = session.MayBeWritten(err)
+	return "written", session.WriteError(err)
 }
 
 // withoutStatus removes the published status of the keys that get a value, because it describes the
@@ -173,7 +171,7 @@ func (o *rollout) await(ctx context.Context, waiting []*job) (failed int) {
 	return failed
 }
 
-// takeBack writes the values before the run again, in all labels that it has changed. A key
+// takeBack writes the values before the run again, in all labels that it has or may have changed. A key
 // that somebody else has changed since then stays.
 func (o *rollout) takeBack(ctx context.Context, jobs []*job) error {
 	var errs []error
@@ -190,9 +188,10 @@ func (o *rollout) takeBack(ctx context.Context, jobs []*job) error {
 		others := 0
 		for i, now := range was.before {
 			switch {
+			case same(now, j.before[i]):
 			case !same(now, j.changes[i]):
 				others++
-			case !same(j.before[i], now):
+			default:
 				back = append(back, j.before[i])
 			}
 		}

@@ -34,7 +34,7 @@ func importFile(s *session.Session) *cobra.Command {
 		Use:   "import FILE",
 		Short: "Writes the keys of a file to a store, or declares them by gRPC",
 		Long: "Import writes keys and values from FILE (- for standard input) to a store, as kvdb put does. Each line is KEY JSON; empty lines, and\n" +
-			"those that begin with #, are left out. In etcd, up to --txops keys are one transaction. Other stores take one key after the other.\n\n" +
+			"those that begin with #, are left out. Up to --txops keys are one transaction.\n\n" +
 			"With --grpc, the values are declared to the agent by gRPC, as config update does; no store has them.\n\n" +
 			"If a value is invalid, nothing is written.",
 		Example:           "  agentctl import keys.txt\n  agentctl import --grpc --txops 1000 keys.txt",

@@ -108,7 +108,7 @@ func olderFiles() map[string]settings {
 		"linux-nsplugin.conf":       of("disabled"),
 		"orchestrator.conf":         of(""),
 		"initfileregistry.conf":     of("disable-initial-configuration initial-configuration-file-path"),
-		"kafka.conf":                nil, "msgsync.conf": nil, "aggregator.conf": nil, "configurator.conf": nil, "restapi.conf": nil,
+		"kafka.conf":                nil, "msgsync.conf": nil, "aggregator.conf": nil, "configurator.conf": nil, "restpapi.conf": nil,
 		"vpp-aclplugin.conf": nil, "vpp-ipfixplugin.conf": nil, "supervisor.conf": nil, "process-manager.conf": nil,
 	}
 }

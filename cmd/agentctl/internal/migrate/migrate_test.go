@@ -82,6 +82,7 @@ func TestVerdicts(t *testing.T) {
 		"initfileregistry.conf": "initial-configuration-file-path: first.yaml\n",
 		"supervisor.conf":       "programs:\n- {name: agent, executable-path: /bin/vpp-agent, executable-args: [--config-dir=/x, -kafka-config, k.conf, -what]}\n- {executable-path: /bin/vpp, executable-args: [-c]}\n",
 		"redis.conf":            "- list\n",
+		"restpapi.conf":         "",
 		"own.conf":              "a: 1\n",
 		"README":                "no configuration file",
 	})
@@ -104,6 +105,7 @@ initfileregistry.conf:1 initial-configuration-file-path changed
 kafka.conf ignored
 own.conf ignored
 redis.conf:1 stops
+restpapi.conf ignored
 supervisor.conf ignored
 supervisor.conf -config-dir same
 supervisor.conf -kafka-config ignored
@@ -111,6 +113,11 @@ supervisor.conf -what stops
 `
 	if got := verdicts(found); got != want {
 		t.Errorf("got\n%s\nexpected\n%s", got, want)
+	}
+	for _, f := range found {
+		if f.Place == "restpapi.conf" && f.Why != "the agent has no such part" {
+			t.Errorf("%+v", f)
+		}
 	}
 	if !worst(found) {
 		t.Error("nothing stops the agent")

@@ -137,6 +137,8 @@ func invoke(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDes
 		switch err := stream.RecvMsg(answer); {
 		case errors.Is(err, io.EOF):
 			return nil
+		case m.IsStreamingServer() && ctx.Err() != nil && hasAnswered(stream):
+			return nil
 		case err != nil:
 			return err
 		}
@@ -144,6 +146,12 @@ func invoke(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDes
 			return err
 		}
 	}
+}
+
+// hasAnswered reports whether the agent has begun to answer a call that has ended.
+func hasAnswered(stream grpc.ClientStream) bool {
+	header, err := stream.Header()
+	return err == nil && header != nil
 }
 
 // printAnswer prints an answer as JSON unless the user wants another format.
