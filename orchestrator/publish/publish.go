@@ -68,7 +68,8 @@ type Options struct {
 	// stay although their value is unknown: its source may still be listing.
 	// Defaults to 10 s.
 	LeftoverGrace time.Duration
-	// Timeout bounds each request to the store. Defaults to 10 s.
+	// Timeout bounds each request to the store, except listings, which may take minutes.
+	// Defaults to 10 s.
 	Timeout time.Duration
 	// MinBackoff and MaxBackoff bound the wait after a failure. The wait is random
 	// below a bound that doubles each time. Default to 100 ms and 30 s.

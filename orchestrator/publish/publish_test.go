@@ -30,6 +30,7 @@ type world struct {
 	panics  atomic.Bool  // at the next Apply
 	ends    atomic.Bool  // the session, at the next Apply; Get still works
 	lists   atomic.Int64 // calls of List so far
+	listing atomic.Int64 // nanoseconds, List
 	mu      sync.Mutex   // guards batches
 	batches []int        // changes of each Apply
 	stop    func()       // the Publisher
@@ -74,6 +75,9 @@ func (s session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 		return nil, ctx.Err()
 	}
 	s.w.lists.Add(1)
+	if err := takes(ctx, time.Duration(s.w.listing.Load())); err != nil {
+		return nil, err
+	}
 	return s.Session.List(ctx, prefix)
 }
 
@@ -301,6 +305,26 @@ func TestAStoreThatHangs(t *testing.T) {
 		if took := time.Since(before); took > 2*time.Second {
 			t.Errorf("it took %v to stop", took)
 		}
+	})
+}
+
+// A listing may take longer than other requests: Redis reads all keys of its database. But it ends
+// with its session.
+func TestAListingTakesLong(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		w.listing.Store(int64(15 * time.Second))
+		w.Revoke()
+		commit(t, w.Scheduler, "a=ok")
+		elapse(16 * time.Second)
+		w.expect(t, "a=CONFIGURED")
+		w.listing.Store(int64(time.Hour))
+		w.Revoke()
+		elapse(5 * time.Second)
+		w.expect(t, "")
+		w.listing.Store(0)
+		w.Revoke()
+		elapse(time.Second)
+		w.expect(t, "a=CONFIGURED")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -333,6 +334,53 @@ func TestRemovedValuesAreForgotten(t *testing.T) {
 			t.Errorf("after the removals %v there are %d nodes and %d rows", order, len(p.ledger.statuses), len(p.ledger.rows))
 		}
 	}
+}
+
+// A change of one derived value costs the same, however many others its base value has.
+func TestOneOfManyDerivedValuesChanges(t *testing.T) {
+	p := newPlay()
+	p.begin(nil)
+	p.note("a", "CONFIGURED")
+	for i := range 1000 {
+		p.note(fmt.Sprint("part/", i), "CONFIGURED", "a")
+	}
+	if n := testing.AllocsPerRun(100, func() { p.note("part/1", "CONFIGURED", "a") }); n > 10 {
+		t.Errorf("a change of one of 1000 derived values makes %v allocations, want at most 10", n)
+	}
+}
+
+// TestProblemsAreCounted plays random histories of derived values, which come and go in any
+// order. Each count of problems is that of the derived values.
+func TestProblemsAreCounted(t *testing.T) {
+	bases := map[string][]string{"a": {""}, "b": {""}, "part/1": {"a", "b"}, "part/2": {"a"}, "part/1/x": {"part/1"}, "part/1/x/y": {"part/1/x", "part/2"}}
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPlay()
+		p.begin(nil)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			key := rapid.SampledFrom(slices.Sorted(maps.Keys(bases))).Draw(t, "key")
+			words := []string{key, rapid.SampledFrom([]string{"CONFIGURED", "FAILED", "PENDING", "REMOVED"}).Draw(t, "state")}
+			if base := rapid.SampledFrom(bases[key]).Draw(t, "base"); base != "" {
+				words = append(words, base)
+			}
+			p.note(words...)
+			for key, n := range p.ledger.statuses {
+				if want := p.ledger.statuses.recount(n); n.problems != want {
+					t.Fatalf("%s has %d problems, want %d", key, n.problems, want)
+				}
+			}
+		}
+	})
+}
+
+// recount returns the number of problems of all values derived from n.
+func (k statusIndex) recount(n *node) (problems int) {
+	for key := range n.derived {
+		if isProblem(k[key].status.State) {
+			problems++
+		}
+		problems += k.recount(k[key])
+	}
+	return problems
 }
 
 // TestTheStoreFollows plays random histories. In the end the store has what is

@@ -17,6 +17,10 @@ type statusIndex map[string]*node
 type node struct {
 	status  *scheduler.Status // nil: unknown or removed
 	derived map[string]bool
+	// problems is the number of values that are not as declared and are derived from this one,
+	// through all levels. A base value may have thousands of derived values, so they are not
+	// counted again after each change of one.
+	problems int
 }
 
 // set records a status and returns the key of the declared value that it belongs to.
@@ -26,6 +30,7 @@ func (k statusIndex) set(st *scheduler.Status) (declared string) {
 		k.at(st.Key).status = st
 		if st.Base != "" {
 			k.at(st.Base).add(st.Key)
+			k.count(st.Base, k[st.Key].allProblems())
 		}
 	}
 	return k.declaredKey(st)
@@ -68,11 +73,34 @@ func (k statusIndex) forget(key string) {
 	}
 	n := k[key]
 	if base := n.status.Base; base != "" {
+		k.count(base, -n.allProblems())
 		delete(k[base].derived, key)
 		k.drop(base) // it may have been removed first
 	}
 	n.status = nil
 	k.drop(key)
+}
+
+// count adds n problems of a derived value to its base value, and to the base values of that one.
+// The base value of one without a status is not known yet; set adds the problems there later.
+func (k statusIndex) count(base string, n int) {
+	for base != "" {
+		at := k[base]
+		at.problems += n
+		if at.status == nil {
+			return
+		}
+		base = at.status.Base
+	}
+}
+
+// allProblems returns the number of problems of a value with a status and of all its derived
+// values.
+func (n *node) allProblems() int {
+	if isProblem(n.status.State) {
+		return n.problems + 1
+	}
+	return n.problems
 }
 
 // drop removes a node without status and derived values.
@@ -113,6 +141,9 @@ func (k statusIndex) status(key string) *status {
 // problemLines returns the derived values of n that are not as declared, sorted by
 // key.
 func (k statusIndex) problemLines(n *node) (lines []string) {
+	if n.problems == 0 {
+		return nil
+	}
 	for _, key := range slices.Sorted(maps.Keys(n.derived)) {
 		part := k[key]
 		if isProblem(part.status.State) {
@@ -126,11 +157,7 @@ func (k statusIndex) problemLines(n *node) (lines []string) {
 // hasProblem reports whether a value or one of its derived values is not as
 // declared.
 func (k statusIndex) hasProblem(key string) bool {
-	if !k.has(key) {
-		return false
-	}
-	n := k[key]
-	return isProblem(n.status.State) || len(k.problemLines(n)) > 0
+	return k.has(key) && k[key].allProblems() > 0
 }
 
 // isProblem reports whether a value with this state is not as declared.

@@ -69,7 +69,7 @@ func (t Table) session(ctx context.Context, worked func()) error {
 	defer end()
 	written, err := t.listLeftover(ctx, s)
 	if err != nil {
-		return fmt.Errorf("listing: %w", err)
+		return err
 	}
 	for {
 		if now, err := t.Read(ctx); err == nil {
@@ -88,9 +88,7 @@ func (t Table) session(ctx context.Context, worked func()) error {
 
 // listLeftover returns the keys of an earlier session, with unknown texts.
 func (t Table) listLeftover(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
-	defer cancel()
-	pairs, err := s.List(ctx, t.Root+t.Below)
+	pairs, err := t.list(ctx, s, t.Root+t.Below)
 	written := map[string][]byte{}
 	for _, p := range pairs {
 		written[strings.TrimPrefix(p.Key, t.Root+t.Below)] = nil
@@ -135,7 +133,7 @@ func (t Table) apply(ctx context.Context, s kvdbsync.Session, pairs []kvdbsync.P
 	switch {
 	case err == nil:
 		return pairs, nil
-	case ctx.Err() != nil || !t.storeResponds(ctx, s, t.Root+t.Below):
+	case endsSession(ctx, s, err) || !t.storeResponds(ctx, s, t.Root+t.Below):
 		return nil, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
 	case len(pairs) == 1:
 		t.Log.Debug("the store refuses a key", "source", t.Name, "key", pairs[0].Key, "err", err)

@@ -3,9 +3,11 @@ package publish_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +26,14 @@ type table struct {
 	news chan struct{}
 	stop func()
 
-	mu    sync.Mutex // guards what follows
-	rows  map[string][]byte
-	fails error
-	reads int
+	listing atomic.Int64 // nanoseconds, List
+	ends    atomic.Bool  // the session, at the next Apply; Get still works
+
+	mu     sync.Mutex // guards what follows
+	rows   map[string][]byte
+	fails  error
+	reads  int
+	served []string // requests of sessions, without those that change the store: "session", "over", "get"
 }
 
 func inTable(t *testing.T, test func(w *table)) {
@@ -104,9 +110,29 @@ func TestTable(t *testing.T) {
 }
 
 // picky is a session with a store that refuses keys that begin like "bad".
-type picky struct{ kvdbsync.Session }
+type picky struct {
+	kvdbsync.Session
+	w    *table
+	over bool
+}
 
-func (p picky) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+func (p *picky) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	if err := takes(ctx, time.Duration(p.w.listing.Load())); err != nil {
+		return nil, err
+	}
+	return p.Session.List(ctx, prefix)
+}
+
+func (p *picky) Get(ctx context.Context, key string) ([]byte, error) {
+	p.w.serve("get")
+	return p.Session.Get(ctx, key)
+}
+
+func (p *picky) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	if p.over = p.over || p.w.ends.CompareAndSwap(true, false); p.over {
+		p.w.serve("over")
+		return fmt.Errorf("lease not found: %w", kvdbsync.ErrSessionOver)
+	}
 	for _, c := range changes {
 		if strings.HasPrefix(c.Key, root+below+"bad") {
 			return errRefused
@@ -117,8 +143,15 @@ func (p picky) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 
 // Session implements kvdbsync.Publisher.
 func (w *table) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	w.serve("session")
 	s, err := w.Memory.Session(ctx, ttl)
-	return picky{s}, err
+	return &picky{Session: s, w: w}, err
+}
+
+func (w *table) serve(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.served = append(w.served, what)
 }
 
 func TestTableHasKeysThatAreRefused(t *testing.T) {
@@ -146,6 +179,33 @@ func TestTableIsWrittenAgainInANewSession(t *testing.T) {
 		restore()
 		elapse(time.Minute)
 		w.expect("a=2")
+	})
+}
+
+// The write of a session that the store has ended is no refusal of its keys.
+func TestATableFindsThatTheSessionIsLost(t *testing.T) {
+	inTable(t, func(w *table) {
+		w.set("a=1 b=1 c=1 d=1", nil)
+		elapse(2 * time.Second)
+		w.ends.Store(true)
+		w.set("a=2 b=2 c=2 d=2", nil)
+		elapse(3 * time.Second)
+		w.expect("a=2 b=2 c=2 d=2")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if got := strings.Join(w.served, " "); got != "session over session" {
+			t.Errorf("the store has seen %q, want another session after the first failure", got)
+		}
+	})
+}
+
+func TestTheListingOfATableTakesLong(t *testing.T) {
+	inTable(t, func(w *table) {
+		w.set("a=1", nil)
+		w.listing.Store(int64(15 * time.Second))
+		w.Revoke()
+		elapse(20 * time.Second)
+		w.expect("a=1")
 	})
 }
 

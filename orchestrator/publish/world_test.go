@@ -161,3 +161,13 @@ func (j *journal) messages() string {
 }
 
 func elapse(d time.Duration) { <-time.After(d) }
+
+// takes is a request that takes a while, unless its caller gives up before.
+func takes(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -65,9 +65,9 @@ func (w *writer) session(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	held, err := w.list(ctx, s)
+	held, err := w.list(ctx, s, w.prefix())
 	if err != nil {
-		return fmt.Errorf("listing: %w", err)
+		return err
 	}
 	w.queue.beginSession(held)
 	for !sessionEnded(ctx, s) {
@@ -76,13 +76,6 @@ func (w *writer) session(ctx context.Context) error {
 		}
 	}
 	return errLost
-}
-
-// list returns the statuses that the store contains.
-func (w *writer) list(ctx context.Context, s kvdbsync.Session) ([]kvdbsync.Pair, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
-	defer cancel()
-	return s.List(ctx, w.prefix())
 }
 
 // begin opens a session. The timeout covers only the opening: the session's context
@@ -104,6 +97,32 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 			o.Log.Debug("published status remains until its time to live ends", "source", o.Name, "err", err, "ttl", o.TTL)
 		}
 	}, nil
+}
+
+// listTimeout bounds a listing. It is long: Redis reads all keys of its database, also those of
+// other agents. A connector ends a listing itself when its store is silent.
+const listTimeout = 10 * time.Minute
+
+// list returns the pairs that the store has under a prefix. The listing ends early if the session
+// is lost.
+func (o Options) list(ctx context.Context, s kvdbsync.Session, prefix string) ([]kvdbsync.Pair, error) {
+	limited, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Lost():
+			cancel()
+		case <-limited.Done():
+		}
+	}()
+	pairs, err := s.List(limited, prefix)
+	switch {
+	case sessionEnded(ctx, s):
+		return nil, errLost
+	case err != nil:
+		return nil, fmt.Errorf("listing: %w", err)
+	}
+	return pairs, nil
 }
 
 // closeTimeout bounds the end of a session, so that a store cannot delay the end of
@@ -139,7 +158,7 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 	if err := s.Apply(limited, pairs); err != nil {
 		w.queue.noteFailed(writes)
 		err = fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
-		if errors.Is(err, kvdbsync.ErrSessionOver) || sessionEnded(ctx, s) {
+		if endsSession(ctx, s, err) {
 			return err // the next session writes all statuses
 		}
 		w.handleFailure(ctx, s, writes, err)
@@ -236,6 +255,12 @@ func (w *writer) backOff(err error) {
 	}
 	w.health = failing
 	w.Log.Log(context.Background(), level, "cannot publish status", "source", w.Name, "err", err, "retry_in", wait)
+}
+
+// endsSession reports whether a write failed because the session is over. Then its error says
+// nothing about the keys.
+func endsSession(ctx context.Context, s kvdbsync.Session, err error) bool {
+	return errors.Is(err, kvdbsync.ErrSessionOver) || sessionEnded(ctx, s)
 }
 
 // sessionEnded reports whether the session is lost or ctx has ended.
