@@ -152,6 +152,7 @@ func (o *Orchestrator) describePhase(txn *scheduler.Txn, before phase, fresh boo
 	case o.phase == pruned:
 		txn.Description = "all sources are complete"
 		txn.Refresh, txn.Replace = true, true
+		o.deferred = nil // the replacement makes these removals
 	case o.phase == known && before < known:
 		txn.Description = "all sources are complete, but have problems: undeclared values stay"
 		txn.Changes = append(txn.Changes, o.deferredRemovals()...)

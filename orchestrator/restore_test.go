@@ -169,6 +169,21 @@ func TestABadValueUnderAKeyWhoseRemovalWaits(t *testing.T) {
 	}
 }
 
+// A removal that waited for the other sources is made when they are there. Its value does not come
+// back with the end of a later request that fails.
+func TestAnAttemptFailsAfterARemovalThatWaited(t *testing.T) {
+	memory := newNotebook()
+	life(t, map[string]int{"files": 2, "etcd": 1}, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{
+			{"files", listed("if1=1"), second, "if1=1"},
+			{"files", kvdbsync.Change{Events: events("if1=")}, 0, "if1=1"},
+			{"etcd", listed("if2=2"), 0, "if2=2"},
+		})
+		memory.full = errors.New("disk full")
+		r.declare(t, []declaring{{layer: "a", revert: true, values: "if1=5", stands: "if2=2", layers: "files etcd", err: "disk full"}})
+	})
+}
+
 func TestWhatIsRememberedIsSaidToBe(t *testing.T) {
 	memory := newNotebook()
 	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1")) })
