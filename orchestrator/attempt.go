@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -36,6 +37,9 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 	if err != nil {
 		undo()
 		o.takeBack(ctx, l, o.changedLeftovers(record))
+		if record == nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrStopped, err) // the scheduler may still apply the request
+		}
 	} else {
 		o.phase = max(o.phase, partial)
 		err = o.keep(l, lessons, undo)

@@ -44,7 +44,8 @@ func (c Declaration) State() string {
 	return "refused"
 }
 
-// ErrStopped is the error of Declarations, Effective, Declare and Local after Run has ended.
+// ErrStopped is the error of Declarations, Effective, Declare and Local when Run has ended before
+// their answer. Then a request may be in effect.
 var ErrStopped = errors.New("the orchestrator has stopped")
 
 // Declarations returns the entries of all sources for key, the highest priority first.

@@ -19,10 +19,10 @@
 //	           | or that could not be saved      |
 //
 // A trial is all or nothing: if an operation fails, everything is undone, and there is no trial.
-// The earlier values are saved before anything is applied, so neither a kill of the agent nor the
-// death of the client can make a trial permanent. What is due at a start is taken back before
-// anything is applied. The time is that of the clock; if the clock was set back meanwhile, a
-// trial gets at most its whole time again.
+// The earlier values are saved before anything is applied, so neither the end of the agent, also
+// by a kill, nor the death of the client can make a trial permanent. What is due at a start is
+// taken back before anything is applied. The time is that of the clock; if the clock was set back
+// meanwhile, a trial gets at most its whole time again.
 //
 // mu guards the table of trials. Run ends them; other methods may be called from any goroutine.
 // Tests run a real orchestrator in virtual time, with kills in each state.

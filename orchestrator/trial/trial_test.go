@@ -76,6 +76,8 @@ type host struct {
 	mu             sync.Mutex        // guards stands and fails
 	layers         int               // at most; 0: the default
 	takes          time.Duration     // Create
+	removing       time.Duration     // Delete
+	patience       time.Duration     // of the orchestrator; 0: the default
 }
 
 func newHost() *host {
@@ -102,7 +104,7 @@ func (h *host) live(t *testing.T, f func(a *agent)) {
 	}
 	a := &agent{T: t, host: h, Trials: trial.New(trial.Options{Memory: h.trials, Log: quiet})}
 	a.orch = orchestrator.New(sched, orchestrator.Options{
-		Memory: h.intent, First: a.Due(), Layers: orchestrator.LayerOptions{Max: h.layers}, Log: quiet,
+		Memory: h.intent, First: a.Due(), Layers: orchestrator.LayerOptions{Max: h.layers}, Patience: h.patience, Log: quiet,
 	})
 	a.Serve(a.orch)
 	var running errgroup.Group
@@ -149,7 +151,10 @@ func (h *host) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}
 		Update: func(_ context.Context, _ string, _, v *interfaces.Interface, _ none) (none, error) {
 			return none{}, h.set(v.Name, fmt.Sprint(v.Mtu))
 		},
-		Delete: func(_ context.Context, _ string, v *interfaces.Interface, _ none) error { return h.set(v.Name, "") },
+		Delete: func(_ context.Context, _ string, v *interfaces.Interface, _ none) error {
+			<-time.After(h.removing)
+			return h.set(v.Name, "")
+		},
 		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
 				h.mu.Lock()
@@ -372,6 +377,51 @@ func TestRestart(t *testing.T) {
 			h.live(t, func(a *agent) { a.try("if1=1001", time.Minute) })
 		})
 	})
+}
+
+// TestStopWhileATrialBegins ends the agent before a client has its answer. The next start takes back
+// whatever is in effect.
+func TestStopWhileATrialBegins(t *testing.T) {
+	const short = 3 * time.Second // the scheduler waits for such a verb at its end
+	for _, test := range []struct {
+		name   string
+		slow   func(h *host)
+		old    bool   // an earlier run has left a value, which the first request prunes after its success
+		during string // the network before the end of the agent
+		saved  bool   // the layer, then
+	}{
+		{name: "before its request begins", slow: func(h *host) { h.patience = time.Hour }},
+		{name: "while its values are applied", slow: func(h *host) { h.takes = short }},
+		{name: "after its values are saved", slow: func(h *host) { h.removing = short }, old: true, during: "if1=1001 old=1", saved: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *host) {
+				test.slow(h)
+				if test.old {
+					h.stands["old"] = "1"
+				}
+				var trying errgroup.Group
+				h.live(t, func(a *agent) {
+					trying.Go(func() error {
+						_, err := a.Try(t.Context(), request("if1=1001"), time.Hour)
+						return err
+					})
+					a.expect("before the end", test.during)
+				})
+				if err := trying.Wait(); !errors.Is(err, orchestrator.ErrStopped) || len(h.intent.all) > 0 != test.saved {
+					t.Errorf("the error is %v; the layer is saved as %q", err, h.intent.all)
+				}
+				h.patience, h.takes, h.removing = 0, 0, 0
+				h.live(t, func(a *agent) {
+					a.expect("after the next start", "")
+					if list := a.List(); len(list) > 0 || len(h.trials.all) > 0 || len(h.intent.all) > 0 {
+						t.Errorf("the list is %+v; saved are %q and %q", list, h.trials.all, h.intent.all)
+					}
+					a.declare("if1=1002") // the layer is free
+				})
+			})
+		})
+	}
 }
 
 // TestMemoryIsFullAtTheEnd cannot take a trial back at first: the layer cannot be saved.

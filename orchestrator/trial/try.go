@@ -76,7 +76,11 @@ func (t *Trials) Try(ctx context.Context, q orchestrator.Request, most time.Dura
 	}
 	q.Revert = true
 	// A client that leaves must not leave it open whether the trial runs.
-	if _, err := t.layers.Declare(context.WithoutCancel(ctx), q); err != nil {
+	_, err := t.layers.Declare(context.WithoutCancel(ctx), q)
+	switch {
+	case errors.Is(err, orchestrator.ErrStopped):
+		return Trial{}, err // nobody knows what is in effect; the next start takes it back
+	case err != nil:
 		t.drop(r)
 		return Trial{}, err
 	}
