@@ -40,10 +40,11 @@ import (
 type assembly struct {
 	*settings
 	// The content of all files, complete and valid before the first part is created.
-	conf   configuration
-	memory *budget.Budget // for texts of sources that are parsed
-	stores stores
-	socket kvdb.Server
+	conf     configuration
+	memory   *budget.Budget // for texts of sources that are parsed
+	requests *budget.Budget // for requests by HTTP and gRPC, and their answers
+	stores   stores
+	socket   kvdb.Server
 	// Released after all tasks have ended, so that no second agent programs the network
 	// meanwhile.
 	mine  ownership
@@ -87,7 +88,7 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		return err
 	}
 	defer manager.Close()
-	a := assembly{settings: s, memory: budget.New(sourceMemory), out: out, Parts: Parts{Label: s.Label, Log: log}, loggers: loggers}
+	a := assembly{settings: s, memory: budget.New(sourceMemory), requests: budget.New(requestMemory), out: out, Parts: Parts{Label: s.Label, Log: log}, loggers: loggers}
 	defer a.close()
 	for _, step := range []func(context.Context) error{a.configure, a.declare, a.own, a.describe, a.merge, a.offer} {
 		if err := step(ctx); err != nil {
@@ -218,7 +219,7 @@ func (a *assembly) describe(context.Context) (err error) {
 func (a *assembly) merge(context.Context) error {
 	started := func() {}
 	if a.options.process {
-		started = goruntime.AllowHeapGrowth(a.options.Env)
+		started = goruntime.AllowHeapGrowth(a.options.Env, func(scarce bool) { a.memory.Tighten(scarce); a.requests.Tighten(scarce) })
 	}
 	a.applied = announcer{a.Scheduler, wake.New(), started}
 	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))
@@ -246,7 +247,7 @@ func (a *assembly) offer(context.Context) error {
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Previewer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
-		MaxBody: a.conf.http.MaxBodyBytes, Memory: budget.New(requestMemory), Log: a.loggers.Logger("http"),
+		MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	ended := make(chan struct{})
 	a.socket.Beside, a.socket.Ending = rest.Handler(ofSocket(web.Options, ended)), ended

@@ -111,7 +111,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
 		Decode:    func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
 	})
-	standing := announcer{sched, wake.New(), goruntime.AllowHeapGrowth(os.LookupEnv)}
+	standing := announcer{sched, wake.New(), goruntime.AllowHeapGrowth(os.LookupEnv, func(bool) {})}
 	merging := conf.orchestrator.options([]orchestrator.Source{{Name: "etcd", Feed: source}}, known, conf.scheduler.retry(), log)
 	merging.Complete = standing.complete.Set
 	orch := orchestrator.New(sched, merging)

@@ -16,6 +16,9 @@
 // waits for it. Work that others wait for, such as a transaction's, calls [Budget.Press].
 // It never waits. Those who come later wait for it.
 //
+// Where memory is scarce, [Budget.Tighten] lets the needs in one by one. Otherwise the highest memory
+// would be that of the moment when all budgets are full.
+//
 // Small needs never wait and are not counted. There can be many of them, but their number
 // has other bounds, such as the number of connections.
 //
@@ -39,6 +42,7 @@ type Budget struct {
 	mu      sync.Mutex // guards the fields below
 	inside  int64      // bytes; more than total after Press, or while one is alone inside
 	waiting list.List  // of *need, the oldest first
+	tight   bool       // a need enters only if nobody is inside
 }
 
 // A need waits to enter.
@@ -94,6 +98,14 @@ func (b *Budget) Press(bytes int64) (leave func()) {
 	return b.leaving(bytes)
 }
 
+// Tighten begins or ends a time in which each need enters alone. Those who are inside stay.
+func (b *Budget) Tighten(tight bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tight = tight
+	b.admit()
+}
+
 // leaving returns the function that gives bytes back.
 func (b *Budget) leaving(bytes int64) func() {
 	return sync.OnceFunc(func() {
@@ -105,7 +117,9 @@ func (b *Budget) leaving(bytes int64) func() {
 }
 
 // fits reports whether a need may enter now. The caller holds mu.
-func (b *Budget) fits(bytes int64) bool { return b.inside == 0 || b.inside+bytes <= b.total }
+func (b *Budget) fits(bytes int64) bool {
+	return b.inside == 0 || !b.tight && b.inside+bytes <= b.total
+}
 
 // admit lets those enter that have waited longest, as far as they fit. The caller holds mu.
 func (b *Budget) admit() {

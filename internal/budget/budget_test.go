@@ -116,6 +116,34 @@ func TestPress(t *testing.T) {
 	})
 }
 
+// TestTighten has needs enter one by one, until there is more memory again.
+func TestTighten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(10 * mib)
+		first := enter(t, b, mib)
+		b.Tighten(true)
+		entered := make(chan func(), 2)
+		for range cap(entered) {
+			go func() { entered <- enter(t, b, mib) }()
+		}
+		synctest.Wait()
+		expect := func(mibInside int64, wait int) {
+			t.Helper()
+			synctest.Wait()
+			if inside, waiting := b.Inside(); inside != mibInside*mib || waiting != wait {
+				t.Errorf("%d bytes are inside and %d wait, want %d MiB and %d", inside, waiting, mibInside, wait)
+			}
+		}
+		expect(1, 2)
+		first()
+		expect(1, 1)
+		b.Tighten(false)
+		expect(2, 0)
+		(<-entered)()
+		(<-entered)()
+	})
+}
+
 // TestNilHasNoBound uses a nil Budget.
 func TestNilHasNoBound(t *testing.T) {
 	var b *budget.Budget

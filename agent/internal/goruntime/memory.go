@@ -36,6 +36,13 @@ const (
 	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
 	// reached. Collecting even more often would leave no time for anything else.
 	fewestGarbage = 12 << 20
+	// releaseFrom is the memory in use, in bytes, from which on pages of the program are given back every
+	// releaseTime. At any time the agent needs half of those that it has ever used.
+	releaseFrom = usualMemory - leastGarbage
+	releaseTime = 5 * time.Second
+	// scarceFrom is the memory in use, in bytes, from which on the agent would rather do one thing after the
+	// other than need more.
+	scarceFrom = usualMemory
 	// longestStart bounds the start when a source never becomes complete.
 	longestStart = time.Minute
 	// quietTime is how long no operation may run before the start counts as over. Links
@@ -51,16 +58,17 @@ const (
 
 // AllowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
 // the usual limit applies again, and memory that only the start needed goes back to the
-// system. From the first call on, a soft limit of the memory follows the memory in use.
-// A user's GOGC and GOMEMLIMIT are left alone.
-func AllowHeapGrowth(env func(string) (string, bool)) (done func()) {
+// system. From the first call on, a soft limit of the memory follows the memory in use, and after each
+// collection of garbage scarce is called, with whether much memory is in use.
+// A user's GOGC and GOMEMLIMIT are left alone; with GOMEMLIMIT, scarce is not called.
+func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (done func()) {
 	restore := func() {}
 	if _, set := env("GOGC"); !set {
 		before := debug.SetGCPercent(startGC)
 		restore = func() { debug.SetGCPercent(before) }
 	}
 	if _, set := env("GOMEMLIMIT"); !set {
-		limitMemory(time.Now().Add(ampleTime))
+		limit{ampleUntil: time.Now().Add(ampleTime), scarce: scarce}.follow()
 	}
 	// The timer and the announcer may both call it.
 	done = sync.OnceFunc(func() {
@@ -79,21 +87,38 @@ func giveBack() {
 	releaseProgram()
 }
 
-// limitMemory sets the soft limit of the memory, now and after each collection of garbage. It is ample
-// until the given time.
-func limitMemory(ampleUntil time.Time) {
+// A limit makes the soft limit of the memory follow the memory in use.
+type limit struct {
+	ampleUntil time.Time
+	released   time.Time // when pages of the program were given back
+	scarce     func(bool)
+}
+
+// follow sets the limit, now and after each collection of garbage.
+func (l limit) follow() {
+	inUse := memoryInUse()
+	debug.SetMemoryLimit(memoryLimit(inUse, time.Now().Before(l.ampleUntil)))
+	l.scarce(inUse > scarceFrom)
+	if inUse > releaseFrom && time.Since(l.released) > releaseTime {
+		releaseProgram()
+		l.released = time.Now()
+	}
+	// A cleanup of an object that is garbage already runs after the next collection: this
+	// is the only event of a collection that the runtime offers.
+	runtime.AddCleanup(new(collected), limit.follow, l)
+}
+
+// memoryInUse returns the memory, in bytes, that the last collection of garbage could not free. Room in
+// spans that no object can use counts as in use, as the runtime counts it.
+func memoryInUse() int64 {
 	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(inUse)
-	// Room in spans that no object can use counts as in use, as the runtime counts it.
 	live, other := inUse[0].Value.Uint64(), inUse[1].Value.Uint64()
 	for _, heap := range inUse[2:] {
 		other -= min(other, heap.Value.Uint64())
 	}
-	debug.SetMemoryLimit(memoryLimit(int64(live+other), time.Now().Before(ampleUntil)))
-	// A cleanup of an object that is garbage already runs after the next collection: this
-	// is the only event of a collection that the runtime offers.
-	runtime.AddCleanup(new(collected), limitMemory, ampleUntil)
+	return int64(live + other)
 }
 
 // collected is garbage at once. It has a pointer, so that it is not kept with other small objects.

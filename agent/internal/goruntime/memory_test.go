@@ -3,6 +3,7 @@ package goruntime
 import (
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,13 @@ func TestHeapMayGrowAtTheStart(t *testing.T) {
 			t.Errorf("%s GOGC is %d, want %d", what, got, want)
 		}
 	}
-	done := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" })
+	done := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" }, nil)
 	expect("at the start", startGC)
 	done()
 	expect("then", usual)
 	done()
 	expect("after that", usual)
-	AllowHeapGrowth(func(name string) (string, bool) { return "50", true })()
+	AllowHeapGrowth(func(name string) (string, bool) { return "50", true }, nil)()
 	expect("with GOGC set by the user", usual)
 }
 
@@ -34,11 +35,12 @@ func TestSoftLimitOfMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const mine = 3 << 30
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mine))
-	AllowHeapGrowth(func(string) (string, bool) { return "1", true })
+	AllowHeapGrowth(func(string) (string, bool) { return "1", true }, nil)
 	if got := debug.SetMemoryLimit(-1); got != mine {
 		t.Errorf("the limit is %d although the user has set one, want %d", got, mine)
 	}
-	AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" })
+	var scarce atomic.Bool
+	AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" }, scarce.Store)
 	if got := debug.SetMemoryLimit(-1); got != usualMemory {
 		t.Errorf("the limit is %d, want %d", got, usualMemory)
 	}
@@ -46,8 +48,11 @@ func TestSoftLimitOfMemory(t *testing.T) {
 	for debug.SetMemoryLimit(-1) < 3*usualMemory { // set on a goroutine of the runtime
 		runtime.GC()
 	}
+	if !scarce.Load() {
+		t.Error("memory is not scarce")
+	}
 	runtime.KeepAlive(large)
-	for debug.SetMemoryLimit(-1) > usualMemory {
+	for scarce.Load() || debug.SetMemoryLimit(-1) > usualMemory {
 		runtime.GC()
 	}
 }
