@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/nat44_ei"
@@ -144,6 +145,26 @@ func natEIMappings(v *vpp) {
 	static(as, false, 0)
 	static(as, false, api.NO_SUCH_ENTRY)
 	has()
+
+	// A port is reserved once for all VRFs, and freed once for each of them.
+	used := func(want string) {
+		v.Helper()
+		_, of, _ := strings.Cut(v.command("show nat44 ei addresses"), "10.0.0.2\n")
+		if of, _, _ = strings.Cut(of, "10.0.0."); !strings.Contains(of, "  "+want+" busy tcp ports") {
+			v.Errorf("expected %s used ports of 10.0.0.2:\n%s", want, of)
+		}
+	}
+	counted := func(vrf uint32) func(*same) { return func(q *same) { q.Port, q.VrfID = 2000, vrf } }
+	used("-1") // of port 22
+	identity(counted(0), true, 0)
+	identity(counted(5), true, 0)
+	used("0")
+	identity(counted(0), false, 0)
+	identity(counted(5), false, 0)
+	used("-2")
+	pool("10.0.0.2", "10.0.0.2", false, 0)
+	pool("10.0.0.2", "10.0.0.2", true, 0)
+	used("0") // of the address that is new
 	pool("10.0.0.1", "10.0.0.3", false, 0)
 
 	// Of all ports: without a pool.

@@ -75,8 +75,8 @@ type named struct {
 	dependent bool
 }
 
-// namedBy returns the names in a valid value. It reads no other fields: a value is converted to
-// mappings often enough.
+// namedBy returns the names in a valid value. It mostly reads no other fields: a value is converted
+// to mappings often enough.
 func namedBy(v *nat.DNat44) (n named) {
 	for _, s := range v.GetStMappings() {
 		n.add(s.GetExternalInterface(), 0)
@@ -95,8 +95,29 @@ func namedBy(v *nat.DNat44) (n named) {
 			n.external = append(n.external, d.GetIpAddress())
 		}
 	}
-	n.dependent = n.dependent || len(n.links) > 0
+	n.dependent = n.dependent || len(n.links) > 0 || len(v.GetIdMappings()) > 1 && sharePort(mappingsOf(v))
 	return n
+}
+
+// sharePort tells whether an identity mapping with a port has several VRFs. The
+// endpoint-independent plugin would reserve the port once, and free it once for each of them
+// (nat44_ei_del_static_mapping_internal). The number of used ports of the address then falls below
+// 0, that is to a very large one, and VPP takes all ports for used: it translates no other
+// connections to the address.
+func sharePort(all []mapping) bool {
+	if len(all) < 2 { // as most values
+		return false
+	}
+	seen := make(map[place]bool, len(all))
+	for _, m := range all {
+		if m.identity && m.port != 0 {
+			if seen[m.place] {
+				return true
+			}
+			seen[m.place] = true
+		}
+	}
+	return false
 }
 
 // add adds an interface and a VRF. An empty name and VRF 0 need nothing.
@@ -341,6 +362,9 @@ func (h *handler) remove(ctx context.Context, p plugin, all []mapping) error {
 // iface.ErrNotFound for a missing interface, and ErrDisabled for a mapping that the plugin does not
 // serve.
 func (h *handler) steps(p plugin, label string, all []mapping, add bool) ([]*conn.Step, error) {
+	if add && !p.endpointDependent() && sharePort(all) {
+		return nil, fmt.Errorf("an identity mapping with a port in several VRFs: %w; expected the endpoint-dependent NAT44", ErrDisabled)
+	}
 	out := make([]*conn.Step, 0, len(all))
 	for _, m := range all {
 		if !p.serves(m) {

@@ -31,8 +31,10 @@ const (
 		local_ips: { local_ip: "192.168.0.5" local_port: 1 probability: 40 } local_ips: { local_ip: "192.168.0.6" local_port: 2 probability: 60 vrf_id: 5 } } `
 	equally = `st_mappings: { external_ip: "10.0.0.4" external_port: 444 twice_nat: ENABLED
 		local_ips: { local_ip: "192.168.0.5" local_port: 1 } local_ips: { local_ip: "192.168.0.6" local_port: 2 } local_ips: { local_ip: "192.168.0.6" local_port: 3 } } `
-	identity   = `id_mappings: { ip_address: "10.0.0.5" port: 22 } id_mappings: { ip_address: "10.0.0.5" port: 22 vrf_id: 5 } id_mappings: { ip_address: "10.0.0.6" } `
-	identityIf = `id_mappings: { interface: "if1" port: 53 protocol: UDP } id_mappings: { interface: "if3" } `
+	identity = `id_mappings: { ip_address: "10.0.0.5" port: 22 } id_mappings: { ip_address: "10.0.0.5" port: 22 vrf_id: 5 } id_mappings: { ip_address: "10.0.0.6" } `
+	// an identity mapping of several VRFs that the endpoint-independent plugin has, too
+	identityPlain = `id_mappings: { ip_address: "10.0.0.5" port: 22 } id_mappings: { ip_address: "10.0.0.6" } id_mappings: { ip_address: "10.0.0.6" vrf_id: 5 } `
+	identityIf    = `id_mappings: { interface: "if1" port: 53 protocol: UDP } id_mappings: { interface: "if3" } `
 	// Mappings that the endpoint-independent plugin has, too. Their local sides differ.
 	dns = `st_mappings: { external_ip: "10.0.0.1" external_port: 80 protocol: UDP local_ips: { local_ip: "192.168.0.1" local_port: 53 vrf_id: 5 } } `
 )
@@ -125,13 +127,13 @@ func TestIndependentDNATConforms(t *testing.T) {
 	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*nat.DNat44, struct{}] {
 		return independentVPP(t, release).dnatDescriptor()
 	}, conformance.Suite[*nat.DNat44, struct{}]{
-		Values: []scheduler.Desired[*nat.DNat44]{{Value: dnat(t, "a", web+dns+allPorts)}, {Value: dnat(t, "b", identity)}},
+		Values: []scheduler.Desired[*nat.DNat44]{{Value: dnat(t, "a", web+dns+allPorts)}, {Value: dnat(t, "b", identityPlain)}},
 		Changes: []conformance.Change[*nat.DNat44]{
 			change("another mapping", web, web+dns, conformance.Updated),
-			change("one less", web+allPorts+identity, allPorts, conformance.Updated),
+			change("one less", web+allPorts+identityPlain, allPorts, conformance.Updated),
 			change("local port", web, strings.Replace(web, "8080", "8081", 1), conformance.Updated),
 			change("external port", web, strings.Replace(web, "80", "81", 1), conformance.Updated),
-			change("VRFs of an identity mapping", identity, strings.Replace(identity, "vrf_id: 5", "vrf_id: 6", 1), conformance.Updated),
+			change("VRFs of an identity mapping", identityPlain, strings.Replace(identityPlain, "vrf_id: 5", "vrf_id: 6", 1), conformance.Updated),
 			change("order", web+dns, dns+web, conformance.Unchanged),
 			{Name: "label", Key: "config/vpp/nat/v2/dnat44/l", From: dnat(t, "l", web), To: dnat(t, "m", web), How: conformance.Recreated},
 		},
@@ -147,7 +149,7 @@ func TestDNATPairs(t *testing.T) {
 	})
 	t.Run("endpoint-independent", func(t *testing.T) {
 		pairs(t, func(t *testing.T, release string) *handler { return independentVPP(t, release) },
-			"", web, dns+allPorts, identity, web+identity, strings.Replace(web, "80", "81", 1))
+			"", web, dns+allPorts, identityPlain, web+identityPlain, strings.Replace(web, "80", "81", 1))
 	})
 }
 
@@ -227,6 +229,7 @@ func TestIndependentDNATIsRefused(t *testing.T) {
 		web + strings.Replace(web, "80", "81", 1): "each of them once",
 		balanced: "expected the endpoint-dependent NAT44",
 		ofIf1:    "expected the endpoint-dependent NAT44",
+		identity: "expected the endpoint-dependent NAT44",
 	} {
 		v := dnat(t, "a", text)
 		_, err := d.Create(t.Context(), "", v)
@@ -281,10 +284,25 @@ func TestDNATDepends(t *testing.T) {
 	}
 }
 
+// TestDNATOfSeveralVRFs has identity mappings of one address in several VRFs: those with a port need
+// the endpoint-dependent NAT44.
+func TestDNATOfSeveralVRFs(t *testing.T) {
+	const ofUDP = `id_mappings: { ip_address: "10.0.0.5" port: 22 protocol: UDP vrf_id: 5 } `
+	for text, want := range map[string]string{
+		identity:              "nat44-is-in-endpoint-dependent-mode",
+		identityPlain:         "nat44-global-config-exists",
+		identityPlain + ofUDP: "nat44-global-config-exists",
+	} {
+		if got := dnatDependencies("", dnat(t, "a", text))[0].Label; got != want {
+			t.Errorf("%s depends on %s; expected %s", text, got, want)
+		}
+	}
+}
+
 // TestDNATDependsOnAPool: a mapping that both kinds of NAT44 have needs its address in a pool,
 // unless NAT44 is endpoint-dependent.
 func TestDNATDependsOnAPool(t *testing.T) {
-	all := dnatDependencies("", dnat(t, "a", web+dns+allPorts+identity)) // 10.0.0.1 and 10.0.0.5 have ports
+	all := dnatDependencies("", dnat(t, "a", web+dns+allPorts+identityPlain)) // 10.0.0.1 and 10.0.0.5 have ports
 	var got []string
 	for _, d := range all {
 		got = append(got, d.Label)

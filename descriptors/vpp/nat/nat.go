@@ -5,8 +5,9 @@
 // VPP has two plugins for it. One keeps a translation by both ends of a connection
 // (endpoint-dependent, nat44-ed), the other by its source alone (nat44-ei). The value of
 // NAT44 says which of them is enabled, and the other values use the enabled one. Twice-NAT,
-// VRF tables, and mappings with several local sides or of an interface need the
-// endpoint-dependent plugin. The other one has a mapping only while a pool has its address.
+// VRF tables, mappings with several local sides or of an interface, and identity mappings with a
+// port in several VRFs need the endpoint-dependent plugin. The other one has a mapping only while
+// a pool has its address.
 //
 // VPP does not refuse these requests, and answers the dumps incompletely:
 //
@@ -17,6 +18,7 @@
 //	dump VRF tables, after a route was removed    | the list ends with unrelated memory
 //	dump a mapping                                | affinity and the address of twice-NAT are missing
 //	add a mapping with a port to nat44-ei         | refuses it if no pool has the address; nat44-ed does not
+//	an identity mapping in several VRFs, nat44-ei | frees its port once for each VRF, and so miscounts the used ports of the address
 //	remove an address from a pool of nat44-ei     | refuses it while a static mapping with a port has it
 //
 // So the descriptors read sides before they remove them, and repair ranges. The tag of a mapping

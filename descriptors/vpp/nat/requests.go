@@ -77,7 +77,8 @@ func (p edPlugin) orNone(at interface_types.InterfaceIndex) interface_types.Inte
 
 // serves: the endpoint-independent plugin has neither several local sides nor twice-NAT. It has
 // mappings of an interface's address, but follows only addresses that it may also use for all
-// other translations (nat44_ei_ip4_add_del_interface_address_cb). No value can declare that.
+// other translations (nat44_ei_ip4_add_del_interface_address_cb). No value can declare that. An
+// identity mapping of several VRFs is several of these; see sharePort.
 func (eiPlugin) serves(m mapping) bool {
 	return m.balanced == "" && m.link == "" && m.twice == nat.DNat44_StaticMapping_DISABLED
 }

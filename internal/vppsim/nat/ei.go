@@ -1,6 +1,10 @@
 package nat
 
 import (
+	"fmt"
+	"net/netip"
+	"strings"
+
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/nat44_ed"
 	"go.fd.io/govpp/binapi/nat44_ei"
@@ -63,7 +67,10 @@ func newEI(vpp *core.VPP, tables *ip.IP) {
 				}
 			}),
 		}, p.messagesOfMappings()...),
-		Pages:    map[string]func() string{"show nat44 ei static mappings": p.mappings.show},
+		Pages: map[string]func() string{
+			"show nat44 ei static mappings": p.mappings.show,
+			"show nat44 ei addresses":       p.showAddresses,
+		},
 		Removing: p.removing,
 	})
 }
@@ -90,7 +97,29 @@ func (p *ei) changeAddresses(q *nat44_ei.Nat44EiAddDelAddressRange, _ *nat44_ei.
 	if q.IsAdd {
 		p.need(q.VrfID)
 	}
+	defer p.mappings.forget()
 	return setRange(&p.pool, q.FirstIPAddress, q.LastIPAddress, q.VrfID, q.IsAdd, p.mappings.binds)
+}
+
+// showAddresses prints the pool with the numbers of ports in use, in VPP's format
+// (nat44_ei_show_addresses_command_fn).
+func (p *ei) showAddresses() string {
+	var b strings.Builder
+	b.WriteString("NAT44 pool addresses:\n")
+	for _, e := range p.pool {
+		vrf := " independent"
+		if e.vrf != anyVRF {
+			vrf = fmt.Sprint(": ", e.vrf)
+		}
+		fmt.Fprintf(&b, "%s\n  tenant VRF%s\n", netip.AddrFrom4(e.address), vrf)
+		for _, one := range []struct {
+			number uint8
+			name   string
+		}{{0, "other"}, {17, "udp"}, {6, "tcp"}, {1, "icmp"}} {
+			fmt.Fprintf(&b, "  %d busy %s ports\n", p.mappings.busy[ports{e.address, one.number}], one.name)
+		}
+	}
+	return b.String()
 }
 
 // messagesOfMappings returns the handlers of mappings, which convert requests to those of the

@@ -3,6 +3,7 @@ package nat
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"strings"
@@ -63,10 +64,17 @@ type mappings struct {
 	// in the order of addition
 	records []*record
 	last    uint64
+	busy    map[ports]int32 // the numbers of ports in use that VPP counts
+}
+
+// ports are those of an address for one protocol.
+type ports struct {
+	address  address
+	protocol uint8
 }
 
 func newMappings(vpp *core.VPP, p *box, reserves bool) mappings {
-	return mappings{vpp: vpp, plugin: p, reserves: reserves, all: map[place]*mapping{}, inward: map[inner]*mapping{}}
+	return mappings{vpp: vpp, plugin: p, reserves: reserves, all: map[place]*mapping{}, inward: map[inner]*mapping{}, busy: map[ports]int32{}}
 }
 
 // clear forgets everything, as disabling the plugin does.
@@ -75,6 +83,24 @@ func (m *mappings) clear() { *m = newMappings(m.vpp, m.plugin, m.reserves) }
 // lacks returns whether the port of an external side must be in the pool, and is not.
 func (m *mappings) lacks(at place) bool {
 	return m.reserves && at.port != 0 && !slices.ContainsFunc(m.plugin.pool, func(e entry) bool { return e.address == at.address })
+}
+
+// count counts the port of an external side that is reserved, or freed by -1. VPP reserves the port
+// of an identity mapping once, and frees it once for each of its VRFs, so the number may become
+// negative (VPP nat44_ei.c, nat44_ei_del_static_mapping_internal). It means to count the ports above
+// 1024, and takes the bytes of the port in the wrong order.
+func (m *mappings) count(at place, by int32) {
+	const uncounted = 1024
+	if m.reserves && bits.ReverseBytes16(at.port) > uncounted {
+		m.busy[ports{at.address, at.protocol}] += by
+	}
+}
+
+// forget forgets the numbers of ports of addresses that are in no pool any more.
+func (m *mappings) forget() {
+	maps.DeleteFunc(m.busy, func(of ports, _ int32) bool {
+		return !slices.ContainsFunc(m.plugin.pool, func(e entry) bool { return e.address == of.address })
+	})
 }
 
 // binds returns whether a static mapping keeps an address in the pool. Those of all ports do not,
@@ -252,6 +278,7 @@ func (m *mappings) put(at place, one *mapping, local ...inner) {
 	m.last++
 	one.number = m.last
 	m.all[at] = one
+	m.count(at, 1)
 	for _, i := range local {
 		m.inward[i] = one
 	}
@@ -299,6 +326,7 @@ func (m *mappings) delStatic(at place) core.Errno {
 	if m.lacks(at) {
 		return api.INVALID_VALUE
 	}
+	m.count(at, -1)
 	m.drop(at)
 	return core.OK
 }
@@ -360,6 +388,7 @@ func (m *mappings) delIdentity(at place, vrf uint32) core.Errno {
 	}
 	one.localVRFs = slices.DeleteFunc(one.localVRFs, func(o uint32) bool { return o == vrf })
 	delete(m.inward, inner{at, vrf})
+	m.count(at, -1)
 	if len(one.localVRFs) == 0 {
 		m.drop(at)
 	}
