@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -121,18 +122,16 @@ func (h handler) delete(ctx context.Context, _ string, v *stn.Rule, _ struct{}) 
 	if err != nil {
 		return err
 	}
-	return h.end(address)(ctx, 0)
+	return h.end(ctx, address)
 }
 
-// end returns the request that removes the rule of an address, if there is one.
-func (h handler) end(address netip.Addr) func(context.Context, interface_types.InterfaceIndex) error {
-	return func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		err := h.set(ctx, address, at, false)
-		if errors.Is(err, api.NO_SUCH_ENTRY) {
-			return nil
-		}
-		return err
+// end removes the rule of an address, if there is one.
+func (h handler) end(ctx context.Context, address netip.Addr) error {
+	err := h.set(ctx, address, 0, false)
+	if errors.Is(err, api.NO_SUCH_ENTRY) {
+		return nil
 	}
+	return err
 }
 
 func (h handler) set(ctx context.Context, address netip.Addr, at interface_types.InterfaceIndex, add bool) error {
@@ -142,22 +141,39 @@ func (h handler) set(ctx context.Context, address netip.Addr, at interface_types
 // read returns all rules. One whose interface was deleted is noted: the next interface with its
 // index would get the packets.
 func (h handler) read(ctx context.Context) ([]*stn.Rule, error) {
-	all, err := conn.Dump[vppstn.StnRulesDetails](ctx, h.API, &vppstn.StnRulesDump{})
+	all, err := h.rules(ctx)
 	if err != nil {
 		return nil, err
 	}
 	names := h.Interfaces.Names()
 	out := make([]*stn.Rule, 0, len(all))
 	for _, d := range all {
-		address := vppwire.Addr(d.IPAddress)
 		if name := names[uint32(d.SwIfIndex)]; name != "" {
-			out = append(out, &stn.Rule{IpAddress: address.String(), Interface: name})
+			out = append(out, &stn.Rule{IpAddress: vppwire.Addr(d.IPAddress).String(), Interface: name})
 			continue
 		}
-		err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), "STN rule "+address.String(), h.end(address))
-		if err != nil {
+		if err := h.noteOrphan(ctx, d); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// rules dumps all rules.
+func (h handler) rules(ctx context.Context) ([]vppstn.StnRulesDetails, error) {
+	return conn.Dump[vppstn.StnRulesDetails](ctx, h.API, &vppstn.StnRulesDump{})
+}
+
+// noteOrphan notes a rule whose interface was deleted. Before it is ended, somebody may give the
+// address to another interface, and VPP would remove that rule: it looks at the address only.
+func (h handler) noteOrphan(ctx context.Context, d vppstn.StnRulesDetails) error {
+	address := vppwire.Addr(d.IPAddress)
+	end := func(ctx context.Context, _ interface_types.InterfaceIndex) error {
+		now, err := h.rules(ctx)
+		if err != nil || !slices.Contains(now, d) {
+			return err
+		}
+		return h.end(ctx, address)
+	}
+	return h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), "STN rule "+address.String(), end)
 }
