@@ -284,9 +284,28 @@ func databases(v *vpp) {
 	if len(lines) != 3 || len(at) != 2 || lines[0] != "SPD Bindings:" || lines[1] != want[at[0]] || lines[2] != want[at[1]] {
 		v.Errorf("bound are %q, %v", lines, at)
 	}
-	v.bindDatabase(i, 3, false, 0) // removes the other one
+	inputs := func(when string, want int) {
+		v.Helper()
+		link := v.details(i).InterfaceName
+		n := strings.Count(v.command("show interface features "+link), "ipsec4-input-feature")
+		if v.sim != nil {
+			_, of, _ := strings.Cut("\n"+v.sim.Show("show ipsec spd inputs"), "\n"+link+" ")
+			of, _, _ = strings.Cut(of, "\n")
+			n = len(strings.Fields(of))
+		}
+		if n != want {
+			v.Errorf("%s: incoming packets go through %d databases; expected %d", when, n, want)
+		}
+	}
+	inputs("bound", 1)
+	v.bindDatabase(i, 3, false, 0) // removes the other one, but not for incoming packets
+	inputs("unbound by another number", 1)
+	v.bindDatabase(i, 3, true, 0)
+	inputs("bound to another one", 2)
+	v.bindDatabase(i, 3, false, 0)
 	v.bindDatabase(i, 7, false, 0) // there is none
-	v.setDatabase(3, false, 0)     // unbinds
+	inputs("unbound", 0)
+	v.setDatabase(3, false, 0) // unbinds
 	v.database(3)
 	if _, at := v.bindings(); len(at) > 0 {
 		v.Errorf("bound are %v", at)

@@ -13,6 +13,7 @@ import (
 	vppipsec "go.fd.io/govpp/binapi/ipsec"
 	"go.fd.io/govpp/binapi/ipsec_types"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -359,4 +360,54 @@ func TestStaleBinding(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBindingOfOthers has somebody give an interface a database. A declared one takes its place:
+// incoming packets go through the declared one alone, also when the other is deleted.
+func TestBindingOfOthers(t *testing.T) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			h, vpp := onVPP(t, release)
+			c := vpp.Dial()
+			for _, number := range []uint32{8, 7} {
+				if _, err := h.createDatabase(t.Context(), "", &ipsec.SecurityPolicyDatabase{Index: number}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at, _ := h.Interfaces.Get("if1")
+			vpp.Ask(c, &vppipsec.IpsecInterfaceAddDelSpd{IsAdd: true, SwIfIndex: at.SwIfIndex(), SpdID: 8}, &vppipsec.IpsecInterfaceAddDelSpdReply{})
+			for range 2 { // the second time, the answer to the first was lost
+				if err := h.bind(t.Context(), keys.SPDMembers.Key(7, "if1")); err != nil {
+					t.Fatal(err)
+				}
+				bound, err := h.readBindings(t.Context())
+				if err != nil || len(bound) != 1 || !slices.Equal(bound[7], []interface_types.InterfaceIndex{at.SwIfIndex()}) {
+					t.Errorf("bound are %v, %v", bound, err)
+				}
+				if n := inputsOf(vpp, c, at.InternalName); n != 1 {
+					t.Errorf("incoming packets go through %d databases; expected one", n)
+				}
+			}
+			if err := h.unbind(t.Context(), keys.SPDMembers.Key(7, "if1")); err != nil {
+				t.Error(err)
+			}
+			if n := inputsOf(vpp, c, at.InternalName); n != 0 {
+				t.Errorf("incoming packets go through %d databases; expected none", n)
+			}
+		})
+	}
+}
+
+// inputsOf returns the number of databases that incoming packets of an interface go through.
+func inputsOf(vpp *simulated.VPP, c *conn.Conn, link string) (n int) {
+	vpp.Helper()
+	if vpp.Sim == nil {
+		return strings.Count(vpp.Command(c, "show interface features "+link), "ipsec4-input-feature")
+	}
+	for line := range strings.Lines(vpp.Show("show ipsec spd inputs")) {
+		if words := strings.Fields(line); words[0] == link {
+			n = len(words) - 1
+		}
+	}
+	return n
 }

@@ -17,6 +17,7 @@
 //	protect with associations, one is missing     | refuses, and never frees the others
 //	protect another interface than a tunnel       | the same
 //	protect an "ipsec" interface, no outer header | the same, and shows a protection that does not exist
+//	unbind a database that an interface lacks     | unbinds the other one, whose policies stay in effect for incoming packets
 //	list the interfaces of databases              | has a number of its own for the database; only the command line has ours
 //
 // Keys and salts are secrets: errors and logs never have them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -134,7 +135,7 @@ const leftover = "IPsec policy database"
 
 // bind gives an interface a database (VPP ipsec_interface_add_del_spd). One that it has already is
 // the result of a request whose answer was lost, that of a deleted interface with its index, or
-// somebody else's. Only a new one is sure to be in effect.
+// somebody else's. Only a new one is sure to be in effect, and alone.
 func (h *handler) bind(ctx context.Context, key string) error {
 	number, name, _ := keys.SPDMembers.Parse(key)
 	link, err := iface.Find(h.Interfaces, name)
@@ -147,10 +148,23 @@ func (h *handler) bind(ctx context.Context, key string) error {
 	if !errors.Is(err, api.SYSCALL_ERROR_2) {
 		return err
 	}
-	if err := h.setBinding(ctx, link.SwIfIndex(), number, false); err != nil {
+	if err := h.releaseAny(ctx, link.SwIfIndex()); err != nil {
 		return err
 	}
 	return h.setBinding(ctx, link.SwIfIndex(), number, true)
+}
+
+// releaseAny takes away the database that an interface has, whichever it is. With the number of
+// another one, VPP would forget the binding, and go on to look at the policies of that database for
+// incoming packets (VPP ipsec_spd.c, ipsec_set_interface_spd, and config.c, vnet_config_del_feature).
+func (h *handler) releaseAny(ctx context.Context, at interface_types.InterfaceIndex) error {
+	bound, err := h.readBindings(ctx)
+	for number, interfaces := range bound {
+		if slices.Contains(interfaces, at) {
+			return h.release(number)(ctx, at)
+		}
+	}
+	return err
 }
 
 // unbind takes the database of an interface away. If the interface is gone, the registry of

@@ -38,13 +38,16 @@ type plugin struct {
 	associations pool[association]
 	databases    pool[database]
 	bound        map[uint32]int // slot of the database, by sw_if_index
-	protections  pool[protection]
+	// inputs are the slots of the databases that incoming packets go through, by sw_if_index. A
+	// slot may be free, or that of another database by now.
+	inputs      map[uint32][]int
+	protections pool[protection]
 }
 
 // New adds the plugin. Deleting any other interface as an IPsec interface is refused with
 // INVALID_SW_IF_INDEX.
 func New(vpp *core.VPP, tables *ip.IP) {
-	p := &plugin{vpp: vpp, tables: tables, bound: map[uint32]int{}}
+	p := &plugin{vpp: vpp, tables: tables, bound: map[uint32]int{}, inputs: map[uint32][]int{}}
 	vpp.Register(core.Plugin{
 		Messages: []core.Message{
 			core.Call(func(q *ipsec.IpsecItfCreate, r *ipsec.IpsecItfCreateReply) (e core.Errno) {
@@ -82,6 +85,7 @@ func New(vpp *core.VPP, tables *ip.IP) {
 		},
 		Pages: map[string]func() string{
 			"show ipsec spd bindings": p.showBindings,
+			"show ipsec spd inputs":   p.showInputs,
 			"show ipsec sa":           p.showAssociations,
 			"show ipsec spd":          p.showPolicies,
 			"show ipsec tunnel":       p.showProtections,

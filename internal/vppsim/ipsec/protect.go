@@ -99,8 +99,10 @@ func (p *plugin) unprotect(i *core.Interface, q *ipsec.IpsecTunnelProtectDel, _ 
 	return core.OK
 }
 
-// removing ends the protections of a deleted interface; before 24.10, they stay.
+// removing ends the features of a deleted interface, while its binding to a database stays. Its
+// protections end; before 24.10, they stay.
 func (p *plugin) removing(i *core.Interface) {
+	delete(p.inputs, i.Index)
 	if p.vpp.Before("24.10") {
 		return
 	}

@@ -56,7 +56,12 @@ func (p *plugin) setDatabase(q *ipsec.IpsecSpdAddDel, _ *ipsec.IpsecSpdAddDelRep
 	case d == nil:
 		return api.NO_SUCH_ENTRY
 	default:
-		maps.DeleteFunc(p.bound, func(_ uint32, at int) bool { return at == slot })
+		maps.DeleteFunc(p.bound, func(i uint32, at int) bool {
+			if at == slot {
+				p.setInput(i, slot, false)
+			}
+			return at == slot
+		})
 		p.databases.remove(d)
 	}
 	return core.OK
@@ -70,9 +75,9 @@ func (p *plugin) dumpDatabases(_ *ipsec.IpsecSpdsDump, yield func(ipsec.IpsecSpd
 	}
 }
 
-// bind gives an interface a database, or takes away whichever it has. A missing database is
-// SYSCALL_ERROR_1, and a second binding is SYSCALL_ERROR_2. The agent tells them apart by these
-// numbers.
+// bind gives an interface a database, or takes away whichever it has. Incoming packets go on through
+// that one if the request named another. A missing database is SYSCALL_ERROR_1, and a second binding
+// is SYSCALL_ERROR_2. The agent tells them apart by these numbers.
 func (p *plugin) bind(i *core.Interface, q *ipsec.IpsecInterfaceAddDelSpd, _ *ipsec.IpsecInterfaceAddDelSpdReply) core.Errno {
 	slot, d := p.database(q.SpdID)
 	_, has := p.bound[i.Index]
@@ -86,7 +91,40 @@ func (p *plugin) bind(i *core.Interface, q *ipsec.IpsecInterfaceAddDelSpd, _ *ip
 	default:
 		delete(p.bound, i.Index)
 	}
+	p.setInput(i.Index, slot, q.IsAdd)
 	return core.OK
+}
+
+// setInput has incoming packets of an interface go through the database of a slot, too, or no
+// longer. Of a slot that they do not go through, nothing is removed, and VPP does not say so (VPP
+// config.c, vnet_config_del_feature).
+func (p *plugin) setInput(i uint32, slot int, add bool) {
+	if add {
+		p.inputs[i] = append(p.inputs[i], slot)
+	} else if at := slices.Index(p.inputs[i], slot); at >= 0 {
+		p.inputs[i] = slices.Delete(p.inputs[i], at, at+1)
+	}
+}
+
+// showInputs prints the numbers of the databases that incoming packets of each interface go
+// through. VPP shows them as features of the interface, without the numbers.
+func (p *plugin) showInputs() string {
+	var b strings.Builder
+	for _, i := range slices.Sorted(maps.Keys(p.inputs)) {
+		if len(p.inputs[i]) == 0 {
+			continue
+		}
+		b.WriteString(p.vpp.NameOf(i))
+		for _, slot := range p.inputs[i] {
+			if d := p.databases.slots[slot]; d != nil {
+				fmt.Fprintf(&b, " %d", d.number)
+			} else {
+				b.WriteString(" none")
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // dumpBound lists interfaces with the slot of their database, and not with its number. An
