@@ -48,7 +48,9 @@ func (v *vpp) proxy(source, server string, serverTable uint32, add bool, want ap
 	v.call("dhcp_proxy_config", want, q, &dhcp.DHCPProxyConfigReply{})
 }
 
-func serviceRows() []row { return slices.Concat(routerRows(), tunnelEndRows(), mirrorRows()) }
+func serviceRows() []row {
+	return slices.Concat(routerRows(), tunnelEndRows(), mirrorRows(), autoconfRows())
+}
 
 func routerRows() []row {
 	one := func(i index) vrrp.VrrpVrAddDel {
@@ -202,16 +204,28 @@ func tunnelEndRows() []row {
 				p.Nh.Address = addr("10.0.0.2").Un
 				return p
 			}
+			forwards := func(when string, to index) {
+				t := v.command("show l3xc")
+				_, by, _ := strings.Cut(t, "\n  [@") // below the paths that are listed
+				if !strings.Contains(by, v.details(to).InterfaceName) {
+					v.Errorf("%s: expected to forward to %d:\n%s", when, to, t)
+				}
+			}
 			remove(a, api.INVALID_VALUE)
 			remove(unknown, api.INVALID_SW_IF_INDEX)
 			update(a, 0, via(a))
+			forwards("made", a)
 			update(a, 0, via(b))
+			forwards("updated", a) // not to b, which is listed
 			update(a, api.INVALID_VALUE)
 			update(a, api.NO_MATCHING_INTERFACE, via(unknown))
 			update(unknown, api.INVALID_SW_IF_INDEX, via(b))
 			if all := dump[l3xc.L3xcDetails](v, &l3xc.L3xcDump{SwIfIndex: a}); len(all) != 1 || len(all[0].L3xc.Paths) != 1 || all[0].L3xc.Paths[0].SwIfIndex != uint32(b) {
 				v.Errorf("there are %+v", all)
 			}
+			remove(a, 0)
+			update(a, 0, via(b))
+			forwards("made again", b)
 			remove(a, 0)
 		}},
 	}

@@ -43,7 +43,6 @@ func register(vpp *core.VPP) told {
 	iface.New(vpp)
 	neighbours.New(vpp, tables)
 	l3xc.New(vpp)
-	rdcp.New(vpp)
 	span.New(vpp, switching)
 	acl.New(vpp, switching)
 	abf.New(vpp)
@@ -68,5 +67,5 @@ func register(vpp *core.VPP) told {
 	ipip.New(vpp, tables)
 	ipsec.New(vpp, tables)
 
-	return told{dhcp.New(vpp, tables), wireguard.New(vpp), vrrp.New(vpp, tables)}
+	return told{dhcp.New(vpp, tables), wireguard.New(vpp), vrrp.New(vpp, tables), rdcp.New(vpp, tables)}
 }

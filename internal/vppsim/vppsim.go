@@ -22,6 +22,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/dhcp"
+	"github.com/keyplane/keyplane/internal/vppsim/rdcp"
 	"github.com/keyplane/keyplane/internal/vppsim/vrrp"
 	"github.com/keyplane/keyplane/internal/vppsim/wireguard"
 )
@@ -46,6 +47,7 @@ type told struct {
 	dhcp    *dhcp.Clients
 	peers   *wireguard.Peers
 	routers *vrrp.Routers
+	links   *rdcp.Links
 }
 
 // New returns a Sim that does nothing before Start. An unknown release or plugin is an error.
@@ -82,5 +84,13 @@ func (s *Sim) Meet(public string, from netip.AddrPort) error {
 func (s *Sim) Elect(tag string, id uint8) error {
 	var err error
 	s.Do(func() { err = s.told.routers.Elect(tag, id) })
+	return err
+}
+
+// Advertise has a router advertise an IPv6 network of 64 bits on the link of the interface with a
+// tag, now and whenever it is solicited. It is an error if there is no such interface.
+func (s *Sim) Advertise(tag string, network netip.Prefix) error {
+	var err error
+	s.Do(func() { err = s.told.links.Advertise(tag, network) })
 	return err
 }

@@ -7,9 +7,9 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
-	"go.fd.io/govpp/binapi/rd_cp"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/slaac"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -46,7 +46,11 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	if !ok {
 		return kinds.NotThere(name)
 	}
-	configure := func() error { return h.autoconfigure(ctx, meta.SwIfIndex(), v) }
+	was := h.autoconfOf(name)
+	if was == nil && h.table.InUse() {
+		was = slaac.Unknown() // an earlier agent may have set it
+	}
+	configure := func() error { return h.autoconfigure(ctx, meta.SwIfIndex(), was, v) }
 	var err error
 	if v == nil {
 		err = h.leftovers.End(meta.Index, autoconfMark, configure)
@@ -62,11 +66,14 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	return nil
 }
 
-// autoconfigure sends the setting for an index; a nil v disables both parts.
-func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, v *interfaces.Interface_IP6ND) error {
-	return h.API.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
-		SwIfIndex: at, Enable: v.GetAddressAutoconfig(), InstallDefaultRoutes: v.GetInstallDefaultRoutes(),
-	}, &rd_cp.IP6NdAddressAutoconfigReply{})
+// autoconfigure sends the setting for an index; a nil v disables both parts. The other interfaces
+// get back at once what VPP then takes from them, too.
+func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, was, v *slaac.Setting) error {
+	return slaac.Set(ctx, h.API, at, was, v, func() []interface_types.InterfaceIndex {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return slaac.Others(h.autoconf, h.index.Get, at)
+	})
 }
 
 // autoconfMark names the setting among the leftovers of an index. VPP keeps it for the next
@@ -76,13 +83,13 @@ const autoconfMark = "autoconfiguration"
 // endAutoconf disables the setting of an index. VPP ignores a request that does not change it (VPP
 // rd_cp.c, rd_cp_set_address_autoconfig).
 func (h *handler) endAutoconf(ctx context.Context, at interface_types.InterfaceIndex) error {
-	return h.autoconfigure(ctx, at, nil)
+	return h.autoconfigure(ctx, at, slaac.Unknown(), nil)
 }
 
 // suspectAutoconf notes that a new interface may have inherited the setting of an
 // interface that existed before the agent started. VPP does not list the setting.
 func (h *handler) suspectAutoconf(index uint32) {
-	if h.table.InUse() && h.API.Has(&rd_cp.IP6NdAddressAutoconfig{}) {
+	if h.table.InUse() && h.API.Has(slaac.Message()) {
 		h.leftovers.Note(index, "", autoconfMark, h.endAutoconf)
 	}
 }

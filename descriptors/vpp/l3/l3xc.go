@@ -25,8 +25,8 @@ import (
 )
 
 // l3xcDescriptor implements layer 3 cross-connects: all packets of one IP version that an
-// interface receives leave by given paths. One message replaces all paths, so a
-// cross-connect is never without one during an update.
+// interface receives leave by given paths. An update deletes the cross-connect and creates it
+// again; see setL3XC.
 func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}] {
 	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
 		Name:  L3XCName,
@@ -114,8 +114,10 @@ func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
 	return append(deps, iface.DependOn("outgoing-interface-exists", names)...)
 }
 
-// setL3XC sets the cross-connect of an interface. It replaces an existing one (VPP
-// l3xc_update).
+// setL3XC sets the cross-connect of an interface (VPP l3xc_update). An existing one is deleted
+// first, also one that is left over from another agent: of an update, VPP would list the new
+// paths, and forward by the old ones (VPP l3xc.c, l3xc_update, does not call l3xc_stack). Both
+// requests are in one batch, since packets take the routes of the interface between them.
 func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
@@ -135,17 +137,24 @@ func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 		path.Nh.Address = vppwire.Address(next).Un
 		x.Paths = append(x.Paths, path)
 	}
-	return h.API.Call(ctx, &l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
+	remove := conn.Ask(&l3xc.L3xcDel{SwIfIndex: x.SwIfIndex, IsIP6: x.IsIP6}, &l3xc.L3xcDelReply{})
+	set := conn.Ask(&l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
+	_ = h.API.Batch(ctx, remove, set) // each step has its error
+	return cmp.Or(unlessNoL3XC(remove.Err), set.Err)
+}
+
+// unlessNoL3XC returns the error of a deletion, and nil if there was no cross-connect.
+func unlessNoL3XC(err error) error {
+	if errors.Is(err, api.INVALID_VALUE) {
+		return nil
+	}
+	return err
 }
 
 // l3xcCleanup returns the deletion of the cross-connect of one IP version.
 func (h handler) l3xcCleanup(of l3.L3XConnect_Protocol) cleanup {
 	return cleanup{"cross-connect " + of.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		err := h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: at, IsIP6: of == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{})
-		if errors.Is(err, api.INVALID_VALUE) {
-			return nil // there is none
-		}
-		return err
+		return unlessNoL3XC(h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: at, IsIP6: of == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{}))
 	}}
 }
 

@@ -1,0 +1,76 @@
+package vpp_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// TestAutoconfOfOthers has interfaces stop to configure themselves: VPP takes the addresses of all
+// interfaces then, and the others get theirs back at once.
+func TestAutoconfOfOthers(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		testkit.Need(t, "a simulated VPP, on whose links routers advertise", vpp.Sim != nil)
+		sim, socket := vpp.Sim, vpp.Socket
+		const solicited = "ip6nd_send_router_solicitation"
+		auto := func(name, nd string) []string {
+			return []string{interfacesPrefix + name, `{"name":"` + name + `","type":"SOFTWARE_LOOPBACK","enabled":true,"ip6_nd":{` + nd + `}}`}
+		}
+		const addresses, both, neither = `"address_autoconfig":true`, `"address_autoconfig":true,"install_default_routes":true`, ``
+		a := startAgent(t, socket)
+		awaitReady(t, a)
+		a.want(true, append(auto("loop1", addresses), auto("loop2", both)...)...)
+		for name, network := range map[string]string{"loop1": "fd01::/64", "loop2": "fd02::/64"} {
+			if err := sim.Advertise(name, netip.MustParsePrefix(network)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(when string, asked int, networks ...string) {
+			t.Helper()
+			text := sim.Show("show interface")
+			for _, network := range []string{"fd01::", "fd02::"} {
+				if has, want := strings.Contains(text, network), strings.Contains(strings.Join(networks, " "), network); has != want {
+					t.Errorf("%s: an address of %s exists: %t; expected %t:\n%s", when, network, has, want, text)
+				}
+			}
+			if n := sim.Counts()[solicited]; n != asked {
+				t.Errorf("%s: routers were solicited %d times; expected %d", when, n, asked)
+			}
+		}
+		expect("advertised", 0, "fd01::", "fd02::")
+		a.want(false, auto("loop2", addresses)...)
+		expect("loop2 takes no routes", 1, "fd01::", "fd02::")
+		a.want(false, auto("loop2", both)...)
+		expect("loop2 takes routes", 0, "fd01::", "fd02::")
+		a.want(false, auto("loop2", neither)...)
+		expect("loop2 takes nothing", 1, "fd01::")
+		a.want(false, auto("loop2", both)...)
+		expect("loop2 takes addresses again", 0, "fd01::", "fd02::")
+		a.unwant(secondKey)
+		expect("loop2 is deleted", 1, "fd01::")
+
+		// Somebody else deletes the interface: the setting is ended on the next one with the index.
+		a.want(false, auto("loop2", both)...)
+		if err := sim.Advertise("loop2", netip.MustParsePrefix("fd02::/64")); err != nil {
+			t.Fatal(err)
+		}
+		sim.Counts()
+		vpp.Ask(vpp.Dial(), &vppif.DeleteLoopback{SwIfIndex: 2}, &vppif.DeleteLoopbackReply{})
+		until(t, func() bool { return sim.Counts()[solicited] > 0 }, func() string { return "routers were not solicited" })
+		a.awaitState(secondKey, scheduler.Configured)
+		awaits(t, sim, "show interface", "fd01::")
+
+		// The next agent does not know what is set.
+		a.stop()
+		a = startAgent(t, socket)
+		awaitReady(t, a)
+		a.want(true, append(auto("loop1", addresses), auto("loop2", addresses)...)...)
+		awaits(t, sim, "show interface", "fd01::")
+	})
+}

@@ -1,0 +1,73 @@
+// Package slaac sets IPv6 address autoconfiguration (RFC 4862), and default routes from router
+// advertisements.
+//
+//	err := slaac.Set(ctx, api, index, was, now, others)
+//
+// VPP does not list these settings, so the caller remembers them.
+package slaac
+
+import (
+	"context"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip6_nd"
+	"go.fd.io/govpp/binapi/rd_cp"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// A Setting is that of one interface; nil disables both parts.
+type Setting = interfaces.Interface_IP6ND
+
+// Unknown is the former setting of an interface that an earlier agent may have set.
+func Unknown() *Setting { return &Setting{AddressAutoconfig: true, InstallDefaultRoutes: true} }
+
+// Message is the request that VPP needs.
+func Message() api.Message { return &rd_cp.IP6NdAddressAutoconfig{} }
+
+// Set sends the setting of an index, which replaces the former one. VPP accepts a repeated request.
+//
+// When one interface stops to take addresses or default routes, VPP removes those of all
+// interfaces (VPP rd_cp.c, rd_cp_set_address_autoconfig). So routers are then asked to advertise
+// them again to the others. An error of that is ignored: VPP asks by itself, but it lets up to 2
+// minutes pass.
+func Set(ctx context.Context, a conn.API, at interface_types.InterfaceIndex, was, now *Setting, others func() []interface_types.InterfaceIndex) error {
+	err := a.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
+		SwIfIndex: at, Enable: now.GetAddressAutoconfig(), InstallDefaultRoutes: now.GetInstallDefaultRoutes(),
+	}, &rd_cp.IP6NdAddressAutoconfigReply{})
+	if err == nil && ends(was, now) {
+		_ = a.Batch(ctx, solicitations(others())...)
+	}
+	return err
+}
+
+// ends tells whether an interface stops to take addresses or default routes. Without addresses, it
+// takes no routes either.
+func ends(was, now *Setting) bool {
+	return was.GetAddressAutoconfig() && (!now.GetAddressAutoconfig() || was.GetInstallDefaultRoutes() && !now.GetInstallDefaultRoutes())
+}
+
+// solicitations returns requests to ask the routers of interfaces, with the times that VPP itself
+// uses (VPP rd_cp.c, router_solicitation_start_stop).
+func solicitations(of []interface_types.InterfaceIndex) []*conn.Step {
+	const first, longest = 1, 120 // seconds between two packets
+	out := make([]*conn.Step, 0, len(of))
+	for _, at := range of {
+		q := &ip6_nd.IP6ndSendRouterSolicitation{SwIfIndex: at, Irt: first, Mrt: longest}
+		out = append(out, conn.Ask(q, &ip6_nd.IP6ndSendRouterSolicitationReply{}))
+	}
+	return out
+}
+
+// Others returns the indexes of existing interfaces that take addresses, but one.
+func Others(all map[string]*Setting, get func(name string) (ifindex.Meta, bool), but interface_types.InterfaceIndex) (out []interface_types.InterfaceIndex) {
+	for name, v := range all {
+		if meta, exists := get(name); exists && v.GetAddressAutoconfig() && meta.SwIfIndex() != but {
+			out = append(out, meta.SwIfIndex())
+		}
+	}
+	return out
+}

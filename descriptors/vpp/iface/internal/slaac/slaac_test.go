@@ -1,0 +1,46 @@
+package slaac
+
+import (
+	"slices"
+	"testing"
+
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+)
+
+func TestEnds(t *testing.T) {
+	addresses, both := &Setting{AddressAutoconfig: true}, &Setting{AddressAutoconfig: true, InstallDefaultRoutes: true}
+	routes := &Setting{InstallDefaultRoutes: true} // takes nothing, as VPP sees it
+	for _, c := range []struct {
+		name     string
+		was, now *Setting
+		want     bool
+	}{
+		{"nothing was set", nil, nil, false},
+		{"begins", nil, addresses, false},
+		{"begins with routes", addresses, both, false},
+		{"repeated", both, both, false},
+		{"ends with routes", both, addresses, true},
+		{"ends with addresses", addresses, nil, true},
+		{"ends with both", both, nil, true},
+		{"routes without addresses", both, routes, true},
+		{"routes without addresses end", routes, nil, false},
+		{"an earlier agent may have set both", Unknown(), addresses, true},
+		{"an earlier agent may have set the same", Unknown(), both, false},
+	} {
+		if got := ends(c.was, c.now); got != c.want {
+			t.Errorf("%s: %t; expected %t", c.name, got, c.want)
+		}
+	}
+}
+
+func TestOthers(t *testing.T) {
+	existing := map[string]ifindex.Meta{"a": {Index: 1}, "b": {Index: 2}, "off": {Index: 3}}
+	get := func(name string) (ifindex.Meta, bool) { m, ok := existing[name]; return m, ok }
+	on := &Setting{AddressAutoconfig: true}
+	got := Others(map[string]*Setting{"a": on, "b": on, "off": nil, "gone": on}, get, 2)
+	if !slices.Equal(got, []interface_types.InterfaceIndex{1}) {
+		t.Errorf("others are %v; expected interface 1 alone", got)
+	}
+}
