@@ -93,7 +93,7 @@ func changeables() map[string]changeable {
 				{params, `{"active_timer":10,"passive_timer":60,"record_l3":true}`, feature + "loop1", `{"interface":"loop1","ip4":true}`},
 				{params, `{"active_timer":20,"record_l2":true,"record_l4":true}`, feature + "loop1", `{"interface":"loop1","ip4":true}`, feature + "loop2", `{"interface":"loop2","l2":true}`},
 				{params, `{"active_timer":20,"record_l2":true,"record_l4":true}`, feature + "loop2", `{"interface":"loop2","ip6":true}`},
-				{params, `{"record_l3":true}`, feature + "loop1", `{"interface":"loop1","ip6":true}`},
+				{params, `{"active_timer":30,"record_l3":true}`, feature + "loop1", `{"interface":"loop1","ip6":true}`},
 				{params, `{"active_timer":10,"passive_timer":60,"record_l3":true}`},
 			},
 			pages: []string{"show flowprobe params", "show flowprobe feature"},

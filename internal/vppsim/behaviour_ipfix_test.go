@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/ipfix_export"
 	"go.fd.io/govpp/binapi/vlib"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -19,6 +20,8 @@ func flowRows() []row {
 		{"the exporter of flows", exporterRow},
 		{"parameters of recording", paramsRow},
 		{"recording on interfaces", recordingRow},
+		{"recording with an active timer makes tables", func(v *vpp) { memoryRow(v, 10, true) }},
+		{"recording without an active timer makes no tables", func(v *vpp) { memoryRow(v, 0, false) }},
 		{"recording stays with the index of a deleted interface", stayingRecording},
 		{"the older message of recording takes flags for a number", olderRecording},
 	}
@@ -166,6 +169,28 @@ func recordingRow(v *vpp) {
 	v.probe(i, false, ip4, tx, 0)
 	v.probe(j, false, ip6, both, 0)
 	v.probes()
+}
+
+// memoryRow records with an active timer, and checks whether VPP has tables of flows then. They stay.
+// A packet that is recorded after another active timer, where one of both is 0, kills VPP.
+func memoryRow(v *vpp, active uint32, tables bool) {
+	testkit.Need(v, "a VPP of its own (VPP=binary instead of VPP_SOCKET)", v.fresh)
+	const ip4, tx = flowprobe.FLOWPROBE_WHICH_IP4, flowprobe.FLOWPROBE_DIRECTION_TX
+	has := func(when string, want bool) {
+		v.Helper()
+		if text := v.command("show flowprobe statistics"); strings.Contains(text, "Pool utilisation thread 0 is") != want {
+			v.Errorf("%s: expected tables to be there: %t, in:\n%s", when, want, text)
+		}
+	}
+	v.resetParams()
+	i := v.loop()
+	v.params(0, flowprobe.FLOWPROBE_RECORD_FLAG_L3, active, 20)
+	has("before", false)
+	v.probe(i, true, ip4, tx, 0)
+	has("recording", tables)
+	v.probe(i, false, ip4, tx, 0)
+	v.params(0, 0, 30, 20)
+	has("afterwards", tables)
 }
 
 // stayingRecording deletes a recorded interface. The parameters cannot change until another

@@ -178,7 +178,8 @@ func TestLifeOfParams(t *testing.T) {
 }
 
 // TestActiveTimerAfterZero changes an active timer of 0, after which VPP might die: only tables
-// that are known to exist permit that, also after the parameters were deleted.
+// permit that, also after the parameters were deleted. With tables, VPP would die of the change to
+// 0. An agent on another connection finds them.
 func TestActiveTimerAfterZero(t *testing.T) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
@@ -209,15 +210,24 @@ func TestActiveTimerAfterZero(t *testing.T) {
 			if err == nil {
 				err = h.end(t.Context(), "", v, m)
 			}
-			for _, next := range []*ipfix.FlowProbeParams{zero, ten, zero} {
-				err = errors.Join(err, h.createParams(t.Context(), paramsOf(next)))
-			}
+			err = errors.Join(err, h.createParams(t.Context(), paramsOf(ten)))
 			if err != nil {
 				t.Errorf("with tables: %v", err)
 			}
-			lives++ // another VPP, for what the agent knows
-			if err := h.createParams(t.Context(), paramsOf(ten)); !errors.Is(err, ErrStateless) {
-				t.Errorf("on another connection the error is %v", err)
+			if err := h.createParams(t.Context(), paramsOf(zero)); !errors.Is(err, ErrStateful) {
+				t.Errorf("with tables, the error of the change to 0 is %v", err)
+			}
+			if now, err := h.params(t.Context()); err != nil || now.active != 10 {
+				t.Errorf("with tables, the active timer is %d, %v; expected 10", now.active, err)
+			}
+			lives++
+			if err := h.createParams(t.Context(), paramsOf(zero)); !errors.Is(err, ErrStateful) {
+				t.Errorf("on another connection, the error of the change to 0 is %v", err)
+			}
+			lives++
+			err = h.setParams(t.Context(), paramsOf(zero)) // as another program
+			if err := errors.Join(err, h.createParams(t.Context(), paramsOf(ten))); err != nil {
+				t.Errorf("with tables, from 0: %v", err)
 			}
 		})
 	}

@@ -40,6 +40,8 @@ const (
 var (
 	// ErrStateless reports an active timer that VPP can have only after a restart.
 	ErrStateless = errors.New("active_timer must stay 0 until VPP is restarted")
+	// ErrStateful reports an active timer of 0 that VPP can have only after a restart.
+	ErrStateful = errors.New("active_timer must not be 0 until VPP is restarted")
 )
 
 // Options configure the descriptors. All fields are required.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"go.fd.io/govpp/api"
@@ -75,15 +76,23 @@ func paramsOf(v *ipfix.FlowProbeParams) params {
 	return out
 }
 
-// createParams sets the parameters. It refuses an active timer for which VPP may lack tables.
+// createParams sets the parameters. It refuses an active timer for which VPP may lack memory; see
+// tables.
 func (h *handler) createParams(ctx context.Context, to params) error {
 	now, err := h.params(ctx)
 	if err != nil {
 		return err
 	}
-	if now.active == 0 && to.active != 0 && !h.tables.exist(h.ConnectionNumber()) {
+	exist, err := h.haveTables(ctx)
+	switch {
+	case err != nil:
+		return err
+	case now.active == 0 && to.active != 0 && !exist:
 		return fmt.Errorf("%w: active_timer is %d, and VPP may have recorded with 0. "+
 			"Then it has no tables for flows, makes none any more, and would die at the next packet", ErrStateless, to.active)
+	case now.active != 0 && to.active == 0 && exist:
+		return fmt.Errorf("%w: active_timer is 0, and VPP has recorded with another one. "+
+			"Then it has no entry for single packets, makes none any more, and would die at the next packet", ErrStateful)
 	}
 	return h.setParams(ctx, to)
 }
@@ -92,7 +101,11 @@ func (h *handler) createParams(ctx context.Context, to params) error {
 // before it gets another one; see tables.
 func (h *handler) deleteParams(ctx context.Context, _ string, v *ipfix.FlowProbeParams, _ struct{}) error {
 	to := params{active: defaultActive, passive: defaultPassive}
-	if paramsOf(v).active == 0 && !h.tables.exist(h.ConnectionNumber()) {
+	exist, err := h.haveTables(ctx)
+	if err != nil {
+		return err
+	}
+	if paramsOf(v).active == 0 && !exist {
 		to.active = 0
 	}
 	return h.setParams(ctx, to)
@@ -133,19 +146,36 @@ func (h *handler) readParams(ctx context.Context) ([]*ipfix.FlowProbeParams, err
 	}}, nil
 }
 
-// tables is the knowledge about VPP's tables of flows. VPP makes them when the first
-// interface is recorded, if there is an active timer then, and never later. Without tables
-// it dies at the first packet of an interface that is recorded with an active timer (25.10,
-// flowprobe_create_state_tables). It does not report them.
+// tables is the knowledge about VPP's tables of flows. VPP makes its memory when the first
+// interface is recorded, and never later: tables if there is an active timer then, and
+// otherwise an entry for the packet that is exported alone. It dies at the first packet that
+// needs the other memory (25.10, flowprobe_create_state_tables and add_to_flow_record_state).
+// Only its command line shows the tables, and nothing shows the other memory.
 //
 //	first interface recorded | later active timer 0 | later another one
-//	with an active timer     | works                | works
+//	with an active timer     | kills VPP            | works
 //	with the active timer 0  | works                | kills VPP
 //
-// So an active timer of 0 in VPP may change only if tables are known to exist.
+// So an active timer of 0 in VPP may change only if tables exist, and another one may become
+// 0 only if they do not.
 type tables struct {
 	mu   sync.Mutex
 	life int // the connection on which an interface was recorded with an active timer
+}
+
+// haveTables reports whether VPP has tables. If this agent has not recorded with an active timer on
+// this connection, an earlier one may have.
+func (h *handler) haveTables(ctx context.Context) (bool, error) {
+	life := h.ConnectionNumber()
+	if h.tables.exist(life) {
+		return true, nil
+	}
+	text, err := h.command(ctx, "show flowprobe statistics")
+	if err != nil || !strings.Contains(text, "Pool utilisation thread") {
+		return false, err
+	}
+	h.tables.made(life)
+	return true, nil
 }
 
 // made records that an interface is recorded with an active timer.

@@ -24,11 +24,22 @@ type probe struct {
 	direction flowprobe.FlowprobeDirection
 }
 
+// A memory is what VPP records flows in. VPP makes it when the first interface is recorded, and
+// never another one (src/plugins/flowprobe/flowprobe.c, flowprobe_create_state_tables).
+type memory int
+
+const (
+	noMemory memory = iota
+	tables          // made with an active timer
+	packet          // made with the active timer 0: the packet that is exported alone
+)
+
 type probes struct {
 	vpp             *core.VPP
 	record          flowprobe.FlowprobeRecordFlags
 	active, passive uint32           // seconds
 	on              map[uint32]probe // by sw_if_index
+	memory          memory
 }
 
 type index = interface_types.InterfaceIndex
@@ -45,8 +56,10 @@ func newProbe(vpp *core.VPP) {
 			core.On(vpp, func(q *flowprobe.FlowprobeInterfaceAddDel) index { return q.SwIfIndex }, p.setInterface),
 			core.Dump(p.dump),
 		},
-		// These have VPP's own format, because the agent reads them on VPP 22.02.
-		Pages: map[string]func() string{"show flowprobe params": p.showParams, "show flowprobe feature": p.showFeatures},
+		// These have VPP's own format, because the agent reads them: the first two on VPP 22.02 only.
+		Pages: map[string]func() string{
+			"show flowprobe params": p.showParams, "show flowprobe feature": p.showFeatures, "show flowprobe statistics": p.showStatistics,
+		},
 	})
 }
 
@@ -82,8 +95,7 @@ func (p *probes) setTX(i *core.Interface, q *flowprobe.FlowprobeTxInterfaceAddDe
 	if p.record == 0 || has && (q.IsAdd || was.which != which) {
 		return api.CANNOT_ENABLE_DISABLE_FEATURE
 	}
-	p.change(i, probe{which, flowprobe.FLOWPROBE_DIRECTION_TX}, q.IsAdd)
-	return core.OK
+	return p.change(i, probe{which, flowprobe.FLOWPROBE_DIRECTION_TX}, q.IsAdd)
 }
 
 // setInterface is the message since 22.06. The end of a recording must name its variant.
@@ -99,17 +111,29 @@ func (p *probes) setInterface(i *core.Interface, q *flowprobe.FlowprobeInterface
 	case !has && !q.IsAdd:
 		return api.NO_SUCH_ENTRY
 	}
-	p.change(i, probe{q.Which, q.Direction}, q.IsAdd)
-	return core.OK
+	return p.change(i, probe{q.Which, q.Direction}, q.IsAdd)
 }
 
-// change stores or removes the recording of an interface. The caller has checked the request.
-func (p *probes) change(i *core.Interface, to probe, add bool) {
-	if add {
-		p.on[i.Index] = to
-	} else {
+// change stores or removes the recording of an interface. The caller has checked the request. VPP
+// dies at the first packet of an interface if it has the memory for the other kind of active timer
+// (node.c, add_to_flow_record_state). Here no packet comes, so it dies at once.
+func (p *probes) change(i *core.Interface, to probe, add bool) core.Errno {
+	if !add {
 		delete(p.on, i.Index)
+		return core.OK
 	}
+	needed := packet
+	if p.active != 0 {
+		needed = tables
+	}
+	if p.memory == noMemory {
+		p.memory = needed
+	}
+	if p.memory != needed {
+		return core.Crash
+	}
+	p.on[i.Index] = to
+	return core.OK
 }
 
 // dump lists the recording of one interface, or all for ~0. Deleted interfaces are among them,
@@ -132,6 +156,19 @@ func (p *probes) showParams() string {
 		}
 	}
 	fmt.Fprintf(&b, " active: %d passive: %d\n", int32(p.active), int32(p.passive))
+	return b.String()
+}
+
+// showStatistics prints the use of the tables of each thread, if there are tables
+// (flowprobe_show_stats_fn).
+func (p *probes) showStatistics() string {
+	var b strings.Builder
+	b.WriteString("IPFIX table statistics\nFlow entry size: 120\nFlow pool size per thread: 262144\n")
+	for thread := range p.vpp.Options.Workers + 1 {
+		if p.memory == tables {
+			fmt.Fprintf(&b, "Pool utilisation thread %d is 0%%\n", thread)
+		}
+	}
 	return b.String()
 }
 
