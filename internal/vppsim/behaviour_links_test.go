@@ -22,6 +22,10 @@ func linkRows() []row {
 	return []row{
 		{"sockets of memifs", memifSockets},
 		{"memifs as they are created", memifAsCreated},
+		{"a memif for IP packets has no MAC address", func(v *vpp) {
+			mac := ethernet_types.MacAddress{2, 0, 0, 0, 0, 9}
+			v.withoutMAC(v.memif(memif.MemifCreate{ID: 7, Role: memif.MEMIF_ROLE_API_SLAVE, Mode: memif.MEMIF_MODE_API_IP, HwAddr: mac}, 0))
+		}},
 		{"what a memif needs", func(v *vpp) {
 			v.memifSocket(1, filepath.Join(v.TempDir(), "one.sock"), true, 0)
 			v.memif(memif.MemifCreate{ID: 1, SocketID: 77}, api.INVALID_ARGUMENT)
@@ -172,6 +176,10 @@ func taps(v *vpp) {
 	v.is("the same ID", err, api.INVALID_INTERFACE)
 	_, err = v.tap(tapv2.TapCreateV3{ID: 1, HostIfName: "row-1", RxRingSz: 1000})
 	v.is("an odd ring", err, api.INIT_FAILED)
+	tun, err := v.tap(tapv2.TapCreateV3{ID: 3, HostIfName: "row-3", TapFlags: tapv2.TAP_API_FLAG_TUN})
+	v.is("a TUN", err, 0)
+	v.withoutMAC(tun)
+	v.call("tap_delete_v2", 0, &tapv2.TapDeleteV2{SwIfIndex: tun}, &tapv2.TapDeleteV2Reply{})
 	second, err := v.tap(tapv2.TapCreateV3{ID: none32, HostIfName: "row-2"})
 	v.is("any ID", err, 0)
 	all := dump[tapv2.SwInterfaceTapV2Details](v, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: none})

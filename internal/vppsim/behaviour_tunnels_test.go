@@ -55,6 +55,30 @@ func tunnelRows() []row {
 				v.Error("they are there")
 			}
 		}},
+		{"a GRE tunnel has a session if its type has sessions", func(v *vpp) {
+			change := func(kind gre.GreTunnelType, session uint16, add bool, want api.VPPApiError) {
+				v.Helper()
+				v.call("gre_tunnel_add_del", want, &gre.GreTunnelAddDel{IsAdd: add, Tunnel: gre.GreTunnel{
+					Type: kind, Instance: none32, Src: ipOf("10.0.0.1"), Dst: ipOf("10.0.0.2"), SessionID: session,
+				}}, &gre.GreTunnelAddDelReply{})
+			}
+			for kind, listed := range map[gre.GreTunnelType]uint16{l3: 0, teb: 0, gre.GRE_API_TUNNEL_TYPE_ERSPAN: 5} {
+				change(kind, 5, true, 0)
+				all := dump[gre.GreTunnelDetails](v, &gre.GreTunnelDump{SwIfIndex: none})
+				if len(all) != 1 || all[0].Tunnel.SessionID != listed {
+					v.Errorf("%v: there are %+v; expected session %d", kind, all, listed)
+				}
+				change(kind, 0, false, api.NO_SUCH_ENTRY) // it is part of the identity all the same
+				change(kind, 5, false, 0)
+			}
+		}},
+		{"tunnels for IP packets have no MAC address", func(v *vpp) {
+			tunnel := v.ipip("10.0.0.1", "10.0.0.2", 0, 0)
+			v.withoutMAC(tunnel)
+			v.call("delete", 0, &ipip.IpipDelTunnel{SwIfIndex: tunnel}, &ipip.IpipDelTunnelReply{})
+			v.withoutMAC(v.gre("10.0.0.2", l3, none32, 0, true, 0))
+			v.gre("10.0.0.2", l3, none32, 0, false, 0)
+		}},
 		{"IPIP tunnels as they are created", func(v *vpp) {
 			i := v.ipip("10.0.0.1", "10.0.0.2", 0, 0)
 			if d := v.details(i); d.InterfaceName != "ipip0" || d.InterfaceDevType != "IPIP tunnel device" || d.Flags != 0 || d.LinkMtu != 65516 {
@@ -111,6 +135,17 @@ func tunnelRows() []row {
 		}},
 		{"members of bonds", bondMembers},
 		{"MAC addresses of members of bonds", bondAddresses},
+	}
+}
+
+// withoutMAC checks that an interface has no MAC address, and gets none. Requests that kill VPP are not
+// made: such an interface as a member of a bond, as a BVI, and with a DHCP client.
+func (v *vpp) withoutMAC(i index) {
+	v.Helper()
+	mac := ethernet_types.MacAddress{2, 0, 0, 0, 0, 1}
+	v.call("sw_interface_set_mac_address", api.UNIMPLEMENTED, &vppif.SwInterfaceSetMacAddress{SwIfIndex: i, MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{})
+	if d := v.details(i); d.L2Address != (ethernet_types.MacAddress{}) {
+		v.Errorf("it is %+v", d)
 	}
 }
 

@@ -34,7 +34,8 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_B
 	}
 }
 
-// joinBond adds the interface to the bond. A repeated request is no error.
+// joinBond adds the interface to the bond. A repeated request is no error. VPP dies of a member
+// without a MAC address.
 func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLink_BondedInterface) (struct{}, error) {
 	name, member, _ := keys.ParseBondMember(key)
 	to, ok := h.index.Get(name)
@@ -44,6 +45,9 @@ func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLi
 	meta, ok := h.index.Get(member)
 	if !ok {
 		return struct{}{}, kinds.NotThere(member)
+	}
+	if err := kinds.NeedMAC(ctx, h.API, member, meta.SwIfIndex(), "a member of a bond"); err != nil {
+		return struct{}{}, err
 	}
 	err := h.API.Call(ctx, &bond.BondAddMember{
 		SwIfIndex: meta.SwIfIndex(), BondSwIfIndex: to.SwIfIndex(), IsPassive: v.GetIsPassive(), IsLongTimeout: v.GetIsLongTimeout(),

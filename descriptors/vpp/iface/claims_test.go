@@ -14,11 +14,12 @@ import (
 // TestClaims says which interfaces VPP cannot have both, and by which field that is said.
 func TestClaims(t *testing.T) {
 	const (
-		vxlan = `type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 5 } `
-		gpe   = `type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 5 gpe { protocol: IP4 } } `
-		gtpu  = `type: GTPU_TUNNEL gtpu { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" teid: 5 } `
-		gre   = `type: GRE_TUNNEL gre { tunnel_type: L3 src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } `
-		ipip  = `type: IPIP_TUNNEL ipip { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } `
+		vxlan  = `type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 5 } `
+		gpe    = `type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 5 gpe { protocol: IP4 } } `
+		gtpu   = `type: GTPU_TUNNEL gtpu { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" teid: 5 } `
+		gre    = `type: GRE_TUNNEL gre { tunnel_type: L3 src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } `
+		erspan = `type: GRE_TUNNEL gre { tunnel_type: ERSPAN src_addr: "10.0.0.1" dst_addr: "10.0.0.2" session_id: 4 } `
+		ipip   = `type: IPIP_TUNNEL ipip { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } `
 	)
 	for _, c := range []struct{ a, b, field string }{
 		{`type: TAP tap { host_if_name: "eth0" }`, `type: TAP tap { host_if_name: "eth0" }`, ""}, // they may go to different namespaces
@@ -44,6 +45,8 @@ func TestClaims(t *testing.T) {
 		{gtpu, `type: GTPU_TUNNEL gtpu { src_addr: "10.0.0.9" dst_addr: "10.0.0.2" teid: 5 encap_vrf_id: 1 }`, "gtpu.teid"},
 		{gre, gre, "gre.dst_addr"},
 		{gre, `type: GRE_TUNNEL gre { tunnel_type: TEB src_addr: "10.0.0.1" dst_addr: "10.0.0.2" }`, ""},
+		{gre, `type: GRE_TUNNEL gre { tunnel_type: L3 src_addr: "10.0.0.1" dst_addr: "10.0.0.2" session_id: 5 }`, "gre.dst_addr"},
+		{erspan, `type: GRE_TUNNEL gre { tunnel_type: ERSPAN src_addr: "10.0.0.1" dst_addr: "10.0.0.2" session_id: 5 }`, ""},
 		{ipip, ipip + `enabled: true`, "ipip.dst_addr"},
 		{ipip, ipip + `vrf: 1`, ""},
 		{ipip, `type: IPIP_TUNNEL ipip { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } `, ""},

@@ -3,7 +3,6 @@ package iface
 import (
 	"context"
 	"errors"
-	"net/netip"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/dhcp"
@@ -11,9 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
-	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -46,7 +45,8 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 func clientOf(key string) string { return key[len(keys.DHCPClients):] }
 
 // setClient starts or stops the client. A client that is already running may have been
-// started for a deleted interface with the same index. So it is restarted.
+// started for a deleted interface with the same index. So it is restarted. VPP dies of a
+// client on an interface without a MAC address.
 func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	if _, err := h.API.First(&dhcp.DHCPClientDetails{}); err != nil {
 		return err // leases could not be read
@@ -58,6 +58,11 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	config := func(on bool) error {
 		client := dhcp.DHCPClient{SwIfIndex: meta.SwIfIndex(), Hostname: name, WantDHCPEvent: true}
 		return h.API.Call(ctx, &dhcp.DHCPClientConfig{IsAdd: on, Client: client}, &dhcp.DHCPClientConfigReply{})
+	}
+	if on {
+		if err := kinds.NeedMAC(ctx, h.API, name, meta.SwIfIndex(), "a DHCP client"); err != nil {
+			return err
+		}
 	}
 	stop := func() error { return unlessUnchanged(config(false)) }
 	start := func() error {
@@ -105,30 +110,6 @@ func dhcpClients(ctx context.Context, a conn.API) ([]dhcp.DHCPClientDetails, err
 		return nil, nil
 	}
 	return conn.Dump[dhcp.DHCPClientDetails](ctx, a, &dhcp.DHCPClientDump{})
-}
-
-// leased returns the address of a lease; the zero Prefix: none.
-func leased(l dhcp.DHCPLease) netip.Prefix {
-	if a := vppwire.Addr(l.HostAddress); !a.IsUnspecified() {
-		return netip.PrefixFrom(a, int(l.MaskWidth))
-	}
-	return netip.Prefix{}
-}
-
-// leaseOf returns a lease as a value; nil: there is none.
-func leaseOf(name string, l dhcp.DHCPLease) *interfaces.DHCPLease {
-	address := leased(l)
-	if !address.IsValid() {
-		return nil
-	}
-	v := &interfaces.DHCPLease{
-		InterfaceName: name, HostName: l.Hostname, IsIpv6: l.IsIPv6,
-		HostPhysAddress: l.HostMac.String(), HostIpAddress: address.String(),
-	}
-	if router := vppwire.Addr(l.RouterAddress); !router.IsUnspecified() {
-		v.RouterIpAddress = netip.PrefixFrom(router, int(l.MaskWidth)).String()
-	}
-	return v
 }
 
 // leaseDescriptor observes DHCP leases. A lease is only observed. Its address is derived
@@ -187,7 +168,7 @@ func (h *handler) listLeases(ctx context.Context) (leases map[string]*interfaces
 		name := names[uint32(c.Client.SwIfIndex)]
 		// A client on an interface of another agent has no name here, and its lease is not
 		// ours.
-		if v := leaseOf(name, c.Lease); v != nil && name != "" {
+		if v := events.LeaseOf(name, c.Lease); v != nil && name != "" {
 			leases[name] = v
 		}
 	}

@@ -1,8 +1,12 @@
 package iface
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 )
 
 // ErrNotFound reports that an item to which a value refers does not exist in VPP. Dependencies make
@@ -17,4 +21,10 @@ func Find(links Index, name string) (Meta, error) {
 		return meta, fmt.Errorf("interface %s: %w", name, ErrNotFound)
 	}
 	return meta, nil
+}
+
+// NeedMAC returns an error if an interface has no MAC address in VPP. purpose says what would need
+// it. VPP does not check that, and dies.
+func NeedMAC(ctx context.Context, api conn.API, name string, meta Meta, purpose string) error {
+	return kinds.NeedMAC(ctx, api, name, meta.SwIfIndex(), purpose)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
@@ -215,7 +216,7 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) er
 		case f.Details.Tag != "":
 			h.leftovers.Note(f.Meta.Index, f.Details.Tag, clientMark, h.endClient)
 		}
-		f.Value.SetDhcpClient, f.Leased = true, leased(c.Lease)
+		f.Value.SetDhcpClient, f.Leased = true, events.Leased(c.Lease)
 	}
 	if err := h.env.ReadVirtual(ctx, all); err != nil {
 		return err

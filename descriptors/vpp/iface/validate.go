@@ -33,6 +33,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	f.addresses(v)
 	f.rx(v)
 	f.mac(v.GetPhysAddress())
+	f.DHCPClient(v)
 	if v.GetVrf() == noVRF {
 		f.Add("vrf", v.GetVrf(), "a number below 4294967295")
 	}

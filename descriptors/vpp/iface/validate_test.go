@@ -70,6 +70,22 @@ func TestValidate(t *testing.T) {
 		{loop + `unnumbered { interface_with_ip: "b" } set_dhcp_client: true`, "set_dhcp_client"},
 		{loop + `set_dhcp_client: true ip_addresses: "10.0.0.1/24"`, ""},
 
+		// DHCP clients need a MAC address
+		{tap + `set_dhcp_client: true`, ""},
+		{tap + `set_dhcp_client: true tap { enable_tunnel: true }`, "set_dhcp_client"},
+		{tap + `tap { enable_tunnel: true }`, ""},
+		{`name: "a" type: MEMIF set_dhcp_client: true memif {}`, ""},
+		{`name: "a" type: MEMIF set_dhcp_client: true memif { mode: IP }`, "set_dhcp_client"},
+		{`name: "a" type: IPSEC_TUNNEL set_dhcp_client: true ipsec {}`, "set_dhcp_client"},
+		{`name: "a" type: IPIP_TUNNEL set_dhcp_client: true ipip { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" }`, "set_dhcp_client"},
+		{`name: "a" type: WIREGUARD_TUNNEL set_dhcp_client: true wireguard { private_key: "AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=" src_addr: "10.0.0.1" }`, "set_dhcp_client"},
+		{gre + `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } set_dhcp_client: true`, "set_dhcp_client"},
+		{`name: "a" type: GRE_TUNNEL set_dhcp_client: true gre { tunnel_type: TEB src_addr: "10.0.0.1" dst_addr: "10.0.0.2" }`, ""},
+		{`name: "a" type: GTPU_TUNNEL set_dhcp_client: true gtpu { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" }`, "set_dhcp_client"},
+		{`name: "a" type: VXLAN_TUNNEL set_dhcp_client: true vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" }`, ""},
+		{`name: "a" type: VXLAN_TUNNEL set_dhcp_client: true vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" gpe { protocol: IP4 } }`, "set_dhcp_client"},
+		{`name: "a" type: SUB_INTERFACE set_dhcp_client: true sub { parent_name: "p" sub_id: 1 }`, ""},
+
 		// links of the host
 		{tap + `tap { host_if_name: "exactly-15-byte" rx_ring_size: 32768 tx_ring_size: 1024 version: 1 }`, ""},
 		{tap + `tap { host_if_name: "16-bytes-is-more" rx_ring_size: 65536 tx_ring_size: 1000 version: 3 }`, "tap.version tap.host_if_name tap.rx_ring_size tap.tx_ring_size"},
@@ -95,7 +111,7 @@ func TestValidate(t *testing.T) {
 
 		// tunnels
 		{gre + `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" session_id: 1023 }`, ""},
-		{gre + `src_addr: "224.0.0.1" dst_addr: "fd00::1" session_id: 1024 }`, "gre.session_id gre.src_addr gre.dst_addr"},
+		{`name: "a" type: GRE_TUNNEL gre { tunnel_type: ERSPAN src_addr: "224.0.0.1" dst_addr: "fd00::1" session_id: 1024 }`, "gre.session_id gre.src_addr gre.dst_addr"},
 		{gre + `src_addr: "10.0.0.1" dst_addr: "10.0.0.1" }`, "gre.dst_addr"},
 		{`name: "a" type: IPIP_TUNNEL ipip { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "10.0.0.1" }`, ""},
 		{`name: "a" type: IPIP_TUNNEL ipip { src_addr: "10.0.0.1" }`, "ipip.dst_addr"},

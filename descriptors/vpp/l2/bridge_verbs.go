@@ -242,7 +242,7 @@ func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
 }
 
 // createMember adds an interface to a bridge domain. updateMember uses it too: VPP replaces
-// the split horizon group.
+// the split horizon group. VPP dies of a BVI without a MAC address.
 func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDomain_Interface) (struct{}, error) {
 	bd, name, _ := keys.BridgeMembers.Parse(key)
 	bridge, err := h.bridgeNamed(bd)
@@ -252,6 +252,11 @@ func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDoma
 	meta, err := iface.Find(h.Interfaces, name)
 	if err != nil {
 		return struct{}{}, err
+	}
+	if v.GetBridgedVirtualInterface() {
+		if err := iface.NeedMAC(ctx, h.API, name, meta, "the BVI of a bridge domain"); err != nil {
+			return struct{}{}, err
+		}
 	}
 	if err := h.attachments.add(name, attachment{inBridge, bd}); err != nil {
 		return struct{}{}, err

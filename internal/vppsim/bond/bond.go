@@ -101,9 +101,9 @@ func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errn
 	return core.OK
 }
 
-// addMember accepts any interface, also a loopback, but no member of another bond. The member
-// gets the MAC address of the bond. A bond that was created without one gets the address of its
-// first member instead.
+// addMember accepts any interface, also a loopback, but no member of another bond. VPP dies of one
+// without a MAC address, which it copies. The member gets the MAC address of the bond. A bond that
+// was created without one gets the address of its first member instead.
 func (p *plugin) addMember(i *core.Interface, q *bond.BondAddMember, _ *bond.BondAddMemberReply) core.Errno {
 	to := p.vpp.Interface(uint32(q.BondSwIfIndex))
 	if to == nil {
@@ -115,6 +115,9 @@ func (p *plugin) addMember(i *core.Interface, q *bond.BondAddMember, _ *bond.Bon
 	}
 	if _, in := p.members[i.Index]; in {
 		return api.VALUE_EXIST
+	}
+	if !p.vpp.HasMAC(i) {
+		return core.Crash
 	}
 	first := p.count(to.Index) == 0
 	p.members[i.Index] = member{to.Index, q.IsPassive, q.IsLongTimeout, i.MAC}

@@ -34,6 +34,7 @@ type Interface struct {
 	Number  Number // released when the interface is deleted
 	Tag     string
 	MAC     ethernet_types.MacAddress
+	NoMAC   bool // it is for IP packets: it has no MAC address, and gets none
 	Flags   interface_types.IfStatusFlags
 	NoLink  bool // the link stays down when the interface is set up
 	LinkMTU uint16
@@ -91,6 +92,13 @@ func newInterfaces() interfaces {
 
 // Interface returns the interface of an index, or nil.
 func (v *VPP) Interface(index uint32) *Interface { return v.interfaces.byIndex[index] }
+
+// HasMAC returns whether an interface has a MAC address. A sub-interface has that of its parent,
+// although no dump shows it.
+func (v *VPP) HasMAC(i *Interface) bool {
+	parent := v.Interface(i.Sup)
+	return parent != nil && parent.Device != nil && !parent.NoMAC
+}
 
 // At returns the interface of an index, or INVALID_SW_IF_INDEX.
 func (v *VPP) At(index interface_types.InterfaceIndex) (*Interface, Errno) {

@@ -55,7 +55,9 @@ func New(vpp *core.VPP, tables *ip.IP) *Clients {
 }
 
 // change adds or deletes a client. VPP refuses to add a second one, and to delete a
-// missing one, with INVALID_VALUE.
+// missing one, with INVALID_VALUE. It dies of the first packet of a client on an interface without
+// a MAC address, which it sends as soon as the interface is up with a link (VPP dhcp/client.c,
+// send_dhcp_pkt). Here it dies at once.
 func (p *Clients) change(i *core.Interface, q *dhcp.DHCPClientConfig, _ *dhcp.DHCPClientConfigReply) core.Errno {
 	c, runs := p.byIndex[i.Index]
 	switch {
@@ -65,6 +67,9 @@ func (p *Clients) change(i *core.Interface, q *dhcp.DHCPClientConfig, _ *dhcp.DH
 		p.endLease(i, c)
 		delete(p.byIndex, i.Index)
 		return core.OK
+	}
+	if !p.vpp.HasMAC(i) {
+		return core.Crash
 	}
 	p.byIndex[i.Index] = &client{
 		config: q.Client, asker: p.vpp.Asking(),

@@ -45,6 +45,10 @@ func New(vpp *core.VPP, tables *ip.IP) {
 		core.Dump(func(q *gre.GreTunnelDump, yield func(gre.GreTunnelDetails)) {
 			for i, d := range core.Each[device](vpp, q.SwIfIndex) {
 				d.tunnel.SwIfIndex = index(i.Index)
+				// Of other types VPP has the session in its table of tunnels only (gre/interface.c, vnet_gre_tunnel_add).
+				if d.tunnel.Type != gre.GRE_API_TUNNEL_TYPE_ERSPAN {
+					d.tunnel.SessionID = 0
+				}
 				yield(gre.GreTunnelDetails{Tunnel: d.tunnel})
 			}
 		}),
@@ -91,14 +95,13 @@ func (p plugin) add(t gre.GreTunnel, existing *core.Interface) (index, core.Errn
 	t.Instance = number.N
 	i := &core.Interface{
 		Name: fmt.Sprintf("gre%d", number.N), DevType: "GRE tunnel device", Device: device{t}, Number: number,
-		LinkMTU: l3MTU, MTU: [4]uint32{tunnel.MTU},
+		LinkMTU: l3MTU, MTU: [4]uint32{tunnel.MTU}, NoMAC: t.Type == gre.GRE_API_TUNNEL_TYPE_L3,
 	}
-	ethernet := t.Type != gre.GRE_API_TUNNEL_TYPE_L3
-	if ethernet {
+	if !i.NoMAC {
 		i.LinkMTU = ethernetMTU
 	}
 	p.vpp.Create(i)
-	if ethernet {
+	if !i.NoMAC {
 		i.MAC = core.RandomMAC(i.Index)
 	}
 	return index(i.Index), core.OK

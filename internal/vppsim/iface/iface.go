@@ -84,9 +84,10 @@ func setTag(i *core.Interface, q *vppif.SwInterfaceTagAddDel, _ *vppif.SwInterfa
 	return core.OK
 }
 
-// setMAC accepts multicast addresses and zero as well, but local0 has no MAC address.
+// setMAC accepts multicast addresses and zero as well, but local0 and interfaces for IP packets
+// have no MAC address.
 func setMAC(i *core.Interface, q *vppif.SwInterfaceSetMacAddress, _ *vppif.SwInterfaceSetMacAddressReply) core.Errno {
-	if i.Device == nil {
+	if i.Device == nil || i.NoMAC {
 		return api.UNIMPLEMENTED
 	}
 	i.MAC = q.MacAddress

@@ -79,7 +79,7 @@ func (p plugin) add(t ipip.IpipTunnel) (index, core.Errno) {
 	}
 	t.Instance = number.N
 	return p.vpp.Create(&core.Interface{
-		Name: fmt.Sprintf("ipip%d", number.N), DevType: "IPIP tunnel device", Device: device{t}, Number: number,
+		Name: fmt.Sprintf("ipip%d", number.N), DevType: "IPIP tunnel device", Device: device{t}, Number: number, NoMAC: true,
 		LinkMTU: linkMTU, MTU: [4]uint32{tunnel.MTU},
 	}), core.OK
 }

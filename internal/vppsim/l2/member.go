@@ -31,7 +31,7 @@ const alreadyHasBVI core.Errno = -152
 
 // setBridge moves an interface to a bridge domain, and makes the bridge domain if there is
 // none of that ID. A request to leave ignores the ID. An interface that is refused as a
-// second BVI has left its bridge domain nevertheless.
+// second BVI has left its bridge domain nevertheless. VPP dies of a BVI without a MAC address.
 func (p *L2) setBridge(i *core.Interface, q *l2.SwInterfaceSetL2Bridge, _ *l2.SwInterfaceSetL2BridgeReply) core.Errno {
 	if q.PortType > l2.L2_API_PORT_TYPE_UU_FWD {
 		return api.INVALID_VALUE
@@ -48,6 +48,9 @@ func (p *L2) setBridge(i *core.Interface, q *l2.SwInterfaceSetL2Bridge, _ *l2.Sw
 	if q.PortType == l2.L2_API_PORT_TYPE_BVI {
 		if slices.ContainsFunc(b.members, func(m member) bool { return m.port == l2.L2_API_PORT_TYPE_BVI }) {
 			return alreadyHasBVI
+		}
+		if !p.vpp.HasMAC(i) {
+			return core.Crash
 		}
 		b.fib.entries[i.MAC] = l2.L2FibTableDetails{Mac: i.MAC, SwIfIndex: index(i.Index), StaticMac: true, BviMac: true}
 	}

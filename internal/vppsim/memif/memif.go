@@ -57,8 +57,8 @@ func New(vpp *core.VPP) {
 
 // create makes an interface that is down. All interfaces of a socket have one role, and
 // their IDs differ. A ring size is a power of two. Any role but master means slave. VPP
-// crashes on an unknown mode. A master on a socket in a missing folder is refused, and the
-// reply has an index nevertheless; a slave is accepted there.
+// crashes on an unknown mode. In mode IP there is no MAC address. A master on a socket in a
+// missing folder is refused, and the reply has an index nevertheless; a slave is accepted there.
 func (p *plugin) create(q memif.MemifCreateV2) (index, core.Errno) {
 	refused := index(core.None)
 	if q.Mode > memif.MEMIF_MODE_API_PUNT_INJECT {
@@ -82,10 +82,13 @@ func (p *plugin) create(q memif.MemifCreateV2) (index, core.Errno) {
 	q.RingSize, q.BufferSize = cmp.Or(q.RingSize, 1024), cmp.Or(q.BufferSize, 2048)
 	i := &core.Interface{
 		Name: fmt.Sprintf("memif%d/%d", q.SocketID, q.ID), DevType: "memif", Device: device{q}, MAC: q.HwAddr,
-		NoLink: true, LinkMTU: 9000, MTU: [4]uint32{9000},
+		NoMAC: q.Mode == memif.MEMIF_MODE_API_IP, NoLink: true, LinkMTU: 9000, MTU: [4]uint32{9000},
 	}
 	p.vpp.Create(i)
-	if i.MAC == (ethernet_types.MacAddress{}) {
+	switch {
+	case i.NoMAC:
+		i.MAC = ethernet_types.MacAddress{}
+	case i.MAC == ethernet_types.MacAddress{}:
 		i.MAC = core.RandomMAC(i.Index)
 	}
 	return index(i.Index), core.OK

@@ -52,9 +52,9 @@ func New(vpp *core.VPP) {
 // defaultRing is the size of a ring that the request leaves to VPP.
 const defaultRing = 256
 
-// create makes a TAP that is down, with its link up. The size of a ring is a power of two.
-// The ID is part of the name; the name of the Linux side defaults to the same name here,
-// while the real kernel chooses one.
+// create makes a TAP that is down, with its link up. A TUN has no MAC address. The size of a ring
+// is a power of two. The ID is part of the name; the name of the Linux side defaults to the same
+// name here, while the real kernel chooses one.
 func (p plugin) create(q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) core.Errno {
 	r.SwIfIndex = interface_types.InterfaceIndex(core.None)
 	for _, size := range []uint16{q.RxRingSz, q.TxRingSz} {
@@ -76,13 +76,16 @@ func (p plugin) create(q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) core.Err
 	tag, _, _ := strings.Cut(q.Tag, "\x00")
 	i := &core.Interface{
 		Name: name, DevType: "virtio", Device: t, Number: number, Tag: tag,
-		Flags: core.LinkUp, LinkMTU: 9000, MTU: [4]uint32{9000},
+		NoMAC: q.TapFlags&tapv2.TAP_API_FLAG_TUN != 0, Flags: core.LinkUp, LinkMTU: 9000, MTU: [4]uint32{9000},
 	}
 	i.Receive(q.NumRxQueues, interface_types.RX_MODE_API_POLLING)
 	r.SwIfIndex = p.vpp.Create(i)
-	i.MAC = q.MacAddress
-	if q.UseRandomMac || i.MAC == (ethernet_types.MacAddress{}) {
+	switch {
+	case i.NoMAC:
+	case q.UseRandomMac || q.MacAddress == ethernet_types.MacAddress{}:
 		i.MAC = core.RandomMAC(i.Index)
+	default:
+		i.MAC = q.MacAddress
 	}
 	return core.OK
 }

@@ -49,7 +49,7 @@ func CheckMulticast(vpp *core.VPP, dst ip_types.Address, by interface_types.Inte
 
 // Numbered makes an interface that is named by its kind and a number below 16384, as in
 // "wg0": the wanted number, or the lowest free one for ~0. device returns the interface's
-// device for the number. (VPP ipsec_itf.c, wireguard_if.c)
+// device for the number. The interface is for IP packets. (VPP ipsec_itf.c, wireguard_if.c)
 func Numbered(vpp *core.VPP, kind, devType string, wanted uint32, device func(number uint32) any) (interface_types.InterfaceIndex, core.Errno) {
 	const maxNumbers = 16 * 1024
 	refused := interface_types.InterfaceIndex(core.None)
@@ -61,7 +61,7 @@ func Numbered(vpp *core.VPP, kind, devType string, wanted uint32, device func(nu
 		return refused, api.INVALID_REGISTRATION
 	}
 	return vpp.Create(&core.Interface{
-		Name: fmt.Sprintf("%s%d", kind, number.N), DevType: devType, Device: device(number.N), Number: number, MTU: [4]uint32{MTU},
+		Name: fmt.Sprintf("%s%d", kind, number.N), DevType: devType, Device: device(number.N), Number: number, NoMAC: true, MTU: [4]uint32{MTU},
 	}), core.OK
 }
 
@@ -98,7 +98,7 @@ func (r *Recycler) next(devType string, device any) *core.Interface {
 	// The number is never released, because the interface is never deleted.
 	number, _ := r.VPP.Number(r.Prefix, core.None)
 	i := &core.Interface{
-		Name: fmt.Sprintf("%s%d", r.Prefix, number.N), DevType: devType, Device: device, LinkMTU: MTU, MTU: [4]uint32{MTU},
+		Name: fmt.Sprintf("%s%d", r.Prefix, number.N), DevType: devType, Device: device, NoMAC: true, LinkMTU: MTU, MTU: [4]uint32{MTU},
 	}
 	r.VPP.Create(i)
 	return i

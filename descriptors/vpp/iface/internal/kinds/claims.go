@@ -92,7 +92,7 @@ func gtpuClaim(g *interfaces.GtpuLink) scheduler.Claim {
 // greClaim has all fields that VPP's table of tunnels has as its key.
 func greClaim(g *interfaces.GreLink) scheduler.Claim {
 	return scheduler.Claim{
-		Resource: fmt.Sprintf("vpp-gre/%s/%s/%s/%d/%d", g.GetTunnelType(), canonical(g.GetSrcAddr()), canonical(g.GetDstAddr()), g.GetOuterFibId(), g.GetSessionId()),
+		Resource: fmt.Sprintf("vpp-gre/%s/%s/%s/%d/%d", g.GetTunnelType(), canonical(g.GetSrcAddr()), canonical(g.GetDstAddr()), g.GetOuterFibId(), greSession(g)),
 		Field:    "gre.dst_addr", Value: g.GetDstAddr(), Want: "other ends than those of another GRE tunnel",
 	}
 }

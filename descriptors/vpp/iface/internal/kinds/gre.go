@@ -44,11 +44,23 @@ func greKind() Kind {
 	}
 }
 
+// greSession returns the session of a tunnel. An L3 or a TEB tunnel has none. VPP accepts the number
+// for it too, uses it to find the tunnel, and lists 0 (VPP plugins/gre/interface.c,
+// vnet_gre_tunnel_add). So a deletion by the listed tunnel would miss it.
+func greSession(g *interfaces.GreLink) uint32 {
+	switch g.GetTunnelType() {
+	case interfaces.GreLink_L3, interfaces.GreLink_TEB:
+		return 0
+	default:
+		return g.GetSessionId()
+	}
+}
+
 // wireGRE converts the type: VPP numbers types from 0, the model from 1.
 func wireGRE(g *interfaces.GreLink) gre.GreTunnel {
 	return gre.GreTunnel{
 		Type: gre.GreTunnelType(g.GetTunnelType() - interfaces.GreLink_L3), Mode: tunnel_types.TUNNEL_API_MODE_P2P,
-		SessionID: uint16(g.GetSessionId()), Instance: ^uint32(0), OuterTableID: g.GetOuterFibId(),
+		SessionID: uint16(greSession(g)), Instance: ^uint32(0), OuterTableID: g.GetOuterFibId(),
 		// Instance ~0 lets VPP choose the number in the name.
 		SwIfIndex: ifindex.All, Src: wireAddress(g.GetSrcAddr()), Dst: wireAddress(g.GetDstAddr()),
 	}

@@ -11,7 +11,7 @@ import (
 // change works on a copy that the caller makes: messages are shared. At most one change
 // applies to a value, since each belongs to another type.
 func NormalizeLink(v *interfaces.Interface) (change func(v *interfaces.Interface), warnings []string) {
-	af := v.GetAfpacket()
+	af, session := v.GetAfpacket(), v.GetGre().GetSessionId()
 	switch {
 	case v.GetType() == interfaces.Interface_TAP && v.GetLink() == nil:
 		return func(v *interfaces.Interface) {
@@ -26,8 +26,27 @@ func NormalizeLink(v *interfaces.Interface) (change func(v *interfaces.Interface
 	case unicastWith(v.GetGtpu().GetMulticast(), v.GetGtpu().GetDstAddr()):
 		change = func(v *interfaces.Interface) { v.GetGtpu().Multicast = "" }
 		return change, []string{models.Ignored("gtpu.multicast", v.GetGtpu().GetMulticast(), "dst_addr is not a multicast address")}
+	case session != greSession(v.GetGre()):
+		change = func(v *interfaces.Interface) { v.GetGre().SessionId = 0 }
+		return change, []string{models.Ignored("gre.session_id", session, "only a tunnel of type ERSPAN has a session")}
+	case v.GetPhysAddress() != "" && isIPLink(v):
+		change = func(v *interfaces.Interface) { v.PhysAddress = "" }
+		return change, []string{models.Ignored("phys_address", v.GetPhysAddress(), "an interface for IP packets has no MAC address")}
 	}
 	return nil, nil
+}
+
+// isIPLink tells whether v is a TAP or a memif for IP packets instead of Ethernet frames. VPP
+// refuses to change the MAC address of such an interface.
+func isIPLink(v *interfaces.Interface) bool {
+	switch v.GetType() {
+	case interfaces.Interface_TAP:
+		return v.GetTap().GetEnableTunnel()
+	case interfaces.Interface_MEMIF:
+		return v.GetMemif().GetMode() == interfaces.MemifLink_IP
+	default:
+		return false
+	}
 }
 
 // unicastWith tells whether a tunnel to a unicast address has a multicast interface.
