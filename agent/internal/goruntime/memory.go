@@ -39,7 +39,7 @@ const (
 	// releaseFrom is the memory in use, in bytes, from which on pages of the program are given back every
 	// releaseTime. At any time the agent needs half of those that it has ever used.
 	releaseFrom = usualMemory - leastGarbage
-	releaseTime = 5 * time.Second
+	releaseTime = time.Second
 	// scarceFrom is the memory in use, in bytes, from which on the agent would rather do one thing after the
 	// other than need more.
 	scarceFrom = usualMemory
