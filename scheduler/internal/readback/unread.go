@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -59,16 +58,22 @@ func isAbandoned(err error) bool {
 func (u *unread) repeat() {
 	u.mu.Lock()
 	u.soon = false
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(u.why)) {
-		if !isAbandoned(u.why[name]) {
-			names = append(names, name)
-		}
-	}
+	names := u.repeated()
 	u.mu.Unlock()
 	if len(names) > 0 {
 		u.again(names...)
 	}
+}
+
+// repeated returns the descriptors that no late return will have read again. The caller holds mu.
+func (u *unread) repeated() (names []string) {
+	for name, why := range u.why {
+		if !isAbandoned(why) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // remove removes a descriptor that was read back.
@@ -76,7 +81,7 @@ func (u *unread) remove(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.why, name)
-	if len(u.why) == 0 {
+	if len(u.repeated()) == 0 {
 		u.pause.Reset()
 	}
 }
