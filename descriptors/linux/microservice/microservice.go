@@ -135,14 +135,17 @@ func (t *Tracker) Path(label string) string {
 // found is the form in which containers are retrieved.
 type found = scheduler.Found[*emptypb.Empty, struct{}]
 
-// retrieve lists the containers. Nothing listens at the address on a host without an engine:
-// that is no error.
+// retrieve lists the containers. An engine that cannot be asked is no error: the containers known so far
+// count. Otherwise it would keep the agent from reading interfaces and routes, which are in other namespaces
+// as well. Run repeats the listing.
 func (t *Tracker) retrieve(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
-		err := t.list(ctx)
-		if err != nil && !absent(err) {
-			yield(found{}, err)
+		if err := t.list(ctx); ctx.Err() != nil {
+			yield(found{}, ctx.Err())
 			return
+		} else if err != nil && !absent(err) {
+			t.opts.Log.Warn("containers cannot be listed; those known so far count", "err", err)
+			t.wake.Set()
 		}
 		t.mu.Lock()
 		labels := slices.Sorted(maps.Keys(t.obtained))

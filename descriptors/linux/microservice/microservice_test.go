@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
@@ -170,8 +171,8 @@ func TestFailedListingIsRepeated(t *testing.T) {
 	}
 }
 
-// An engine that refuses, or sends something else, is an error of Retrieve: no container
-// counts as gone for it.
+// An engine that refuses, or sends something else, fails the listing. No container counts as gone for it,
+// and interfaces outside containers are read all the same.
 func TestBadAnswers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"refused":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message": "no"}`, http.StatusForbidden) },
@@ -188,12 +189,25 @@ func TestBadAnswers(t *testing.T) {
 			go func() { _ = server.Serve(socket) }()
 			t.Cleanup(func() { _ = server.Close() })
 			tracker := newTracker(t, "unix://"+path)
-			var failed error
-			for _, err := range tracker.retrieve(t.Context(), nil) {
-				failed = err
-			}
+			failed := tracker.list(t.Context())
 			if failed == nil || name == "refused" != errors.Is(failed, errRefused) {
 				t.Errorf("the error is %v", failed)
+			}
+			const living = "/proc/self/ns/net"
+			ns, err := tracker.opts.Host.Stat(living)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tracker.obtained["known"] = container{path: living, ns: ns}
+			var read []string
+			for found, err := range tracker.retrieve(t.Context(), nil) {
+				if err != nil {
+					t.Error(err)
+				}
+				read = append(read, found.Key)
+			}
+			if want := keys.Microservice("known"); !slices.Equal(read, []string{want}) {
+				t.Errorf("read are %v, want %s", read, want)
 			}
 		})
 	}
