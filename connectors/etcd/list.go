@@ -98,16 +98,16 @@ func unavailable(err error) bool {
 // list emits every pair. The first page sets the revision of all pages, so an interrupted
 // listing can continue.
 func (w *watch) list(ctx context.Context) error {
-	way := newWay(w.keys())
+	at := newCursor(w.keys())
 	pages, listed := newPager(), 0
 	retry := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
-		page, err := w.page(ctx, way.key, way.end(), pages.size)
+		page, err := w.page(ctx, at.key, at.end(), pages.size)
 		if tooLarge(err) {
 			if pages.smaller() {
 				continue
 			}
-			page, err = w.large(ctx, way.key, way.end())
+			page, err = w.large(ctx, at.key, at.end())
 		}
 		if err != nil {
 			if ctx.Err() != nil || !pages.interrupted(err, w.at.rev != 0) {
@@ -119,7 +119,7 @@ func (w *watch) list(ctx context.Context) error {
 			continue
 		}
 		pages.got(page.Kvs)
-		last := way.pass(page.GetResponse, pages.size)
+		last := at.pass(page.GetResponse, pages.size)
 		b := kvdbsync.Batch{Rev: w.at.rev, Synced: last, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
 		b.Identity = strconv.FormatUint(w.at.cluster, 16)
 		for _, kv := range page.Kvs {

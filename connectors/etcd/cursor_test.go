@@ -12,8 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestWay goes through sets of keys as etcd answers pages of them, with the keys that it counts.
-func TestWay(t *testing.T) {
+// TestCursor goes through sets of keys as etcd answers pages of them, with the keys that it counts.
+func TestCursor(t *testing.T) {
 	t.Parallel()
 	routes, words := make([]string, 0, 50_000), make([]string, 0, 20_000)
 	for i := range cap(routes) {
@@ -46,18 +46,18 @@ func TestWay(t *testing.T) {
 			keys := slices.Clone(test.keys)
 			slices.Sort(keys)
 			keys = slices.Compact(keys)
-			w, counted, naive := newWay(test.key, test.end), int64(0), int64(0)
+			c, counted, naive := newCursor(test.key, test.end), int64(0), int64(0)
 			var seen []string
 			for last := false; !last; {
-				page := pageOf(keys, w.key, w.end(), test.size)
-				if err := checkPage(page, w.key, w.end()); err != nil {
+				page := pageOf(keys, c.key, c.end(), test.size)
+				if err := checkPage(page, c.key, c.end()); err != nil {
 					t.Fatal(err)
 				}
 				for _, kv := range page.Kvs {
 					seen = append(seen, string(kv.Key))
 				}
 				counted += page.Count
-				last = w.pass(page, test.size)
+				last = c.pass(page, test.size)
 			}
 			if !slices.Equal(seen, keys) {
 				t.Errorf("%d keys were seen of %d", len(seen), len(keys))

@@ -4,10 +4,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A way is the way of a listing through a range of keys. For each page etcd counts all keys of the requested
-// range, so a million keys in 60 pages would be counted thirty times. The way therefore divides a range of
+// A cursor is the position of a listing in a range of keys. For each page etcd counts all keys of the requested
+// range, so a million keys in 60 pages would be counted thirty times. The cursor therefore divides a range of
 // many pages: its next part are the keys that begin with what all keys of the last page begin with.
-type way struct {
+type cursor struct {
 	key  string   // of the next page
 	ends []string // of the range and its parts, the innermost last; none: the listing is complete
 }
@@ -18,24 +18,24 @@ const noEnd = "\x00"
 // manyPages is the number of pages from which on a range is divided.
 const manyPages = 4
 
-func newWay(key, end string) *way { return &way{key, []string{end}} }
+func newCursor(key, end string) *cursor { return &cursor{key, []string{end}} }
 
 // end is the end of the range of the next page.
-func (w *way) end() string { return w.ends[len(w.ends)-1] }
+func (c *cursor) end() string { return c.ends[len(c.ends)-1] }
 
 // pass moves on behind a page, and reports whether it was the last one. size is the number of pairs on the
 // next page.
-func (w *way) pass(page *clientv3.GetResponse, size int64) (last bool) {
+func (c *cursor) pass(page *clientv3.GetResponse, size int64) (last bool) {
 	n := len(page.Kvs)
 	if !page.More {
-		w.key, w.ends = w.end(), w.ends[:len(w.ends)-1]
-		return len(w.ends) == 0
+		c.key, c.ends = c.end(), c.ends[:len(c.ends)-1]
+		return len(c.ends) == 0
 	}
-	w.key = string(page.Kvs[n-1].Key) + "\x00"
+	c.key = string(page.Kvs[n-1].Key) + "\x00"
 	if n > 1 && page.Count-int64(n) > manyPages*size {
 		end := clientv3.GetPrefixRangeEnd(common(page.Kvs[0].Key, page.Kvs[n-1].Key))
-		if end != noEnd && (w.end() == noEnd || end < w.end()) {
-			w.ends = append(w.ends, end)
+		if end != noEnd && (c.end() == noEnd || end < c.end()) {
+			c.ends = append(c.ends, end)
 		}
 	}
 	return false
