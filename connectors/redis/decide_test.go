@@ -52,6 +52,27 @@ func TestOnlyOwnSlotsCount(t *testing.T) {
 	}
 }
 
+func TestHaveMoved(t *testing.T) {
+	t.Parallel()
+	a, b, spare := master{addr: "a:1"}, master{addr: "b:1"}, master{addr: "b:1", empty: true}
+	for name, test := range map[string]struct {
+		known, now []master
+		want       bool
+	}{
+		"nothing":                 {[]master{a, spare}, []master{a, spare}, false},
+		"a master without slots":  {[]master{a}, []master{a, spare}, true},
+		"it is away for a moment": {[]master{a, spare}, []master{a}, false},
+		"it gets slots":           {[]master{a, spare}, []master{a, b}, true},
+		"it has no slots left":    {[]master{a, b}, []master{a, spare}, true},
+		"another one":             {[]master{a}, []master{b}, true},
+		"one less":                {[]master{a, b}, []master{a}, true},
+	} {
+		if got := haveMoved(test.known, test.now); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestWhichEventsSuffice(t *testing.T) {
 	t.Parallel()
 	for have, want := range map[string]bool{

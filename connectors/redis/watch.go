@@ -149,10 +149,19 @@ func (w *watch) followMasters(ctx context.Context, known []master) error {
 		switch {
 		case err != nil:
 			w.log.Debug("asking for the masters failed", "err", err)
-		case !slices.Equal(now, known):
+		case haveMoved(known, now):
 			return fmt.Errorf("%w: %v, no longer %v", ErrMoved, addresses(now), addresses(known))
 		}
 	}
+}
+
+// haveMoved reports whether keys may be on a master that is not watched. A master without slots that cannot
+// be reached for a moment is none.
+func haveMoved(known, now []master) bool {
+	owner := func(m master) bool { return !m.empty }
+	unknown := func(m master) bool { return !slices.Contains(known, m) }
+	gone := func(m master) bool { return owner(m) && !slices.Contains(now, m) }
+	return slices.ContainsFunc(now, unknown) || slices.ContainsFunc(known, gone)
 }
 
 // addresses returns the addresses of some masters.
