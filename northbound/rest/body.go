@@ -25,7 +25,12 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []struct
 
 // textOf reads the body of a request.
 func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	text, err := body.Read(http.MaxBytesReader(w, r.Body, h.MaxBody), min(r.ContentLength, h.MaxBody), h.MaxBody)
+	turn, _ := r.Context().Value(bodyTurnKey{}).(*bodyTurn)
+	more := func() error { return turn.take(r.Context()) }
+	text, err := body.Read(http.MaxBytesReader(w, r.Body, h.MaxBody), min(r.ContentLength, h.MaxBody), h.MaxBody, more)
+	if errors.Is(err, errBusy) {
+		return nil, err
+	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, reply.Status(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit))
 	}

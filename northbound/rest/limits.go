@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -19,9 +20,6 @@ const (
 	// system may not answer them. The other slots remain for requests that the agent itself
 	// can answer.
 	maxReading = 1
-	// largeBody is the size in bytes above which only one body is in memory at a time, from its reading
-	// until its answer. A body of unknown size may be as large.
-	largeBody = 1 << 20
 	// noTimeout stands for no limit of time.
 	noTimeout = 100 * 365 * 24 * time.Hour
 	// expensiveWait is the maximum time that such a request waits for a slot.
@@ -44,38 +42,66 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 	}
 	serve := e.Serve
 	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+		until := time.Now().Add(expensiveWait)
 		if e.ReadsBack {
-			if err := takeTurn(r.Context(), h.reading); err != nil {
+			if err := takeTurn(r.Context(), h.reading, until); err != nil {
 				return err
 			}
 			defer func() { <-h.reading }()
 		}
 		if e.Body != "" { // bodyOf knows the need
-			if r.ContentLength < 0 || r.ContentLength > largeBody {
-				if err := takeTurn(r.Context(), h.largeBodies); err != nil {
-					return err
-				}
-				defer func() { <-h.largeBodies }()
-			}
-			return h.inTurn(w, r, 0, func(w http.ResponseWriter) error { return serve(w, r, q) })
+			turn := &bodyTurn{turns: h.largeBodies, until: until}
+			defer turn.leave()
+			r = r.WithContext(context.WithValue(r.Context(), bodyTurnKey{}, turn))
+			return h.inTurn(w, r, 0, until, func(w http.ResponseWriter) error { return serve(w, r, q) })
 		}
-		return h.inTurn(w, r, bytesOfAnswer, func(w http.ResponseWriter) error { return serve(w, r, q) })
+		return h.inTurn(w, r, bytesOfAnswer, until, func(w http.ResponseWriter) error { return serve(w, r, q) })
 	}
 	return e
 }
 
 // inTurn serves an expensive request when there is a slot and so much memory for it.
-func (h *handler) inTurn(w http.ResponseWriter, r *http.Request, bytes int64, serve func(http.ResponseWriter) error) error {
-	if err := takeTurn(r.Context(), h.turns); err != nil {
+func (h *handler) inTurn(w http.ResponseWriter, r *http.Request, bytes int64, until time.Time, serve func(http.ResponseWriter) error) error {
+	if err := takeTurn(r.Context(), h.turns, until); err != nil {
 		return err
 	}
 	defer func() { <-h.turns }()
-	leave, err := h.Memory.Enter(r.Context(), bytes)
+	ctx, cancel := context.WithDeadline(r.Context(), until)
+	defer cancel()
+	leave, err := h.Memory.Enter(ctx, bytes)
 	if err != nil {
-		return err
+		return cmp.Or(r.Context().Err(), reply.Status(http.StatusServiceUnavailable, errBusy))
 	}
 	defer leave()
 	return serve(h.impatient(w))
+}
+
+// A bodyTurn is the turn of a request to have a large body in memory, until its answer. Of those that change
+// or check values, one has it at a time.
+type bodyTurn struct {
+	turns chan struct{}
+	until time.Time // when the request gives up
+	held  bool
+}
+
+// bodyTurnKey is the key of the bodyTurn in the context of a request.
+type bodyTurnKey struct{}
+
+// take waits for the turn. A request without a bodyTurn needs none.
+func (t *bodyTurn) take(ctx context.Context) error {
+	if t == nil || t.held {
+		return nil
+	}
+	err := takeTurn(ctx, t.turns, t.until)
+	t.held = err == nil
+	return err
+}
+
+// leave ends the turn, if it was taken.
+func (t *bodyTurn) leave() {
+	if t.held {
+		<-t.turns
+	}
 }
 
 // An impatient writer breaks off an answer if the client reads nothing of it for maxUnread, or
@@ -102,9 +128,9 @@ func (w *impatient) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// takeTurn waits for a slot. The caller releases it.
-func takeTurn(ctx context.Context, turns chan<- struct{}) error {
-	timer := time.NewTimer(expensiveWait)
+// takeTurn waits for a slot until the given time. The caller releases it.
+func takeTurn(ctx context.Context, turns chan<- struct{}, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case turns <- struct{}{}:

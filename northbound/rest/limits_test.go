@@ -88,13 +88,18 @@ func TestReadersOfTheSystemLeaveSlots(t *testing.T) {
 	})
 }
 
-// One large body is in memory at a time, and smaller ones pass it.
+// One large body is in memory at a time, until its answer. Others pass it, also of unknown length. One that
+// waits too long is told so.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &handler{turns: make(chan struct{}, maxExpensive), largeBodies: make(chan struct{}, 1)}
+		h := &handler{Options: Options{MaxBody: defaultMaxBody}, turns: make(chan struct{}, maxExpensive), largeBodies: make(chan struct{}, 1)}
 		large, small, done := 0, 0, make(chan struct{})
-		e := h.limited(endpoint.Endpoint{Method: http.MethodPost, Body: "application/json", Expensive: true, Serve: func(_ http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
-			if r.ContentLength == largeBody {
+		e := h.limited(endpoint.Endpoint{Method: http.MethodPost, Body: "application/json", Expensive: true, Serve: func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
+			text, err := h.textOf(w, r)
+			switch {
+			case err != nil:
+				return err
+			case len(text) < 1000:
 				small++
 				return nil
 			}
@@ -102,22 +107,24 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 			<-done
 			return nil
 		}})
-		ask := func(length int64) {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
-			r.ContentLength = length
-			e.Handle(httptest.NewRecorder(), r)
+		ask := func(length int) int {
+			w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(strings.Repeat("x", length)))
+			r.ContentLength = -1 // unknown
+			e.Handle(w, r)
+			return w.Code
 		}
-		var all sync.WaitGroup
-		for _, length := range []int64{largeBody + 1, -1} { // -1: unknown
-			all.Go(func() { ask(length) })
-		}
+		var first sync.WaitGroup
+		first.Go(func() { ask(1 << 20) })
 		synctest.Wait()
-		ask(largeBody)
-		if large != 1 || small != 1 {
-			t.Errorf("%d large and %d small bodies were read, want 1 and 1", large, small)
+		begun := time.Now()
+		if code := ask(10); large != 1 || small != 1 || code != http.StatusOK {
+			t.Errorf("%d large and %d small bodies were read, want 1 and 1; the answer is %d", large, small, code)
+		}
+		if code, took := ask(1<<20), time.Since(begun); code != http.StatusServiceUnavailable || took != expensiveWait {
+			t.Errorf("another large body is answered with %d after %v, want %d after %v", code, took, http.StatusServiceUnavailable, expensiveWait)
 		}
 		close(done)
-		all.Wait()
+		first.Wait()
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
@@ -46,7 +47,7 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q endpoint.Que
 		return reply.Array(w, reply.Mapped(declarations, declarationOf))
 	}
 	if by == "key-prefix" {
-		return h.inTurn(w, r, bytesOfAnswer, answer)
+		return h.inTurn(w, r, bytesOfAnswer, time.Now().Add(expensiveWait), answer)
 	}
 	return answer(w)
 }

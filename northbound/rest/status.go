@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
@@ -28,7 +29,7 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, q endpoint.Quer
 			return err
 		}
 	}
-	return h.inTurn(w, r, bytesOfAnswer, func(w http.ResponseWriter) error {
+	return h.inTurn(w, r, bytesOfAnswer, time.Now().Add(expensiveWait), func(w http.ResponseWriter) error {
 		statuses := h.sched.Statuses("")
 		derived := states.DerivedFrom(statuses)
 		bases := slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {

@@ -24,12 +24,15 @@ import (
 const beginning = 512 << 10
 
 // Read reads a text of about length bytes, or fewer than most if length is negative. It takes the
-// memory of a large text at once. A buffer that grows takes three times as much, of which two are
-// garbage. That matters, as several clients can send the largest text at once.
-func Read(r io.Reader, length, most int64) ([]byte, error) {
+// memory of a large text at once, after a call of large. A buffer that grows takes three times as much, of
+// which two are garbage. An error of large ends the reading.
+func Read(r io.Reader, length, most int64, large func() error) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, beginning))
 	if err != nil || len(text) < beginning {
 		return text, err
+	}
+	if err := large(); err != nil {
+		return nil, err
 	}
 	if length < 0 {
 		length = most

@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 	for _, size := range []int{0, 1, beginning - 1, beginning, beginning + 1, most} {
 		text := bytes.Repeat([]byte("k"), size)
 		for _, length := range []int64{int64(size), -1} {
-			got, err := Read(bytes.NewReader(text), length, most)
+			got, err := Read(bytes.NewReader(text), length, most, func() error { return nil })
 			if err != nil || !bytes.Equal(got, text) {
 				t.Errorf("%d bytes are announced as %d: %d are read, %v", size, length, len(got), err)
 			}
@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 	errBroken := errors.New("broken off")
 	for _, size := range []int{1, beginning + 1} {
 		sent := io.MultiReader(bytes.NewReader(make([]byte, size)), iotest.ErrReader(errBroken))
-		if _, err := Read(sent, int64(2*size), most); !errors.Is(err, errBroken) {
+		if _, err := Read(sent, int64(2*size), most, func() error { return nil }); !errors.Is(err, errBroken) {
 			t.Errorf("a text that is broken off after %d bytes: %v", size, err)
 		}
 	}
