@@ -1,21 +1,28 @@
 package grpc
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/trial"
 )
 
-// TestTrialsRefuseChanges: a client can see that the agent is sound, and that to repeat the call does not help.
-func TestTrialsRefuseChanges(t *testing.T) {
-	for _, err := range []error{trial.ErrOnTrial, trial.ErrBusy} {
-		got := status.Code((&service{}).failure(fmt.Errorf("%w: ci", err)))
-		if got != codes.FailedPrecondition {
-			t.Errorf("%v: %v, want %v", err, got, codes.FailedPrecondition)
+// TestCodes: a client can tell its own mistakes and cancellations from what the agent does.
+func TestCodes(t *testing.T) {
+	for want, errs := range map[codes.Code][]error{
+		codes.FailedPrecondition: {trial.ErrOnTrial, trial.ErrBusy},
+		codes.Unavailable:        {fmt.Errorf("%w: %w", orchestrator.ErrStopped, context.Canceled)},
+		codes.Canceled:           {context.Canceled},
+	} {
+		for _, err := range errs {
+			if got := status.Code((&service{}).failure(fmt.Errorf("ci: %w", err))); got != want {
+				t.Errorf("%v: %v, want %v", err, got, want)
+			}
 		}
 	}
 }
