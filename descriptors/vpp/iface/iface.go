@@ -43,6 +43,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/slaac"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
@@ -183,8 +184,9 @@ type handler struct {
 	// memberships are the VRFs that interfaces may be in, by name, according to the last read.
 	memberships map[string]membership
 	// autoconf is the IPv6 autoconfiguration that was set, by interface. VPP does not list it.
-	autoconf map[string]*interfaces.Interface_IP6ND
-	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by interface
+	autoconf  map[string]*interfaces.Interface_IP6ND
+	solicited slaac.Pace
+	rxModes   map[string][]*interfaces.Interface_RxMode // that were set, by interface
 }
 
 // newHandler returns a handler. Register sets the index later, as it needs the descriptor.

@@ -46,11 +46,11 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	if !ok {
 		return kinds.NotThere(name)
 	}
-	was := h.autoconfOf(name)
+	was, pace := h.autoconfOf(name), (*slaac.Pace)(nil)
 	if was == nil && h.table.InUse() {
-		was = slaac.Unknown() // an earlier agent may have set it
+		was, pace = slaac.Unknown(), &h.solicited // an earlier agent may have set it
 	}
-	configure := func() error { return h.autoconfigure(ctx, meta.SwIfIndex(), was, v) }
+	configure := func() error { return h.autoconfigure(ctx, meta.SwIfIndex(), was, v, pace) }
 	var err error
 	if v == nil {
 		err = h.leftovers.End(meta.Index, autoconfMark, configure)
@@ -68,8 +68,8 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 
 // autoconfigure sends the setting for an index; a nil v disables both parts. The other interfaces
 // get back at once what VPP then takes from them, too.
-func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, was, v *slaac.Setting) error {
-	return slaac.Set(ctx, h.API, at, was, v, func() []interface_types.InterfaceIndex {
+func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, was, v *slaac.Setting, pace *slaac.Pace) error {
+	return slaac.Set(ctx, h.API, at, was, v, pace, func() []interface_types.InterfaceIndex {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return slaac.Others(h.autoconf, h.index.Get, at)
@@ -83,7 +83,7 @@ const autoconfMark = "autoconfiguration"
 // endAutoconf disables the setting of an index. VPP ignores a request that does not change it (VPP
 // rd_cp.c, rd_cp_set_address_autoconfig).
 func (h *handler) endAutoconf(ctx context.Context, at interface_types.InterfaceIndex) error {
-	return h.autoconfigure(ctx, at, slaac.Unknown(), nil)
+	return h.autoconfigure(ctx, at, slaac.Unknown(), nil, &h.solicited)
 }
 
 // suspectAutoconf notes that a new interface may have inherited the setting of an

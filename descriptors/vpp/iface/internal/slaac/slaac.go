@@ -1,13 +1,15 @@
 // Package slaac sets IPv6 address autoconfiguration (RFC 4862), and default routes from router
 // advertisements.
 //
-//	err := slaac.Set(ctx, api, index, was, now, others)
+//	err := slaac.Set(ctx, api, index, was, now, nil, others)
 //
 // VPP does not list these settings, so the caller remembers them.
 package slaac
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -18,6 +20,28 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
+
+// A Pace keeps solicitations rare whose reason is only suspected: that a new interface has inherited the
+// setting of its index. Thousands of interfaces may be created in a second. The zero value is ready.
+type Pace struct {
+	mu   sync.Mutex // guards last
+	last time.Time
+}
+
+// take reports whether routers may be solicited now. A nil Pace always allows it.
+func (p *Pace) take() bool {
+	if p == nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.last) < time.Second {
+		return false
+	}
+	p.last = now
+	return true
+}
 
 // A Setting is that of one interface; nil disables both parts.
 type Setting = interfaces.Interface_IP6ND
@@ -30,21 +54,21 @@ func Message() api.Message { return &rd_cp.IP6NdAddressAutoconfig{} }
 
 // Set sends the setting of an index, which replaces the former one. VPP accepts a repeated request.
 //
-// When one interface stops to take addresses or default routes, VPP removes those of all
+// When one interface stops taking addresses or default routes, VPP removes those of all
 // interfaces (VPP rd_cp.c, rd_cp_set_address_autoconfig). So routers are then asked to advertise
 // them again to the others. An error of that is ignored: VPP asks by itself, but it lets up to 2
 // minutes pass.
-func Set(ctx context.Context, a conn.API, at interface_types.InterfaceIndex, was, now *Setting, others func() []interface_types.InterfaceIndex) error {
+func Set(ctx context.Context, a conn.API, at interface_types.InterfaceIndex, was, now *Setting, pace *Pace, others func() []interface_types.InterfaceIndex) error {
 	err := a.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
 		SwIfIndex: at, Enable: now.GetAddressAutoconfig(), InstallDefaultRoutes: now.GetInstallDefaultRoutes(),
 	}, &rd_cp.IP6NdAddressAutoconfigReply{})
-	if err == nil && ends(was, now) {
+	if err == nil && ends(was, now) && pace.take() {
 		_ = a.Batch(ctx, solicitations(others())...)
 	}
 	return err
 }
 
-// ends tells whether an interface stops to take addresses or default routes. Without addresses, it
+// ends tells whether an interface stops taking addresses or default routes. Without addresses, it
 // takes no routes either.
 func ends(was, now *Setting) bool {
 	return was.GetAddressAutoconfig() && (!now.GetAddressAutoconfig() || was.GetInstallDefaultRoutes() && !now.GetInstallDefaultRoutes())

@@ -3,6 +3,8 @@ package slaac
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.fd.io/govpp/binapi/interface_types"
 
@@ -43,4 +45,21 @@ func TestOthers(t *testing.T) {
 	if !slices.Equal(got, []interface_types.InterfaceIndex{1}) {
 		t.Errorf("others are %v; expected interface 1 alone", got)
 	}
+}
+
+// Suspicions of one moment make one solicitation; without a Pace, each has its own.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Pace
+		if !p.take() || p.take() {
+			t.Error("two solicitations at once; expected one")
+		}
+		<-time.After(time.Second)
+		if !p.take() {
+			t.Error("no solicitation after a second")
+		}
+		if none := (*Pace)(nil); !none.take() || !none.take() {
+			t.Error("no solicitation without a Pace")
+		}
+	})
 }
