@@ -2,16 +2,19 @@ package vppsim_test
 
 import (
 	"context"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/abf"
 	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
 
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
 // policyRows are about forwarding by access lists. Requests that kill VPP are not among them: attaching a policy that
-// does not exist, and detaching it for the other IP version.
+// does not exist, detaching it for the other IP version, and changing a policy while another of its paths is by a
+// deleted interface.
 func policyRows() []row {
 	const newList = ^uint32(0)
 	return []row{{"policies by access lists", func(v *vpp) {
@@ -64,5 +67,36 @@ func policyRows() []row {
 		attach(false, api.NO_SUCH_ENTRY)
 		set(false, other, 0, path(j, "10.0.0.1", 1)) // nor does the list
 		paths(0)
+	}}, {"a policy outlives its interface", func(v *vpp) {
+		i, j := v.loop(), v.loop()
+		list := v.list(newList, "a", 0)
+		set := func(add bool, want api.VPPApiError, at index) {
+			v.Helper()
+			path := fib_types.FibPath{SwIfIndex: uint32(at), Weight: 1}
+			path.Nh.Address = vppwire.Address(vppwire.Addr(addr("10.0.0.1"))).Un
+			v.call("abf_policy_add_del", want, &abf.AbfPolicyAddDel{IsAdd: add, Policy: abf.AbfPolicy{PolicyID: 8, ACLIndex: list, Paths: []fib_types.FibPath{path}}}, &abf.AbfPolicyAddDelReply{})
+		}
+		unresolved := func(want bool) {
+			v.Helper()
+			if text := v.command("show abf policy"); strings.Contains(text, "unresolved") != want {
+				v.Errorf("expected unresolved to be %v in:\n%s", want, text)
+			}
+		}
+		set(true, 0, j)
+		unresolved(false)
+		v.call("delete_loopback", 0, &vppif.DeleteLoopback{SwIfIndex: j}, &vppif.DeleteLoopbackReply{})
+		set(false, api.NO_MATCHING_INTERFACE, j)
+		unresolved(true)
+		if all := dump[abf.AbfPolicyDetails](v, &abf.AbfPolicyDump{}); len(all) != 1 || all[0].Policy.Paths[0].SwIfIndex != uint32(j) {
+			v.Errorf("the policies are %+v; expected one by index %d", all, j)
+		}
+		if again := v.loop(); again != j {
+			v.Fatalf("the next loopback has index %d; expected %d", again, j)
+		}
+		unresolved(true)
+		set(true, 0, i) // the interfaces of all paths are looked up
+		unresolved(false)
+		set(false, 0, i)
+		set(false, 0, j)
 	}}}
 }

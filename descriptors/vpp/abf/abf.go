@@ -13,11 +13,20 @@
 //	detach with the other IP version   | dies (the same)
 //	delete an attached policy          | dies
 //	add paths that the policy has      | loses all its paths, and dies at the next request
+//	change a policy that has a path by | dies (fib_path.c, fib_path_resolve), unless the request names
+//	an index without an interface      | that index: then it refuses
 //	attach once per IP version         | refuses the second: one attachment per interface
 //
 // An attachment is a derived value of its policy, so it comes after it and goes before it.
 // Its value has the IP version with which it was attached. Paths are added to an existing
 // policy only after VPP was asked for those it has.
+//
+// VPP keeps a path whose interface was deleted. The path drops packets until the policy changes,
+// also after another interface has got the index. lost.go removes such paths.
+//
+// VPP offers no request that would check both at once. So it still dies if somebody deletes an interface
+// between the agent's look and its change of a policy, or deletes one by which he has added a path to a
+// policy of the agent before the agent deletes that.
 //
 // Tests run against a simulated VPP, which is itself tested against a real one.
 package abf
@@ -36,6 +45,7 @@ import (
 	"go.fd.io/govpp/api"
 	vppabf "go.fd.io/govpp/binapi/abf"
 	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/acl"
@@ -77,8 +87,11 @@ type known struct {
 	// answer came.
 	asked map[uint32]bool
 	// attached are the attachments of each policy.
-	attached map[uint32]map[interface_types.InterfaceIndex]vppabf.AbfItfAttach
+	attached map[uint32]attachments
 }
+
+// attachments are those of one policy, by the interface.
+type attachments map[interface_types.InterfaceIndex]vppabf.AbfItfAttach
 
 // Register adds the descriptors to s. The caller registers interfaces and access lists first.
 func Register(s *scheduler.Scheduler, o Options) error {
@@ -217,6 +230,9 @@ func (p path) identity() path {
 	return p
 }
 
+// lost reports whether the interface of a path that VPP has is unknown or was deleted.
+func (p path) lost() bool { return p.name == "" }
+
 // pathsOf returns all paths in a fixed order: VPP has a set of them.
 func pathsOf(v *abf.ABF) (out []path) {
 	for _, p := range v.GetForwardingPaths() {
@@ -281,14 +297,14 @@ func (h *handler) update(ctx context.Context, _ string, _, v *abf.ABF, _ struct{
 	if err != nil {
 		return struct{}{}, err
 	}
-	has := &abf.ABF{AclName: v.GetAclName()}
-	if i := slices.IndexFunc(all, func(one *abf.ABF) bool { return one.GetIndex() == v.GetIndex() }); i >= 0 {
-		has = all[i]
+	i := slices.IndexFunc(all, func(one *abf.ABF) bool { return one.GetIndex() == v.GetIndex() })
+	if i < 0 {
+		return struct{}{}, h.remake(ctx, v, h.known.attachedTo(v.GetIndex()))
 	}
-	if recreate("", has, v, struct{}{}) {
-		return struct{}{}, h.replace(ctx, has, v)
+	was, is := pathsOf(all[i]), pathsOf(v)
+	if recreate("", all[i], v, struct{}{}) || slices.ContainsFunc(was, path.lost) {
+		return struct{}{}, h.replace(ctx, all[i], v)
 	}
-	was, is := pathsOf(has), pathsOf(v)
 	if err := h.setPaths(ctx, v, lists.Without(is, was), true); err != nil {
 		return struct{}{}, err
 	}
@@ -301,11 +317,21 @@ func (h *handler) replace(ctx context.Context, has, v *abf.ABF) error {
 	if err := h.delete(ctx, "", has, struct{}{}); err != nil {
 		return err
 	}
+	return h.remake(ctx, v, attached)
+}
+
+// remake makes a policy that VPP does not have any more, with the attachments that it had to existing
+// interfaces.
+func (h *handler) remake(ctx context.Context, v *abf.ABF, attached attachments) error {
 	if err := h.setPaths(ctx, v, pathsOf(v), true); err != nil {
 		return err
 	}
-	for _, a := range attached {
-		if err := h.setAttachment(ctx, a, true); err != nil {
+	exists := iface.NamesByIndex(h.Interfaces.All())
+	for at, a := range attached {
+		if exists[uint32(at)] == "" {
+			continue
+		}
+		if err := h.setAttachment(ctx, a, true); err != nil && !errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
 			return err
 		}
 	}
@@ -353,8 +379,9 @@ func (h *handler) request(v *abf.ABF, paths []path, add bool) (*vppabf.AbfPolicy
 	return out, nil
 }
 
-// delete ends the attachments that are known, removes all paths, and with them the policy. The second request tells whether it is
-// gone: VPP then refuses it. If it is not, somebody has added paths, which are removed, too.
+// delete ends the attachments that are known, removes all paths, and with them the policy. The
+// second request tells whether it is gone: VPP then refuses it. If it is not, or one of its interfaces
+// was deleted, it is removed as VPP has it.
 func (h *handler) delete(ctx context.Context, _ string, v *abf.ABF, _ struct{}) error {
 	for at, a := range h.known.attachedTo(v.GetIndex()) {
 		if err := h.end(v.GetIndex(), a.IsIPv6)(ctx, at); err != nil {
@@ -362,28 +389,22 @@ func (h *handler) delete(ctx context.Context, _ string, v *abf.ABF, _ struct{}) 
 		}
 	}
 	request, err := h.request(v, pathsOf(v), false)
-	if err != nil {
-		return err
-	}
-	first := conn.Ask(request, &vppabf.AbfPolicyAddDelReply{})
-	second := conn.Ask(request, &vppabf.AbfPolicyAddDelReply{})
-	err = h.API.Batch(ctx, first, second)
-	switch {
-	case errors.Is(first.Err, api.INVALID_VALUE) || first.Err == nil && errors.Is(second.Err, api.INVALID_VALUE):
-		h.known.deleted(v.GetIndex())
-		return nil
-	case err != nil:
-		return err
-	}
-	all, err := conn.Dump[vppabf.AbfPolicyDetails](ctx, h.API, &vppabf.AbfPolicyDump{})
-	if err != nil {
-		return err
-	}
-	for _, d := range all {
-		if d.Policy.PolicyID == v.GetIndex() {
-			return h.API.Call(ctx, &vppabf.AbfPolicyAddDel{Policy: d.Policy}, &vppabf.AbfPolicyAddDelReply{})
+	if err == nil {
+		first := conn.Ask(request, &vppabf.AbfPolicyAddDelReply{})
+		second := conn.Ask(request, &vppabf.AbfPolicyAddDelReply{})
+		err = h.API.Batch(ctx, first, second)
+		if errors.Is(first.Err, api.INVALID_VALUE) || first.Err == nil && errors.Is(second.Err, api.INVALID_VALUE) {
+			h.known.deleted(v.GetIndex())
+			return nil
 		}
 	}
+	if err != nil && !errors.Is(err, iface.ErrNotFound) && !errors.Is(err, api.NO_MATCHING_INTERFACE) {
+		return err
+	}
+	if err := h.remove(ctx, v.GetIndex()); err != nil {
+		return err
+	}
+	h.known.deleted(v.GetIndex())
 	return nil
 }
 
@@ -431,10 +452,10 @@ func (k *known) attach(a vppabf.AbfItfAttach) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.attached == nil {
-		k.attached = map[uint32]map[interface_types.InterfaceIndex]vppabf.AbfItfAttach{}
+		k.attached = map[uint32]attachments{}
 	}
 	if k.attached[a.PolicyID] == nil {
-		k.attached[a.PolicyID] = map[interface_types.InterfaceIndex]vppabf.AbfItfAttach{}
+		k.attached[a.PolicyID] = attachments{}
 	}
 	k.attached[a.PolicyID][a.SwIfIndex] = a
 }
@@ -447,7 +468,7 @@ func (k *known) detach(policy uint32, at interface_types.InterfaceIndex) {
 }
 
 // attachedTo returns a copy of the attachments of a policy.
-func (k *known) attachedTo(policy uint32) map[interface_types.InterfaceIndex]vppabf.AbfItfAttach {
+func (k *known) attachedTo(policy uint32) attachments {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.attached[policy])
@@ -477,25 +498,26 @@ func (h *handler) setAttachment(ctx context.Context, a vppabf.AbfItfAttach, add 
 	return h.API.Call(ctx, &vppabf.AbfItfAttachAddDel{IsAdd: add, Attach: a}, &vppabf.AbfItfAttachAddDelReply{})
 }
 
-// readAll is read, and replaces the knowledge of VPP.
+// readAll is read, and replaces the knowledge of VPP. Attachments to deleted interfaces belong to it: VPP
+// dies when a policy is deleted that has one.
 func (h *handler) readAll(ctx context.Context) ([]*abf.ABF, error) {
 	all, err := h.read(ctx)
 	if err != nil {
 		return nil, err
 	}
+	attached, err := conn.Dump[vppabf.AbfItfAttachDetails](ctx, h.API, &vppabf.AbfItfAttachDump{})
+	if err != nil {
+		return nil, err
+	}
 	h.known.reset()
-	for _, v := range all {
-		for _, a := range v.GetAttachedInterfaces() {
-			if link, ok := h.Interfaces.Get(a.GetInputInterface()); ok {
-				h.known.attach(vppabf.AbfItfAttach{PolicyID: v.GetIndex(), SwIfIndex: link.SwIfIndex(), Priority: a.GetPriority(), IsIPv6: a.GetIsIpv6()})
-			}
-		}
+	for _, d := range attached {
+		h.known.attach(d.Attach)
 	}
 	return all, nil
 }
 
-// read returns all policies with their attachments. Policies of lists or interfaces without a
-// name are left out of it: nobody could declare them.
+// read returns all policies with their attachments. Nobody can declare a list without a name, or the path
+// of an interface without one, so a policy that has them differs from each declared one.
 func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
 	policies, err := conn.Dump[vppabf.AbfPolicyDetails](ctx, h.API, &vppabf.AbfPolicyDump{})
 	if err != nil {
@@ -505,23 +527,51 @@ func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists, names := h.Lists.Names(), h.Interfaces.Names()
+	lists := h.Lists.Names()
+	var names map[uint32]string
+	if len(policies) > 0 {
+		if names, err = h.existing(ctx); err != nil {
+			return nil, err
+		}
+	}
 	out := make([]*abf.ABF, 0, len(policies))
 	for _, d := range policies {
 		v := &abf.ABF{Index: d.Policy.PolicyID, AclName: lists[d.Policy.ACLIndex], AttachedInterfaces: attached[d.Policy.PolicyID]}
 		for _, p := range d.Policy.Paths {
-			one := &abf.ABF_ForwardingPath{
-				InterfaceName: names[p.SwIfIndex], Dvr: p.Type == fib_types.FIB_API_PATH_TYPE_DVR,
-				Weight: uint32(p.Weight), Preference: uint32(p.Preference),
-			}
-			if next := vppwire.AddrIn(p.Nh.Address, p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6); !next.IsUnspecified() {
-				one.NextHopIp = next.String()
-			}
-			v.ForwardingPaths = append(v.ForwardingPaths, one)
+			v.ForwardingPaths = append(v.ForwardingPaths, valueOf(p, names))
 		}
+		h.noteLost(d.Policy, names)
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// existing returns the names of the interfaces that VPP has now, by index; "": it has none. The agent
+// may not know yet that one was deleted, and VPP dies of a change of a policy that has a path by it.
+func (h *handler) existing(ctx context.Context) (map[uint32]string, error) {
+	links, err := h.Interfaces.Leftovers().Interfaces(ctx, h.API)
+	return named(links, iface.NamesByIndex(h.Interfaces.All())), err
+}
+
+// named returns the names of these interfaces by index, as far as they are known.
+func named(links []vppif.SwInterfaceDetails, known map[uint32]string) map[uint32]string {
+	names := make(map[uint32]string, len(links))
+	for _, d := range links {
+		names[uint32(d.SwIfIndex)] = known[uint32(d.SwIfIndex)]
+	}
+	return names
+}
+
+// valueOf converts a path of VPP.
+func valueOf(p fib_types.FibPath, names map[uint32]string) *abf.ABF_ForwardingPath {
+	out := &abf.ABF_ForwardingPath{
+		InterfaceName: names[p.SwIfIndex], Dvr: p.Type == fib_types.FIB_API_PATH_TYPE_DVR,
+		Weight: uint32(p.Weight), Preference: uint32(p.Preference),
+	}
+	if next := vppwire.AddrIn(p.Nh.Address, p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6); !next.IsUnspecified() {
+		out.NextHopIp = next.String()
+	}
+	return out
 }
 
 // readAttached returns the attachments of each policy. One whose interface was deleted is noted:

@@ -1,8 +1,10 @@
 // Package abf simulates VPP's plugin for forwarding by access lists. It checks as little
 // as the real one. These requests kill it: attaching a policy that does not exist,
 // detaching it for the other IP version, deleting it while it is attached, and any request
-// for a policy to which paths were added that it had. Attachments stay when their
-// interface is deleted. Unlike the real one, it does not keep the access list from being
+// for a policy to which paths were added that it had, and changing a policy while another
+// of its paths is by a deleted interface. Attachments stay when their interface is deleted.
+// So do paths: they drop packets until the paths of the policy change, also if another
+// interface gets the index. Unlike the real one, it does not keep the access list from being
 // deleted.
 package abf
 
@@ -27,18 +29,28 @@ func (a place) compare(b place) int {
 	return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.index, b.index))
 }
 
+// A policy has paths, of which some may drop packets.
+type policy struct {
+	abf.AbfPolicy
+	dropping map[uint32]bool // the indexes of interfaces that were deleted since the paths changed
+}
+
 type plugin struct {
 	vpp      *core.VPP
-	policies map[uint32]abf.AbfPolicy
+	policies map[uint32]policy
 	attached map[place]abf.AbfItfAttach
 }
 
 // New adds the plugin.
 func New(vpp *core.VPP) {
-	p := &plugin{vpp, map[uint32]abf.AbfPolicy{}, map[place]abf.AbfItfAttach{}}
+	p := &plugin{vpp, map[uint32]policy{}, map[place]abf.AbfItfAttach{}}
 	vpp.Register(core.Plugin{
 		Messages: []core.Message{core.Call(p.set), core.Dump(p.dump), core.Call(p.attach), core.Dump(p.dumpAttached)},
-		Pages:    map[string]func() string{"show abf": p.show},
+		Removing: p.removing,
+		Pages: map[string]func() string{
+			"show abf":        func() string { return p.showPolicies() + p.showAttached() },
+			"show abf policy": p.showPolicies,
+		},
 	})
 }
 
@@ -52,7 +64,7 @@ func same(a, b fib_types.FibPath) bool {
 // set adds paths to a policy, which the first ones create, or removes them. The list of a
 // policy cannot change. Whether a list exists is not checked.
 func (p *plugin) set(q *abf.AbfPolicyAddDel, _ *abf.AbfPolicyAddDelReply) core.Errno {
-	policy, exists := p.policies[q.Policy.PolicyID]
+	has, exists := p.policies[q.Policy.PolicyID]
 	for i, path := range q.Policy.Paths {
 		if path.SwIfIndex != core.None && p.vpp.Interface(path.SwIfIndex) == nil {
 			return api.NO_MATCHING_INTERFACE
@@ -60,15 +72,37 @@ func (p *plugin) set(q *abf.AbfPolicyAddDel, _ *abf.AbfPolicyAddDelReply) core.E
 		q.Policy.Paths[i].Weight = max(path.Weight, 1)
 	}
 	switch {
-	case len(q.Policy.Paths) == 0 || !q.IsAdd && !exists || q.IsAdd && exists && policy.ACLIndex != q.Policy.ACLIndex:
+	case len(q.Policy.Paths) == 0 || !q.IsAdd && !exists || q.IsAdd && exists && has.ACLIndex != q.Policy.ACLIndex:
 		return api.INVALID_VALUE
-	case exists && len(policy.Paths) == 0:
+	case exists && len(has.Paths) == 0:
 		return core.Crash
 	case q.IsAdd:
-		p.policies[q.Policy.PolicyID] = abf.AbfPolicy{PolicyID: q.Policy.PolicyID, ACLIndex: q.Policy.ACLIndex, Paths: added(policy.Paths, q.Policy.Paths)}
-		return core.OK
+		return p.change(abf.AbfPolicy{PolicyID: q.Policy.PolicyID, ACLIndex: q.Policy.ACLIndex, Paths: added(has.Paths, q.Policy.Paths)})
 	}
-	return p.remove(policy, q.Policy.Paths)
+	return p.remove(has, q.Policy.Paths)
+}
+
+// change gives a policy other paths. VPP then looks up the interfaces of all of them, and dies of
+// one that is gone (VPP fib_path.c, fib_path_resolve).
+func (p *plugin) change(to abf.AbfPolicy) core.Errno {
+	for _, path := range to.Paths {
+		if path.SwIfIndex != core.None && p.vpp.Interface(path.SwIfIndex) == nil {
+			return core.Crash
+		}
+	}
+	p.policies[to.PolicyID] = policy{to, map[uint32]bool{}}
+	return core.OK
+}
+
+// removing has the paths by an interface drop packets.
+func (p *plugin) removing(i *core.Interface) {
+	for _, one := range p.policies {
+		for _, path := range one.Paths {
+			if path.SwIfIndex == i.Index {
+				one.dropping[i.Index] = true
+			}
+		}
+	}
 }
 
 // added returns the paths of a policy with more of them. Without a new one among them
@@ -88,26 +122,30 @@ func added(has, more []fib_types.FibPath) []fib_types.FibPath {
 }
 
 // remove removes paths. A policy without paths is gone.
-func (p *plugin) remove(policy abf.AbfPolicy, paths []fib_types.FibPath) core.Errno {
-	policy.Paths = slices.DeleteFunc(slices.Clone(policy.Paths), func(path fib_types.FibPath) bool {
+func (p *plugin) remove(has policy, paths []fib_types.FibPath) core.Errno {
+	left := has.AbfPolicy
+	left.Paths = slices.DeleteFunc(slices.Clone(has.Paths), func(path fib_types.FibPath) bool {
 		return slices.ContainsFunc(paths, func(other fib_types.FibPath) bool { return same(path, other) })
 	})
-	p.policies[policy.PolicyID] = policy
-	if len(policy.Paths) > 0 {
-		return core.OK
+	switch len(left.Paths) {
+	case len(has.Paths):
+		return core.OK // the list of paths is the same one
+	case 0:
+	default:
+		return p.change(left)
 	}
 	for at := range p.attached {
-		if at.policy == policy.PolicyID {
+		if at.policy == left.PolicyID {
 			return core.Crash
 		}
 	}
-	delete(p.policies, policy.PolicyID)
+	delete(p.policies, left.PolicyID)
 	return core.OK
 }
 
 func (p *plugin) dump(_ *abf.AbfPolicyDump, yield func(abf.AbfPolicyDetails)) {
 	for _, id := range slices.Sorted(maps.Keys(p.policies)) {
-		yield(abf.AbfPolicyDetails{Policy: p.policies[id]})
+		yield(abf.AbfPolicyDetails{Policy: p.policies[id].AbfPolicy})
 	}
 }
 
@@ -137,11 +175,20 @@ func (p *plugin) dumpAttached(_ *abf.AbfItfAttachDump, yield func(abf.AbfItfAtta
 	}
 }
 
-func (p *plugin) show() string {
+func (p *plugin) showPolicies() string {
 	var b strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(p.policies)) {
-		fmt.Fprintf(&b, "policy %d paths %d\n", id, len(p.policies[id].Paths))
+		fmt.Fprintf(&b, "policy %d paths %d", id, len(p.policies[id].Paths))
+		for _, at := range slices.Sorted(maps.Keys(p.policies[id].dropping)) {
+			fmt.Fprintf(&b, " if_index:%d unresolved", at)
+		}
+		b.WriteString("\n")
 	}
+	return b.String()
+}
+
+func (p *plugin) showAttached() string {
+	var b strings.Builder
 	for _, at := range slices.SortedFunc(maps.Keys(p.attached), place.compare) {
 		fmt.Fprintf(&b, "policy %d %s\n", at.policy, p.vpp.NameOf(at.index))
 	}

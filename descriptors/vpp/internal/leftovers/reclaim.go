@@ -20,6 +20,9 @@ const (
 	maxFillers = 4096
 	// toFinish is the time in which a Reclaim ends after its context has ended.
 	toFinish = 2 * time.Second
+	// maxAbove is the maximum number of them above all indexes that are known. Of free indexes, VPP gives out
+	// the one that was freed last first.
+	maxAbove = 16
 )
 
 // ErrClosed is the error of a Reclaim after Close.
@@ -83,8 +86,9 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 	}
 	var fillers []interface_types.InterfaceIndex
 	defer func() { err = errors.Join(err, deleteFillers(ctx, a, fillers)) }()
-	// VPP gives out free indexes before it makes new ones.
-	for missing := len(free); missing > 0 && len(fillers) < maxFillers; {
+	// VPP gives out free indexes before it makes new ones. A new one may be the first sign that others have
+	// taken some, or that VPP keeps an index, as that of a deleted GTPU tunnel.
+	for missing, above := len(free), 0; missing > 0 && above < maxAbove && len(fillers) < maxFillers; {
 		reply := &vppif.CreateLoopbackReply{}
 		if err := a.Call(ctx, &vppif.CreateLoopback{MacAddress: r.FillerMAC}, reply); err != nil {
 			return err
@@ -94,7 +98,7 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 			missing--
 		}
 		if uint32(reply.SwIfIndex) > largest {
-			break // another client took the missing indexes
+			above++
 		}
 	}
 	var errs []error
