@@ -102,7 +102,7 @@ fleet: packages servers ## FLEET (2000) agents of 100 keys on clusters of etcd, 
 	go test -timeout 4h -v ./internal/fleet -run '^TestScale$$' -args -fleet.agents=$(FLEET) -fleet.keys=100 -fleet.rest=60s -fleet.full
 
 siege: packages servers build ## all attacks on running agents at once for SIEGE (30m): docs/siege.md says how to read the result
-	go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s -siege.memory=200
+	CGO_ENABLED=0 go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s -siege.memory=200
 
 soak-agent: packages servers build ## one agent with 50 k keys under edits, cuts and kills for SOAK_AGENT (12h); writes the samples and the plot in docs/plots
 	go test -timeout 0 -v ./internal/siege -run '^TestSoak$$' -args -soak.for=$(SOAK_AGENT) -soak.keys=50000 -soak.csv=$(CURDIR)/docs/plots/soak-agent.csv

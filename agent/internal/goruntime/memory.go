@@ -35,14 +35,15 @@ const (
 	strainedMemory = 192 << 20
 	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
 	// reached. Collecting even more often would leave no time for anything else.
-	fewestGarbage = 12 << 20
+	fewestGarbage = 8 << 20
 	// releaseFrom is the memory in use, in bytes, from which on pages of the program are given back every
 	// releaseTime. At any time the agent needs half of those that it has ever used.
 	releaseFrom = usualMemory - leastGarbage
 	releaseTime = time.Second
-	// scarceFrom is the memory in use, in bytes, from which on the agent would rather do one thing after the
-	// other than need more.
-	scarceFrom = usualMemory
+	// Between scarceFrom and scarceTo bytes in use, the agent would rather do one thing after the other than
+	// need more. An agent that has still more in use has so many keys that a large text is little beside them.
+	scarceFrom = 120 << 20
+	scarceTo   = 2 * scarceFrom
 	// longestStart bounds the start when a source never becomes complete.
 	longestStart = time.Minute
 	// quietTime is how long no operation may run before the start counts as over. Links
@@ -59,7 +60,7 @@ const (
 // AllowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
 // the usual limit applies again, and memory that only the start needed goes back to the
 // system. From the first call on, a soft limit of the memory follows the memory in use, and after each
-// collection of garbage scarce is called, with whether much memory is in use.
+// collection of garbage scarce is called, with whether memory is scarce.
 // A user's GOGC and GOMEMLIMIT are left alone; with GOMEMLIMIT, scarce is not called.
 func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (done func()) {
 	restore := func() {}
@@ -98,7 +99,7 @@ type limit struct {
 func (l limit) follow() {
 	inUse := memoryInUse()
 	debug.SetMemoryLimit(memoryLimit(inUse, time.Now().Before(l.ampleUntil)))
-	l.scarce(inUse > scarceFrom)
+	l.scarce(inUse > scarceFrom && inUse < scarceTo)
 	if inUse > releaseFrom && time.Since(l.released) > releaseTime {
 		releaseProgram()
 		l.released = time.Now()
