@@ -103,7 +103,7 @@ func (o *rollout) write(ctx context.Context, j *job) (text string, err error) {
 	}
 	if o.wait {
 		if changes, err = o.withoutStatus(ctx, j, changes); err != nil {
-			return "", session.WriteError(err)
+			return "", fmt.Errorf("nothing was written: %w", err)
 		}
 	}
 	err = o.store.Apply(ctx, changes)
