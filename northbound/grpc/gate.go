@@ -201,8 +201,8 @@ func (g *gate) receive(r *http.Request, m method) (text []byte, received func(),
 	return text, received, nil
 }
 
-// readMore reads on until the text has size bytes, or the body ends. The memory at most doubles with each
-// step, so a client that stops sending holds no more than twice of what it has sent.
+// readMore reads on until the text has size bytes, or the body ends. Memory that text has no room for at most
+// doubles with each step.
 func readMore(body io.Reader, text []byte, size int) ([]byte, error) {
 	for len(text) < size {
 		at, step := len(text), min(max(len(text), firstBytes), size-len(text))

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// repeatMin and repeatMax bound the pause before descriptors that could not be read back are read again.
-	repeatMin = time.Second
-	repeatMax = time.Minute
+	// firstRepeat and lastRepeat bound the pause before descriptors that could not be read back are read again.
+	firstRepeat = time.Second
+	lastRepeat  = time.Minute
 )
 
 // unread are the descriptors whose last Retrieve has failed. They are read again after a pause, which
@@ -31,7 +31,7 @@ type unread struct {
 }
 
 func newUnread(again func(...string)) *unread {
-	return &unread{again: again, why: map[string]error{}, pause: backoff.Backoff{Min: repeatMin, Max: repeatMax}}
+	return &unread{again: again, why: map[string]error{}, pause: backoff.Backoff{Min: firstRepeat, Max: lastRepeat}}
 }
 
 // add adds a descriptor that could not be read back. An abandoned call is not repeated here: its late return
