@@ -127,9 +127,14 @@ func TestResyncPeriod(t *testing.T) {
 		s.broken = errors.New("dump was interrupted")
 		pass(period)
 		s.broken, s.stands = nil, nil
-		pass(period)
-		if fmt.Sprint(s.reads, s.stands) != "[10m0s 20m0s 30m0s] [if1]" {
+		pass(time.Second) // what has failed is read again soon
+		if len(s.reads) != 3 || fmt.Sprint(s.stands) != "[if1]" {
 			t.Errorf("after a failed one: read at %v, %v stands", s.reads, s.stands)
+		}
+		s.stands = nil
+		pass(period - time.Second)
+		if len(s.reads) != 4 || s.reads[3] != 3*period || fmt.Sprint(s.stands) != "[if1]" {
+			t.Errorf("after the third period: read at %v, %v stands", s.reads, s.stands)
 		}
 		if strings.Contains(log.String(), "periodic resync failed") {
 			t.Errorf("a failure that the record has is logged again:\n%s", log)
