@@ -94,7 +94,6 @@ func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 		panic("an answer without a header")
 	}
 	if s.w.ends.CompareAndSwap(true, false) {
-		time.AfterFunc(10*time.Millisecond, s.w.Revoke)
 		return fmt.Errorf("lease not found: %w", kvdbsync.ErrSessionOver)
 	}
 	if s.w.hangs.Load() {
