@@ -6,6 +6,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -19,9 +20,8 @@ func activeTimerBecomesZero(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	_, err := a.declare(true, loopKey, loop, params, `{"active_timer":15,"record_l3":true}`, feature, `{"interface":"loop1","ip4":true}`)
-	if st, _ := a.sched.Status(params); st != nil && st.State == scheduler.Unimplemented {
-		t.Skip(st.Err) // a real VPP may lack the plugin
-	}
+	st, known := a.sched.Status(params)
+	testkit.Need(t, "a VPP with the plugin flowprobe", !known || st.State != scheduler.Unimplemented)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,9 @@
 // VPP keeps a path whose interface was deleted. The path drops packets until the policy changes,
 // also after another interface has got the index. lost.go removes such paths.
 //
-// VPP offers no request that would check both at once. So it still dies if somebody deletes an interface
-// between the agent's look and its change of a policy, or deletes one by which he has added a path to a
-// policy of the agent before the agent deletes that.
+// The agent asks VPP which interfaces exist before it changes a policy. Two cases remain in which VPP dies: an
+// interface is deleted between that answer and the change, or the agent deletes a policy to which another
+// client has added a path by an interface that is deleted by now.
 //
 // Tests run against a simulated VPP, which is itself tested against a real one.
 package abf
