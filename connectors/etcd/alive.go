@@ -22,8 +22,7 @@ var ErrSilent = errors.New("the watch is silent")
 // answers them, and may have lost the watch.
 const askAfter = 8 * time.Second
 
-// firstAskAfter replaces askAfter until the first answer. A server answers only after it
-// has caught up with the first revision of the watch.
+// firstAskAfter replaces askAfter until the first answer.
 const firstAskAfter = time.Second
 
 // A server that has never answered may be silent, or unable to answer: etcd's own gRPC
@@ -49,13 +48,19 @@ type vigil struct {
 	after   time.Duration // askAfter
 	timeout time.Duration // for an answer
 	talent  *talent
+	begin   int64          // first revision of the watch
 	heard   kvdbsync.Pulse // by each response of the watch
+	reached atomic.Bool    // the store has the first revision of the watch
+	now     func(context.Context) (*pb.ResponseHeader, error)
 }
 
 // hear records a response of the watch.
 func (v *vigil) hear(r *pb.WatchResponse) {
 	if asked(r) {
 		v.talent.answers.Store(true)
+	}
+	if r.Header.GetRevision() >= v.begin {
+		v.reached.Store(true)
 	}
 	v.heard.Beat()
 }
@@ -69,16 +74,29 @@ const noWatch = -1
 // keep asks on the stream whenever the watch is silent, and ends the watch if no answer
 // comes. It returns when ctx ends, or when the servers do not answer such questions. In
 // the second case only the periodic listing finds a silent watch.
+//
+// A watch begins with the revision after the listed one. Until the store has reached it, there is nothing to
+// tell, and servers from 3.5.8 on answer no questions. So the revision of the store is read instead.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
 	for tries := 0; !v.talent.lacking(); {
 		knows := v.talent.answers.Load()
 		pause := v.after
-		if !knows {
+		if !knows && v.reached.Load() {
 			pause = min(firstAskAfter, v.after)
 		}
 		if !v.awaitSilence(ctx, began, pause) {
 			return
+		}
+		if !v.reached.Load() {
+			if err := v.look(ctx); err != nil {
+				end(err)
+				return
+			}
+			if !v.reached.Load() && !backoff.Sleep(ctx, v.after) {
+				return
+			}
+			continue
 		}
 		asked := time.Now()
 		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}) != nil {
@@ -102,6 +120,18 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 			}
 		}
 	}
+}
+
+// look finds out whether the store has reached the first revision of the watch.
+func (v *vigil) look(ctx context.Context) error {
+	header, err := v.now(ctx)
+	if err != nil {
+		return fmt.Errorf("%w, and the revision of the store cannot be read: %w", ErrSilent, err)
+	}
+	if header.GetRevision() >= v.begin {
+		v.reached.Store(true)
+	}
+	return nil
 }
 
 // A sender sends questions.

@@ -30,6 +30,9 @@ func watchFor(t *testing.T, v *vigil, q *questions, d time.Duration) error {
 	ctx, end := context.WithCancelCause(t.Context())
 	late, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
+	if v.now == nil {
+		v.now = func(context.Context) (*pb.ResponseHeader, error) { return nil, nil } // the zero begin is reached
+	}
 	v.keep(late, q, end)
 	return context.Cause(ctx)
 }
@@ -69,6 +72,40 @@ func TestLineThatFallsSilent(t *testing.T) {
 		q = questions{}
 		if err := watchFor(t, &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}, &q, time.Hour); !errors.Is(err, ErrSilent) || q.asked != 1 {
 			t.Errorf("the next watch ended after %d questions with %v", q.asked, err)
+		}
+	})
+}
+
+// A store without changes has nothing to tell: its watch is not asked until the store has reached the watch's
+// first revision.
+func TestStoreWithoutChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			now   func(looks int) (int64, error)
+			ends  error
+			asked int
+		}{
+			"no change":      {func(int) (int64, error) { return 6, nil }, nil, 0},
+			"a later change": {func(looks int) (int64, error) { return int64(4 + looks), nil }, ErrSilent, 1},
+			"no answer":      {func(int) (int64, error) { return 0, context.DeadlineExceeded }, ErrSilent, 0},
+		} {
+			var known talent
+			known.answers.Store(true)
+			looks := 0
+			v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known, begin: 7}
+			v.now = func(context.Context) (*pb.ResponseHeader, error) {
+				looks++
+				rev, err := test.now(looks)
+				return &pb.ResponseHeader{Revision: rev}, err
+			}
+			var q questions
+			err := watchFor(t, v, &q, time.Hour)
+			if !errors.Is(err, test.ends) || q.asked != test.asked {
+				t.Errorf("%s: %d questions, ended with %v", name, q.asked, err)
+			}
+			if name == "no change" && looks > int(time.Hour/askAfter) {
+				t.Errorf("the revision was read %d times within an hour", looks)
+			}
 		}
 	})
 }

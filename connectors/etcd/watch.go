@@ -43,6 +43,7 @@ func (w *watch) follow(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer cancel(nil)
+	w.vigil.begin, w.vigil.now = w.at.rev+1, w.now
 	stream, err := w.open(ctx, cancel)
 	if err != nil {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)
@@ -106,7 +107,7 @@ func (w *watch) create(ctx context.Context) (pb.Watch_WatchClient, *pb.ResponseH
 	}
 	key, end := w.keys()
 	request := &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.at.rev + 1,
+		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.vigil.begin,
 		ProgressNotify: true, Fragment: true,
 	}}
 	if err := stream.Send(&pb.WatchRequest{RequestUnion: request}); err != nil {
@@ -125,11 +126,22 @@ func (w *watch) confirm(ctx context.Context, header *pb.ResponseHeader) error {
 	if header.Revision >= w.at.rev {
 		return w.at.checkHeader(header)
 	}
-	now, err := w.client.Get(ctx, w.prefix+"\x00", clientv3.WithCountOnly())
+	now, err := w.now(ctx)
 	if err != nil {
 		return err
 	}
-	return w.at.checkHeader(now.Header)
+	return w.at.checkHeader(now)
+}
+
+// now returns the header of an answer of the cluster as a whole, with its revision.
+func (w *watch) now(ctx context.Context) (*pb.ResponseHeader, error) {
+	ctx, end := w.client.line.bounded(ctx, w.timeout)
+	defer end()
+	answer, err := w.client.Get(ctx, w.prefix+"\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	return answer.Header, nil
 }
 
 // A position is the last known state of a cluster.

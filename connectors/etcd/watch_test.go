@@ -290,6 +290,40 @@ func TestOneSilentWatch(t *testing.T) {
 	m.Await("a", "3")
 }
 
+// etcd answers no questions about the progress of a watch until something changes. That does not end the watch.
+func TestQuietStore(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	line := testkit.StartGRPCProxy(t, s.etcd.Addr)
+	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+	c.AskAfter(50 * time.Millisecond)
+	s.put(root+"a", "1")
+	synced := false
+	for b, err := range c.Watch(s.ctx(), root) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if synced && len(b.Events) > 0 {
+			return
+		}
+		if b.Synced {
+			synced = true
+			begun := line.Begun(rangeMethod)
+			go func() {
+				for line.Begun(rangeMethod) < begun+10 && t.Context().Err() == nil {
+					<-time.After(10 * time.Millisecond)
+				}
+				if _, err := s.client.Put(t.Context(), root+"a", "2"); err != nil && t.Context().Err() == nil {
+					t.Error(err)
+				}
+			}()
+		}
+	}
+	t.Error("the watch ended before the change")
+}
+
+const rangeMethod = "/etcdserverpb.KV/Range"
+
 const watchMethod = "/etcdserverpb.Watch/Watch"
 
 // fill puts n keys with values of some bytes, and returns them as Await wants them.

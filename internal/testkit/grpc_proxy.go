@@ -24,8 +24,9 @@ type GRPCProxy struct {
 
 	far *grpc.ClientConn
 
-	mu    sync.Mutex // guards calls
+	mu    sync.Mutex // guards the following
 	calls map[*call]bool
+	begun map[string]int // calls so far, by method
 }
 
 // A call is an open call.
@@ -46,7 +47,7 @@ func StartGRPCProxy(t testing.TB, target string) *GRPCProxy {
 	if err != nil {
 		t.Fatalf("gRPC proxy to %s: %v", target, err)
 	}
-	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}}
+	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}, begun: map[string]int{}}
 	server := grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.MaxRecvMsgSize(1<<30), grpc.UnknownServiceHandler(p.handle),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	var serving sync.WaitGroup
@@ -73,12 +74,20 @@ func (p *GRPCProxy) Silence(method string) (silenced int) {
 	return silenced
 }
 
+// Begun returns how many calls of a method have begun so far.
+func (p *GRPCProxy) Begun(method string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun[method]
+}
+
 // begin registers a call, so that Silence finds it, until end is called.
 func (p *GRPCProxy) begin(method string) (c *call, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c = &call{method: method}
 	p.calls[c] = true
+	p.begun[method]++
 	return c, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
