@@ -2,7 +2,7 @@ package statestore
 
 // Compact merges the journals of s, if they have grown enough.
 func Compact(s *Store) error {
-	parts, generation, err := s.rotate()
+	parts, generation, err := s.rotate(false)
 	if err != nil || parts == nil {
 		return err
 	}

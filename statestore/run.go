@@ -13,11 +13,18 @@ import (
 // synced with it.
 const Pause = time.Second
 
+// While changes arrive, such as during a start, the journals may grow to several times the size at which
+// they are merged, and to so many bytes. A merge would take time from those who make the changes.
+const (
+	timesWhileBusy = 4
+	bytesWhileBusy = 64 << 20
+)
+
 // longest is the longest pause between attempts that fail.
 const longest = 30 * time.Second
 
 // Run syncs saved changes to the disk, repeats writes that failed, and merges the journals
-// when they have grown, until ctx ends. It returns after the end of a merge that has begun.
+// when they have grown and no change has come for a Pause, until ctx ends. It returns after the end of a merge that has begun.
 func (s *Store) Run(ctx context.Context) error {
 	defer s.merges.Wait()
 	rest := Pause
@@ -33,16 +40,9 @@ func (s *Store) Run(ctx context.Context) error {
 			return nil
 		}
 		if rest = s.tend(rest); rest > Pause {
-			s.again()
+			s.ready.Set()
 		}
 	}
-}
-
-// again makes Run continue without a new change.
-func (s *Store) again() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.soon()
 }
 
 // tend does all work that is due, and returns the pause until the next call.
@@ -50,13 +50,14 @@ func (s *Store) tend(rested time.Duration) time.Duration {
 	if s.retry() != nil {
 		return min(2*rested, longest)
 	}
-	if err := s.sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+	changed, err := s.sync()
+	if err != nil && !errors.Is(err, os.ErrClosed) {
 		s.mu.Lock()
 		s.fail(err)
 		s.mu.Unlock()
 		return 2 * Pause
 	}
-	s.merge()
+	s.merge(changed)
 	return Pause
 }
 
@@ -70,28 +71,28 @@ func (s *Store) retry() error {
 	return s.recover()
 }
 
-// sync makes the disk take the written changes. No caller waits for it.
-func (s *Store) sync() error {
+// sync makes the disk take the written changes, and reports whether there are any. No caller waits for it.
+func (s *Store) sync() (changed bool, err error) {
 	s.mu.Lock()
 	dirty, j := s.dirty, s.journal
 	s.dirty = false
 	if j == nil || !dirty {
 		s.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	as := *j
 	s.mu.Unlock()
-	return errors.Join(as.sync(), s.folder.Sync())
+	return true, errors.Join(as.sync(), s.folder.Sync())
 }
 
 // merge begins to merge the journals in another goroutine, if they are large enough and no
-// other merge is under way. A merge of a large store takes long, and Run goes on to sync
+// other merge is under way. Where changes have just come, it waits for an end of them. A merge of a large store takes long, and Run goes on to sync
 // changes meanwhile. Only Run calls it, because sync must not use a journal that is closed.
-func (s *Store) merge() {
+func (s *Store) merge(changed bool) {
 	if s.merging.Load() {
 		return
 	}
-	parts, generation, err := s.rotate()
+	parts, generation, err := s.rotate(changed)
 	if err == nil && parts != nil {
 		s.merging.Store(true)
 		s.merges.Go(func() {
@@ -134,13 +135,18 @@ func (s *Store) compact(parts []*part, generation uint64) error {
 // rotate begins a new journal, if the old ones have become too large, and returns the parts
 // of the snapshot of its generation. The old journal is on disk before the new one takes
 // changes, so a loss of power never takes older changes and leaves newer ones.
-func (s *Store) rotate() (parts []*part, generation uint64, err error) {
+func (s *Store) rotate(changed bool) (parts []*part, generation uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.journal == nil:
+	if s.journal == nil {
 		return nil, 0, ErrClosed
-	case s.sealed+s.journal.size < max(s.compactAt, s.base, s.retryAt):
+	}
+	grown, enough := s.sealed+s.journal.size, max(s.compactAt, s.base, s.retryAt)
+	switch {
+	case grown < enough:
+		return nil, 0, nil
+	case changed && grown < max(timesWhileBusy*enough, bytesWhileBusy):
+		s.ready.Set()
 		return nil, 0, nil
 	}
 	found, err := look(s.dir)

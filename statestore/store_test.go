@@ -260,6 +260,44 @@ func TestChangesAreSyncedDuringAMerge(t *testing.T) {
 	})
 }
 
+// A merge waits until no changes arrive, but not for ever.
+func TestMergesWaitForTheEndOfChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		s := open(t, dir, statestore.Options{CompactAt: 100})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		merged := func() bool { return exists(filepath.Join(dir, "snapshot")) }
+		change := func(bytes int) {
+			save(t, s, "a="+strings.Repeat("x", bytes))
+			<-time.After(statestore.Pause / 2)
+			synctest.Wait()
+		}
+		for range 10 {
+			change(100)
+		}
+		if merged() {
+			t.Error("merged while changes arrived")
+		}
+		<-time.After(3 * statestore.Pause)
+		synctest.Wait()
+		if !merged() {
+			t.Error("not merged after the last change")
+		}
+		must(t, os.Remove(filepath.Join(dir, "snapshot")))
+		for range 70 {
+			change(1 << 20)
+		}
+		if !merged() {
+			t.Error("70 MiB are not merged while changes arrive")
+		}
+		cancel()
+		must(t, <-ended)
+		must(t, s.Close())
+	})
+}
+
 // Changes that were saved while a merge begins are on disk before the new journal takes others.
 // Otherwise a loss of power could take older changes and leave newer ones.
 func TestAClosedJournalIsSynced(t *testing.T) {
