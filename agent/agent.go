@@ -217,11 +217,11 @@ func (a *assembly) describe(context.Context) (err error) {
 
 // merge creates the orchestrator of the stores.
 func (a *assembly) merge(context.Context) error {
-	started := func() {}
+	applied, started := func() {}, func() {}
 	if a.options.process {
-		started = goruntime.AllowHeapGrowth(a.options.Env, func(scarce bool) { a.memory.Tighten(scarce); a.requests.Tighten(scarce) })
+		applied, started = goruntime.AllowHeapGrowth(a.options.Env, func(scarce bool) { a.memory.Tighten(scarce); a.requests.Tighten(scarce) })
 	}
-	a.applied = announcer{a.Scheduler, wake.New(), started}
+	a.applied = announcer{a.Scheduler, wake.New(), applied, started}
 	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))
 	a.health = newHealth(a.Scheduler, a.VPP, a.options.Name)
 	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }

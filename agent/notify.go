@@ -41,6 +41,7 @@ type announcer struct {
 	// announcement.
 	sched    *scheduler.Scheduler
 	complete wake.Signal // set by the orchestrator
+	applied  func()      // called before the announcement
 	started  func()      // called when the start is over
 }
 
@@ -55,6 +56,7 @@ func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) err
 	case <-ctx.Done():
 		return nil
 	}
+	a.applied()
 	flushing, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	err := a.sched.Flush(flushing)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -111,12 +112,14 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
 		Decode:    func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
 	})
-	standing := announcer{sched, wake.New(), goruntime.AllowHeapGrowth(os.LookupEnv, func(bool) {})}
+	standing := wake.New()
 	merging := conf.orchestrator.options([]orchestrator.Source{{Name: "etcd", Feed: source}}, known, conf.scheduler.retry(), log)
-	merging.Complete = standing.complete.Set
+	merging.Complete = standing.Set
 	orch := orchestrator.New(sched, merging)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	// As during the start of an agent that has a process to itself.
+	percent, limit := debug.SetGCPercent(goruntime.StartGC), debug.SetMemoryLimit(goruntime.AmpleMemory)
 	go func() {
 		below := append(known.tasks(), Task{"scheduler", sched.Run}, Task{"vpp", plane.Run})
 		ended <- runTasks(ctx, log, below, []Task{{"source", source.Run}, {"orchestrator", orch.Run}}, Task{"exit", func(context.Context) error { return nil }})
@@ -127,7 +130,8 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 			b.Error(err)
 		}
 		known.Close()
-		standing.started()
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
 	}
-	return &benchAgent{sched, source, standing.complete.C(), stop}
+	return &benchAgent{sched, source, standing.C(), stop}
 }

@@ -6,14 +6,15 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	// startGC is GOGC while the agent takes in the declared configuration. Nearly all of
+	// StartGC is GOGC while the agent takes in the declared configuration. Nearly all of
 	// that memory stays in use, so collecting garbage would cost a third of the work for
 	// little gain.
-	startGC = 400
+	StartGC = 400
 	// usualMemory is the memory, in bytes, that the agent exceeds only if it needs more. It
 	// collects garbage more often instead.
 	usualMemory = 132 << 20
@@ -24,10 +25,11 @@ const (
 	// garbage often than grow. The difference from usualMemory is room for the needs of a
 	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
 	pressedMemory = 152 << 20
-	// ampleMemory holds instead of pressedMemory for ampleTime after the beginning of the start. Taking
-	// in 100,000 keys would take three times as long. A start that lasts longer has passed this range, or
+	// AmpleMemory is the memory, in bytes, up to which garbage is hardly collected until the declared
+	// configuration is applied for the first time, for ampleTime at most. Taking in 100,000 keys would take
+	// half as long again with the limits that hold later. A start that lasts longer has passed this range, or
 	// hostile writers keep its sources busy, which then may never become complete.
-	ampleMemory = 168 << 20
+	AmpleMemory = 300 << 20
 	ampleTime   = 10 * time.Second
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
@@ -50,6 +52,8 @@ const (
 	// report that they are up some milliseconds after their creation, and only then their
 	// routes are created.
 	quietTime = time.Second
+	// packTime is how long after the start the history has packed the operations of the start.
+	packTime = 5 * time.Second
 	// mergeTime is how long after the start the journals of the state folder have been merged,
 	// which takes memory for a moment.
 	mergeTime = 20 * time.Second
@@ -57,29 +61,38 @@ const (
 	AfterStart = quietTime + mergeTime
 )
 
-// AllowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
+// AllowHeapGrowth lets the heap grow until over is called, or longestStart has passed. Then
 // the usual limit applies again, and memory that only the start needed goes back to the
 // system. From the first call on, a soft limit of the memory follows the memory in use, and after each
-// collection of garbage scarce is called, with whether memory is scarce.
+// collection of garbage scarce is called, with whether memory is scarce. The limit is ample until applied is called.
 // A user's GOGC and GOMEMLIMIT are left alone; with GOMEMLIMIT, scarce is not called.
-func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (done func()) {
-	restore := func() {}
+func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (applied, over func()) {
+	restore, applied := func() {}, func() {}
 	if _, set := env("GOGC"); !set {
-		before := debug.SetGCPercent(startGC)
+		before := debug.SetGCPercent(StartGC)
 		restore = func() { debug.SetGCPercent(before) }
 	}
 	if _, set := env("GOMEMLIMIT"); !set {
-		limit{ampleUntil: time.Now().Add(ampleTime), scarce: scarce}.follow()
+		l := limit{ample: new(atomic.Bool), scarce: scarce}
+		l.ample.Store(true)
+		applied = sync.OnceFunc(func() {
+			l.ample.Store(false)
+			debug.SetMemoryLimit(memoryLimit(memoryInUse(), false))
+		})
+		time.AfterFunc(ampleTime, applied)
+		l.follow()
 	}
 	// The timer and the announcer may both call it.
-	done = sync.OnceFunc(func() {
+	over = sync.OnceFunc(func() {
+		applied()
 		restore()
 		giveBack()
-		time.AfterFunc(mergeTime, giveBack)
-		time.AfterFunc(4*mergeTime, giveBack) // on a busy machine
+		for _, later := range []time.Duration{packTime, mergeTime, 4 * mergeTime} { // the last on a busy machine
+			time.AfterFunc(later, giveBack)
+		}
 	})
-	time.AfterFunc(longestStart, done)
-	return done
+	time.AfterFunc(longestStart, over)
+	return applied, over
 }
 
 // giveBack returns memory that nothing uses any more to the system.
@@ -90,15 +103,15 @@ func giveBack() {
 
 // A limit makes the soft limit of the memory follow the memory in use.
 type limit struct {
-	ampleUntil time.Time
-	released   time.Time // when pages of the program were given back
-	scarce     func(bool)
+	ample    *atomic.Bool
+	released time.Time // when pages of the program were given back
+	scarce   func(bool)
 }
 
 // follow sets the limit, now and after each collection of garbage.
 func (l limit) follow() {
 	inUse := memoryInUse()
-	debug.SetMemoryLimit(memoryLimit(inUse, time.Now().Before(l.ampleUntil)))
+	debug.SetMemoryLimit(memoryLimit(inUse, l.ample.Load()))
 	l.scarce(inUse > scarceFrom && inUse < scarceTo)
 	if inUse > releaseFrom && time.Since(l.released) > releaseTime {
 		releaseProgram()
@@ -125,18 +138,17 @@ func memoryInUse() int64 {
 // collected is garbage at once. It has a pointer, so that it is not kept with other small objects.
 type collected struct{ _ *collected }
 
-// memoryLimit is the soft limit of the memory where so many bytes are in use. An ample one ignores
-// pressedMemory.
+// memoryLimit is the soft limit of the memory where so many bytes are in use.
 func memoryLimit(inUse int64, ample bool) int64 {
-	pressed := int64(pressedMemory)
+	asInUse := 2*inUse - leastGarbage
 	if ample {
-		pressed = ampleMemory
+		return max(AmpleMemory, asInUse)
 	}
 	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for more with
 	// each byte in use. It stays below what is usual, so that needs of a moment do not double the
 	// memory.
 	const knee = strainedMemory - fewestGarbage
-	return min(max(usualMemory, 2*inUse-leastGarbage), max(pressed, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
+	return min(max(usualMemory, asInUse), max(pressedMemory, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
 }
 
 // AwaitQuiet returns at the end of the start: when the count of operations has not changed for quietTime, or ctx ends.

@@ -20,13 +20,14 @@ func TestHeapMayGrowAtTheStart(t *testing.T) {
 			t.Errorf("%s GOGC is %d, want %d", what, got, want)
 		}
 	}
-	done := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" }, nil)
-	expect("at the start", startGC)
-	done()
+	_, over := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" }, nil)
+	expect("at the start", StartGC)
+	over()
 	expect("then", usual)
-	done()
+	over()
 	expect("after that", usual)
-	AllowHeapGrowth(func(name string) (string, bool) { return "50", true }, nil)()
+	_, over = AllowHeapGrowth(func(name string) (string, bool) { return "50", true }, nil)
+	over()
 	expect("with GOGC set by the user", usual)
 }
 
@@ -40,7 +41,11 @@ func TestSoftLimitOfMemory(t *testing.T) {
 		t.Errorf("the limit is %d although the user has set one, want %d", got, mine)
 	}
 	var scarce atomic.Bool
-	AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" }, scarce.Store)
+	applied, _ := AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" }, scarce.Store)
+	if got := debug.SetMemoryLimit(-1); got != AmpleMemory {
+		t.Errorf("the limit is %d at the start, want %d", got, AmpleMemory)
+	}
+	applied()
 	if got := debug.SetMemoryLimit(-1); got != usualMemory {
 		t.Errorf("the limit is %d, want %d", got, usualMemory)
 	}
@@ -80,7 +85,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)
 		}
 	}
-	for inUse, want := range map[int64]int64{90: 140, 120: 168, 170: 178} {
+	for inUse, want := range map[int64]int64{90: 300, 170: 300, 200: 360} {
 		if got := memoryLimit(inUse*mib, true); got != want*mib {
 			t.Errorf("with %d MiB during the start the limit is %d MiB, want %d MiB", inUse, got/mib, want)
 		}
