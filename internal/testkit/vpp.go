@@ -50,7 +50,7 @@ func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 	})
 	v := &VPP{Socket: filepath.Join(dir, "api.sock")}
 	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
-		"statseg { socket-name %[1]s/stats.sock } punt { socket %[1]s/punt.sock } api-segment { prefix %[3]s } buffers { page-size default } plugins { plugin dpdk_plugin.so { disable } }",
+		"memory { main-heap-size 4G } statseg { size 512M socket-name %[1]s/stats.sock } punt { socket %[1]s/punt.sock } api-segment { prefix %[3]s } buffers { page-size default } plugins { plugin dpdk_plugin.so { disable } }",
 		dir, v.Socket, filepath.Base(dir))
 	return v.run(t, namespaces, program, config)
 }
