@@ -1,23 +1,20 @@
 package consul
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A known records the keys of the last answer and their versions, without the values. Consul
-// sends the keys in order, so most of them are found where the search for the last one ended.
+// A known records the keys of the last answer and their versions, without the values.
 type known struct {
-	versions []version // by key
-}
-
-// A version tells whether a pair of an answer is news, without its value.
-type version struct {
-	key      string // Consul's form; it shares memory with that of the event
-	modified uint64 // Consul's index of the last change
+	count int
+	// text has for each key, in ascending order: how many bytes it shares with the previous one, how many others
+	// it has, these, and Consul's index of its last change. Numbers are uvarints. A key takes about 20 bytes;
+	// as a string it would be a second copy of the one that the agent keeps.
+	text []byte
 }
 
 // pageSize is the number of pairs of a first listing that are emitted at a time.
@@ -27,24 +24,25 @@ const pageSize = 1000
 // whole answer every pair counts, because its indexes may not be comparable. If page is
 // set, differing passes each full page to it and returns the rest.
 func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) error) (events []kvdbsync.Event, err error) {
-	var added []version
-	here := make([]bool, len(k.versions)) // whether the answer has the key
-	next := 0
-	err = a.each(func(p *pair) error {
-		at, had := k.find(p.Key, next)
-		if had {
-			next, here[at] = at+1, true
-			if k.versions[at].modified == p.ModifyIndex && !whole {
-				return nil
-			}
+	var gone []string
+	before := reader{rest: k.text}
+	var now writer
+	before.next()
+	err = a.each(func(p *pair) error { // in ascending order of the keys
+		for ; before.has && string(before.key) < p.Key; before.next() {
+			gone = append(gone, string(before.key))
+		}
+		same := false
+		if before.has && string(before.key) == p.Key {
+			same = before.modified == p.ModifyIndex && !whole
+			before.next()
+		}
+		now.add(p.Key, p.ModifyIndex)
+		if same {
+			return nil
 		}
 		value, err := p.value(a.bounds)
 		e := kvdbsync.Event{Key: "/" + p.Key, Value: value, Rev: int64(p.ModifyIndex)}
-		if now := (version{e.Key[1:], p.ModifyIndex}); had {
-			k.versions[at] = now
-		} else {
-			added = append(added, now)
-		}
 		if errors.Is(err, kvdbsync.ErrTooMuch) {
 			e.Value, e.Err, err = nil, err, nil
 		}
@@ -57,44 +55,59 @@ func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) err
 	if err != nil {
 		return nil, err
 	}
-	events = append(events, k.vanished(here, int64(a.index), whole)...)
-	k.add(added)
+	for ; before.has; before.next() {
+		gone = append(gone, string(before.key))
+	}
+	for _, key := range gone {
+		// After a whole answer they are absent, because Consul may have lost them. Otherwise they were deleted.
+		events = append(events, kvdbsync.Event{Key: "/" + key, Rev: int64(a.index), Absent: whole})
+	}
+	*k = known{now.count, slices.Clone(now.text)}
 	return events, nil
 }
 
-// find returns the place of a key, which is likely to be the given one.
-func (k *known) find(key string, likely int) (at int, had bool) {
-	if likely < len(k.versions) && k.versions[likely].key == key {
-		return likely, true
-	}
-	return slices.BinarySearchFunc(k.versions, key, func(v version, key string) int { return strings.Compare(v.key, key) })
+// A reader reads the text of a known.
+type reader struct {
+	rest     []byte
+	has      bool // there is a key
+	key      []byte
+	modified uint64
 }
 
-// add records the keys that were not known.
-func (k *known) add(added []version) {
-	if len(added) == 0 {
+// next reads the next key, if there is one.
+func (r *reader) next() {
+	if r.has = len(r.rest) > 0; !r.has {
 		return
 	}
-	k.versions = slices.Concat(k.versions, added) // has no room to grow, so that it takes no more memory than it needs
-	slices.SortFunc(k.versions, func(a, b version) int { return strings.Compare(a.key, b.key) })
+	shared := r.number()
+	other := r.number()
+	r.key = append(r.key[:shared], r.rest[:other]...)
+	r.rest = r.rest[other:]
+	r.modified = r.number()
 }
 
-// vanished removes the keys that the answer did not have. After a whole answer they are
-// reported as absent, because Consul may have lost them. Otherwise they are reported as
-// deleted.
-func (k *known) vanished(here []bool, rev int64, whole bool) (events []kvdbsync.Event) {
-	if !slices.Contains(here, false) {
-		return nil
+func (r *reader) number() uint64 {
+	n, bytes := binary.Uvarint(r.rest)
+	r.rest = r.rest[bytes:]
+	return n
+}
+
+// A writer makes a known.
+type writer struct {
+	known
+	last []byte
+}
+
+// add adds a key that is greater than the last one.
+func (w *writer) add(key string, modified uint64) {
+	shared := 0
+	for shared < len(w.last) && shared < len(key) && w.last[shared] == key[shared] {
+		shared++
 	}
-	left := k.versions[:0]
-	for i, v := range k.versions {
-		if here[i] {
-			left = append(left, v)
-		} else {
-			events = append(events, kvdbsync.Event{Key: "/" + v.key, Rev: rev, Absent: whole})
-		}
-	}
-	clear(k.versions[len(left):])
-	k.versions = left
-	return events
+	w.text = binary.AppendUvarint(w.text, uint64(shared))
+	w.text = binary.AppendUvarint(w.text, uint64(len(key)-shared))
+	w.text = append(w.text, key[shared:]...)
+	w.text = binary.AppendUvarint(w.text, modified)
+	w.last = append(w.last[:shared], key[shared:]...)
+	w.count++
 }

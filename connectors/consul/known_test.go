@@ -40,7 +40,7 @@ func TestDiffering(t *testing.T) {
 				clear(store) // which may fill it again at the same indexes
 			}
 			for range rapid.IntRange(0, 5).Draw(t, "changes") {
-				key := "vnf-agent/" + rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key")
+				key := "vnf-agent/" + rapid.SampledFrom([]string{"a", "ab", "abc", "b"}).Draw(t, "key")
 				index++
 				store[key] = api.KVPair{Key: key, ModifyIndex: index, Value: []byte(rapid.StringN(0, 3, 10).Draw(t, "value"))}
 				if rapid.Bool().Draw(t, "gone") {

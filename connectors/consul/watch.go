@@ -79,7 +79,7 @@ func (w *watch) next(ctx context.Context) (bytes int, err error) {
 // ask sends the next question. A probe may cancel it.
 func (w *watch) ask(ctx context.Context) (*answer, error) {
 	ctx, withdraw := context.WithCancelCause(ctx)
-	w.waiting.begin(w.index, len(w.known.versions) == 0, withdraw)
+	w.waiting.begin(w.index, w.known.count == 0, withdraw)
 	defer w.waiting.end()
 	a, err := w.client.list(ctx, question{
 		prefix: storeKey(w.prefix), after: w.index, wait: w.client.cfg.WaitTime, same: w.same,
