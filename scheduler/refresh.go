@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
@@ -21,17 +22,18 @@ func (s *Scheduler) newReader() *readback.Reader {
 func (s *Scheduler) refresh(ctx context.Context, r *run, parts []readback.Part, coming []Change) {
 	before := r.phase
 	r.phase = readingBack
-	r.reading.Coming = readback.NewComing(len(coming))
-	for _, c := range coming {
-		if c.Value != nil && c.Value.v.Err() == nil {
-			r.reading.Coming.Add(c.Value.v)
+	r.reading.Coming = readback.NewComing(func(yield func(*graph.Value) bool) {
+		for _, c := range coming {
+			if c.Value != nil && c.Value.v.Err() == nil && !yield(c.Value.v) {
+				return
+			}
 		}
-	}
+	})
 	s.reader.Want(&r.reading, parts, nil)
 	for !s.readBack(ctx, r) {
 		s.await(ctx, r, false)
 	}
-	r.phase, r.reading.Coming = before, readback.Coming{}
+	r.phase, r.reading.Coming = before, nil
 }
 
 // readBack replaces the known actual state by what r reads back. It returns false if r must wait

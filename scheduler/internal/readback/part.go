@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
@@ -105,20 +104,17 @@ func (rb *Reader) nodesOf(p Part) []*graph.Node {
 // desiredOf returns the desired values of a part, for Retrieve. Values in coming, which are about to
 // be declared, count as desired.
 func (rb *Reader) desiredOf(p Part, coming Coming) (ws []kind.Desired) {
-	for _, v := range coming.byKind[p.Of] {
-		if v == coming.byKey[v.Key] {
-			ws = append(ws, kind.Desired{Key: v.Key, Value: kind.Message(v)})
-		}
-	}
-	slices.SortFunc(ws, func(a, b kind.Desired) int { return strings.Compare(a.Key, b.Key) })
-	ws = slices.CompactFunc(ws, func(a, b kind.Desired) bool { return a.Key == b.Key })
 	asked := rb.nodesOf(p)
 	if p.Keys != nil && p.Of.RetrieveSome == nil {
 		asked = rb.Graph.Of(p.Of) // Retrieve needs all desired values
 	}
-	ws = slices.Grow(ws, len(asked))
+	values := coming.of(p.Of)
+	ws = make([]kind.Desired, 0, len(values)+len(asked))
+	for _, v := range values {
+		ws = append(ws, kind.Desired{Key: v.Key, Value: kind.Message(v)})
+	}
 	for _, n := range asked {
-		if v := n.Desired(); v != nil && v.Err() == nil && coming.byKey[n.Key()] == nil {
+		if v := n.Desired(); v != nil && v.Err() == nil && coming.get(p.Of, n.Key()) == nil {
 			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
 		}
 	}

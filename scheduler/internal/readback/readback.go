@@ -78,23 +78,6 @@ type Reading struct {
 	silent  map[*Line]error // lines that are not asked again
 }
 
-// Coming are values that are about to be declared. The zero Coming has none.
-type Coming struct {
-	byKey  map[string]*graph.Value
-	byKind map[graph.Kind][]*graph.Value // each part takes those of its own kind
-}
-
-// NewComing returns a Coming with room for n values.
-func NewComing(n int) Coming {
-	return Coming{make(map[string]*graph.Value, n), map[graph.Kind][]*graph.Value{}}
-}
-
-// Add adds a value. Of several with one key, the last one counts.
-func (c Coming) Add(v *graph.Value) {
-	c.byKey[v.Key] = v
-	c.byKind[v.Kind] = append(c.byKind[v.Kind], v)
-}
-
 // Want has r read back these parts next. Values of a lost connection are left out, unless it is
 // joins, which was found ready again.
 func (rb *Reader) Want(r *Reading, parts []Part, joins *Line) {
@@ -267,7 +250,7 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 // valueOf returns the graph's value for a retrieved item. It reuses the coming or the
 // desired value if it has the same message.
 func (rb *Reader) valueOf(r *Reading, d *kind.Descriptor, it *kind.Found) *graph.Value {
-	known := r.Coming.byKey[it.Key]
+	known := r.Coming.get(d, it.Key)
 	if known == nil {
 		if n := rb.Graph.Node(it.Key); n != nil {
 			known = n.Desired()
