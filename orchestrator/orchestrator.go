@@ -326,9 +326,9 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	o.withholdDoubtful(l, &c)
 	// Deferred removals make changes from values that no source has any more.
 	fresh := len(o.deferred) == 0 && !slices.ContainsFunc(o.sources, func(l *source) bool { return l.entries.Len() > 0 })
-	merged, said := o.merge(l, c.Events)
+	changes, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
-	changes := slices.Concat(merged, o.dropStale(l, c))
+	changes = append(changes, o.dropStale(l, c)...)
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	l.publish()
