@@ -164,7 +164,8 @@ func benchCommit(b *testing.B, n int) {
 		if len(r.Executed) != n {
 			b.Fatalf("%d operations, not %d", len(r.Executed), n)
 		}
-		mustCommit(b, s, scheduler.Txn{}) // when it begins, the first one is packed in the history, and its run is free
+		mustCommit(b, s, scheduler.Txn{}) // when it begins, the run of the first one is free
+		s.AwaitPacked()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "B/value")

@@ -39,7 +39,7 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
 }
 
-// rememberCompleted saves the outcome of completed runs, and packs their records. Their callers go
+// rememberCompleted saves the outcome of completed runs, and has their large records packed. Their callers go
 // first. It yields the processor first, so that the caller of Commit goes on meanwhile.
 func (s *Scheduler) rememberCompleted() {
 	if len(s.completed) > 0 {
@@ -47,8 +47,9 @@ func (s *Scheduler) rememberCompleted() {
 	}
 	for _, r := range s.completed {
 		s.ledger.After(r.outcome)
-		packed := r.kept.packed(&s.registry.Sizes)
-		s.history.Replace(r.kept, packed, packed.bytes)
+		if k := r.kept; k.isLarge() {
+			s.history.Replace(k, func() (*keptRecord, int) { return k.packed(&s.registry.Sizes) })
+		}
 	}
 	clear(s.completed)
 	s.completed = s.completed[:0]

@@ -21,12 +21,12 @@ type keptRecord struct {
 // little memory.
 const manyOperations = 1000
 
-// packed returns k in less memory: an eighth of the memory of a large transaction. Nobody should
-// wait for it.
-func (k *keptRecord) packed(types *size.Types) *keptRecord {
-	if len(k.Planned)+len(k.Executed) < manyOperations {
-		return k
-	}
+// isLarge reports whether packing k is of use.
+func (k *keptRecord) isLarge() bool { return len(k.Planned)+len(k.Executed) >= manyOperations }
+
+// packed returns k in less memory, and the number of its bytes: an eighth for a large transaction. A million
+// operations take a second.
+func (k *keptRecord) packed(types *size.Types) (packed *keptRecord, bytes int) {
 	r := *k.Record
 	p := &keptRecord{Record: &r, bytes: k.bytes, values: wantedIn(r.Values)}
 	if p.values != nil {
@@ -38,7 +38,7 @@ func (k *keptRecord) packed(types *size.Types) *keptRecord {
 	p.planned, p.executed = sharing(repeated).Pack(r.Planned, items), sharing(repeated).Pack(r.Executed, items)
 	p.bytes += p.planned.Bytes() + p.executed.Bytes() - (cap(r.Planned)+cap(r.Executed))*int(unsafe.Sizeof(Operation{}))
 	r.Planned, r.Executed = nil, nil
-	return p
+	return p, p.bytes
 }
 
 // sharing says how operations repeat values: most of them make one of the values of the record

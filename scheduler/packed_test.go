@@ -49,16 +49,16 @@ func TestPackedRecords(t *testing.T) {
 		r.Values = append(r.Values, wanted(0), r.Values[1]) // several values of one key
 		return r
 	}
+	if (&keptRecord{Record: record(manyOperations-1, wanted)}).isLarge() {
+		t.Error("a small record counts as large")
+	}
 	for name, r := range map[string]*Record{
-		"small": record(3, wanted), "values": record(manyOperations, wanted), "made values": making(record(manyOperations, wanted)), "refused values": record(manyOperations, refused),
+		"values": record(manyOperations, wanted), "made values": making(record(manyOperations, wanted)), "refused values": record(manyOperations, refused),
 	} {
 		var types size.Types
 		kept := &keptRecord{Record: r, bytes: r.size(&types)}
-		packed := kept.packed(&types)
-		if isPacked := packed != kept; isPacked != (len(r.Executed) >= manyOperations) {
-			t.Errorf("%s: packed: %t", name, isPacked)
-		}
-		if packed != kept && (packed.bytes > kept.bytes*2/3 || packed.bytes < kept.bytes/10) {
+		packed, _ := kept.packed(&types)
+		if !kept.isLarge() || packed.bytes > kept.bytes*2/3 || packed.bytes < kept.bytes/10 {
 			t.Errorf("%s: %d bytes are packed into %d", name, kept.bytes, packed.bytes)
 		}
 		if got := packed.unpacked(); !reflect.DeepEqual(got, r) {

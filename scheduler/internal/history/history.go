@@ -13,6 +13,7 @@ import (
 // goroutine may use it.
 type History[T comparable] struct {
 	maxCount, maxBytes int
+	replacing          sync.WaitGroup
 
 	mu    sync.Mutex
 	list  []T
@@ -40,9 +41,21 @@ func (h *History[T]) Add(item T, size int) {
 	h.list, h.sizes = h.list[old:], h.sizes[old:]
 }
 
-// Replace puts another form of an item into its place, if it is still kept. The other form has
-// at most the size of the item.
-func (h *History[T]) Replace(item, other T, size int) {
+// Replace has another form of an item made by a goroutine of its own, and puts it into the place of the item, if
+// that is still kept. The other form has at most the size of the item. Replace waits for the end of an earlier one.
+func (h *History[T]) Replace(item T, form func() (other T, size int)) {
+	h.replacing.Wait()
+	h.replacing.Go(func() {
+		other, size := form()
+		h.put(item, other, size)
+	})
+}
+
+// Wait waits for the end of the last Replace.
+func (h *History[T]) Wait() { h.replacing.Wait() }
+
+// put puts another form of an item into its place, if it is still kept.
+func (h *History[T]) put(item, other T, size int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := len(h.list) - 1; i >= 0; i-- { // the newest ones are replaced

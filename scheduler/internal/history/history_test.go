@@ -37,8 +37,11 @@ func TestReplace(t *testing.T) {
 	for i := range 3 {
 		h.Add(i, 4)
 	}
-	h.Replace(1, 10, 2)
-	h.Replace(0, 5, 1) // no longer kept
+	proceed := make(chan bool)
+	h.Replace(1, func() (int, int) { <-proceed; return 10, 2 })
+	proceed <- true                                 // nobody has waited for it
+	h.Replace(0, func() (int, int) { return 5, 1 }) // no longer kept
+	h.Wait()
 	h.Add(3, 4)
 	if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, []int{10, 2, 3}) {
 		t.Errorf("%v are kept, want [10 2 3]", got)
