@@ -71,7 +71,7 @@ type picture struct {
 func plots() []picture {
 	const performance, scale = "docs/performance.md", "docs/scale.md"
 	return []picture{
-		bars("side-by-side", performance, "Side by side with the older agent", "older agent, default", "older agent, fast", "this agent"),
+		bars("side-by-side", performance, "Side by side with the older agent", "older agent, default", "older agent, fast", "this agent, in the same run", "this agent now"),
 		bars("scheduler", performance, "The scheduler", "measured"),
 		bars("stores", performance, "From a store to the verb", "etcd", "Redis", "Consul", "Bolt", "files"),
 		bars("vpp", performance, "From etcd to VPP", "measured"),
