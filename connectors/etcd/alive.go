@@ -79,24 +79,17 @@ const noWatch = -1
 // tell, and servers from 3.5.8 on answer no questions. So the revision of the store is read instead.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
+	if !v.awaitBegin(ctx, began, end) {
+		return
+	}
 	for tries := 0; !v.talent.lacking(); {
 		knows := v.talent.answers.Load()
 		pause := v.after
-		if !knows && v.reached.Load() {
+		if !knows {
 			pause = min(firstAskAfter, v.after)
 		}
 		if !v.awaitSilence(ctx, began, pause) {
 			return
-		}
-		if !v.reached.Load() {
-			if err := v.look(ctx); err != nil {
-				end(err)
-				return
-			}
-			if !v.reached.Load() && !backoff.Sleep(ctx, v.after) {
-				return
-			}
-			continue
 		}
 		asked := time.Now()
 		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}) != nil {
@@ -122,16 +115,26 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 	}
 }
 
-// look finds out whether the store has reached the first revision of the watch.
-func (v *vigil) look(ctx context.Context) error {
-	header, err := v.now(ctx)
-	if err != nil {
-		return fmt.Errorf("%w, and the revision of the store cannot be read: %w", ErrSilent, err)
+// awaitBegin returns true when the store has reached the first revision of the watch. While the watch is silent, it
+// reads the revision of the store, and ends the watch if that fails. It returns false when ctx has ended.
+func (v *vigil) awaitBegin(ctx context.Context, began time.Time, end context.CancelCauseFunc) bool {
+	for !v.reached.Load() && !v.talent.lacking() {
+		if !v.awaitSilence(ctx, began, v.after) {
+			return false
+		}
+		header, err := v.now(ctx)
+		if err != nil {
+			end(fmt.Errorf("%w, and the revision of the store cannot be read: %w", ErrSilent, err))
+			return false
+		}
+		if header.GetRevision() >= v.begin {
+			return true
+		}
+		if !backoff.Sleep(ctx, v.after) {
+			return false
+		}
 	}
-	if header.GetRevision() >= v.begin {
-		v.reached.Store(true)
-	}
-	return nil
+	return true
 }
 
 // A sender sends questions.
