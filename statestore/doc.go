@@ -39,8 +39,8 @@
 // Both kinds of files begin with a header of 32 bytes: a magic text, the generation, and a
 // length below which a kill never cut the file. Records follow: length, CRC-32C, changes.
 // A record that a kill has cut short is the last one of the last journal. It is dropped,
-// because no caller was told that it is saved. When the journals outgrow the snapshot, Run merges
-// them in the background by reading the files again. So the Store has no second copy of
+// because no caller was told that it is saved. When the journals outgrow the snapshot and no more
+// changes come, Run merges them in the background by reading the files again. So the Store has no second copy of
 // the values in memory.
 //
 // # Ownership

@@ -14,7 +14,7 @@ import (
 const Pause = time.Second
 
 // While changes arrive, such as during a start, the journals may grow to several times the size at which
-// they are merged, and to so many bytes. A merge would take time from those who make the changes.
+// they are merged, or to so many bytes if that is more. A merge would take time from those who make the changes.
 const (
 	timesWhileBusy = 4
 	bytesWhileBusy = 64 << 20

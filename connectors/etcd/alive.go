@@ -48,10 +48,10 @@ type vigil struct {
 	after   time.Duration // askAfter
 	timeout time.Duration // for an answer
 	talent  *talent
-	begin   int64          // first revision of the watch
-	heard   kvdbsync.Pulse // by each response of the watch
-	reached atomic.Bool    // the store has the first revision of the watch
-	now     func(context.Context) (*pb.ResponseHeader, error)
+	begin   int64                                             // first revision of the watch
+	heard   kvdbsync.Pulse                                    // by each response of the watch
+	reached atomic.Bool                                       // the store has the first revision of the watch
+	now     func(context.Context) (*pb.ResponseHeader, error) // of the store; an error if it is not as new as the listing
 }
 
 // hear records a response of the watch.
@@ -76,7 +76,7 @@ const noWatch = -1
 // the second case only the periodic listing finds a silent watch.
 //
 // A watch begins with the revision after the listed one. Until the store has reached it, there is nothing to
-// tell, and servers from 3.5.8 on answer no questions. So the revision of the store is read instead.
+// tell, and newer servers (such as 3.7) answer no questions. So the revision of the store is read instead.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
 	if !v.awaitBegin(ctx, began, end) {
@@ -116,7 +116,8 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 }
 
 // awaitBegin returns true when the store has reached the first revision of the watch. While the watch is silent, it
-// reads the revision of the store, and ends the watch if that fails. It returns false when ctx has ended.
+// reads the revision of the store, and ends the watch if that fails, or if it is no longer the store that was
+// listed. It returns false when ctx has ended.
 func (v *vigil) awaitBegin(ctx context.Context, began time.Time, end context.CancelCauseFunc) bool {
 	for !v.reached.Load() && !v.talent.lacking() {
 		if !v.awaitSilence(ctx, began, v.after) {
@@ -124,7 +125,7 @@ func (v *vigil) awaitBegin(ctx context.Context, began time.Time, end context.Can
 		}
 		header, err := v.now(ctx)
 		if err != nil {
-			end(fmt.Errorf("%w, and the revision of the store cannot be read: %w", ErrSilent, err))
+			end(fmt.Errorf("reading the revision of the store: %w", err))
 			return false
 		}
 		if header.GetRevision() >= v.begin {

@@ -43,7 +43,15 @@ func (w *watch) follow(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer cancel(nil)
-	w.vigil.begin, w.vigil.now = w.at.rev+1, w.now
+	listed := w.at
+	w.vigil.begin = listed.rev + 1
+	w.vigil.now = func(ctx context.Context) (*pb.ResponseHeader, error) {
+		header, err := w.now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return header, listed.checkHeader(header)
+	}
 	stream, err := w.open(ctx, cancel)
 	if err != nil {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)

@@ -83,10 +83,9 @@ func cold(b *testing.B, s stores.Bench) {
 		write(b, s, benchChange(0, fmt.Sprintf("v%d", i)))
 		<-after
 		agent = heap() - before
-		for last := int64(0); agent != last && (last == 0 || agent < last*99/100); { // the history packs the first transaction
-			last = agent
+		for range 10 { // the history packs the first transaction meanwhile
 			<-time.After(100 * time.Millisecond)
-			agent = heap() - before
+			agent = min(agent, heap()-before)
 		}
 		stop()
 		source = heapOfSource(b, s, keys)

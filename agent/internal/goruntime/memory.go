@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -64,7 +63,8 @@ const (
 // AllowHeapGrowth lets the heap grow until over is called, or longestStart has passed. Then
 // the usual limit applies again, and memory that only the start needed goes back to the
 // system. From the first call on, a soft limit of the memory follows the memory in use, and after each
-// collection of garbage scarce is called, with whether memory is scarce. The limit is ample until applied is called.
+// collection of garbage scarce is called, with whether memory is scarce. The limit is ample until applied is called, or
+// ampleTime has passed.
 // A user's GOGC and GOMEMLIMIT are left alone; with GOMEMLIMIT, scarce is not called.
 func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (applied, over func()) {
 	restore, applied := func() {}, func() {}
@@ -73,12 +73,8 @@ func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (applie
 		restore = func() { debug.SetGCPercent(before) }
 	}
 	if _, set := env("GOMEMLIMIT"); !set {
-		l := limit{ample: new(atomic.Bool), scarce: scarce}
-		l.ample.Store(true)
-		applied = sync.OnceFunc(func() {
-			l.ample.Store(false)
-			debug.SetMemoryLimit(memoryLimit(memoryInUse(), false))
-		})
+		l := &limit{ample: true, scarce: scarce}
+		applied = sync.OnceFunc(l.endAmple)
 		time.AfterFunc(ampleTime, applied)
 		l.follow()
 	}
@@ -103,15 +99,32 @@ func giveBack() {
 
 // A limit makes the soft limit of the memory follow the memory in use.
 type limit struct {
-	ample    *atomic.Bool
 	released time.Time // when pages of the program were given back
 	scarce   func(bool)
+
+	mu    sync.Mutex // held while the limit is set
+	ample bool       // guarded by mu
+}
+
+// set sets the limit for so much memory in use.
+func (l *limit) set(inUse int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	debug.SetMemoryLimit(memoryLimit(inUse, l.ample))
+}
+
+// endAmple makes the limit the usual one, now and later.
+func (l *limit) endAmple() {
+	l.mu.Lock()
+	l.ample = false
+	l.mu.Unlock()
+	l.set(memoryInUse())
 }
 
 // follow sets the limit, now and after each collection of garbage.
-func (l limit) follow() {
+func (l *limit) follow() {
 	inUse := memoryInUse()
-	debug.SetMemoryLimit(memoryLimit(inUse, l.ample.Load()))
+	l.set(inUse)
 	l.scarce(inUse > scarceFrom && inUse < scarceTo)
 	if inUse > releaseFrom && time.Since(l.released) > releaseTime {
 		releaseProgram()
@@ -119,7 +132,7 @@ func (l limit) follow() {
 	}
 	// A cleanup of an object that is garbage already runs after the next collection: this
 	// is the only event of a collection that the runtime offers.
-	runtime.AddCleanup(new(collected), limit.follow, l)
+	runtime.AddCleanup(new(collected), (*limit).follow, l)
 }
 
 // memoryInUse returns the memory, in bytes, that the last collection of garbage could not free. Room in

@@ -10,7 +10,7 @@ import (
 )
 
 // A History keeps the newest items within its bounds, and always the newest one. Any
-// goroutine may use it.
+// goroutine may use it, except that one goroutine calls Replace and Wait.
 type History[T comparable] struct {
 	maxCount, maxBytes int
 	replacing          sync.WaitGroup
@@ -32,6 +32,11 @@ func (h *History[T]) Add(item T, size int) {
 	defer h.mu.Unlock()
 	h.list, h.sizes = append(h.list, item), append(h.sizes, size)
 	h.bytes += size
+	h.trim()
+}
+
+// trim removes old items that exceed the bounds. The caller holds mu.
+func (h *History[T]) trim() {
 	old := 0
 	for len(h.list)-old > 1 && (len(h.list)-old > h.maxCount || h.bytes > h.maxBytes) {
 		h.bytes -= h.sizes[old]
@@ -42,9 +47,11 @@ func (h *History[T]) Add(item T, size int) {
 }
 
 // Replace has another form of an item made by a goroutine of its own, and puts it into the place of the item, if
-// that is still kept. The other form has at most the size of the item. Replace waits for the end of an earlier one.
+// that is still kept. Until then the item does not count, so that it is not removed for a size that it will not have.
+// Replace waits for the end of an earlier one.
 func (h *History[T]) Replace(item T, form func() (other T, size int)) {
 	h.replacing.Wait()
+	h.put(item, item, 0)
 	h.replacing.Go(func() {
 		other, size := form()
 		h.put(item, other, size)
@@ -62,6 +69,7 @@ func (h *History[T]) put(item, other T, size int) {
 		if h.list[i] == item {
 			h.bytes += size - h.sizes[i]
 			h.list[i], h.sizes[i] = other, size
+			h.trim()
 			return
 		}
 	}
