@@ -72,21 +72,27 @@ func TestDeathsAreRemembered(t *testing.T) {
 		}
 		return a
 	}
-	diesAgain := func(deaths int) {
+	dies := func(deaths int) {
 		t.Helper()
 		until(t, func() bool { return sim.Sim.Deaths() == deaths }, func() string { return fmt.Sprint(sim.Sim.Deaths(), " deaths") })
+	}
+	restart := func() {
+		t.Helper()
 		if err := sim.Sim.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a := started()
-	diesAgain(1)
-	a.stop()
+	dies(1)
+	a.stop() // before it can kill VPP once more
+	restart()
 	a = started()
-	diesAgain(2)
+	dies(2)
 	a.stop()
+	restart()
 	a = started()
-	diesAgain(3)
+	dies(3)
+	restart()
 	a.awaitState(loopKey, failed)
 	a.stop()
 	a = started()
