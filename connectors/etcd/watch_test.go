@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -267,14 +268,21 @@ func TestSilenceIsNoticed(t *testing.T) {
 	}
 }
 
+// asking returns a connector that soon asks whether its watch is alive, and the load balancer before its server.
+func (s *server) asking() (*testkit.GRPCProxy, *etcd.Connector) {
+	s.t.Helper()
+	line := testkit.StartGRPCProxy(s.t, s.etcd.Addr)
+	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+	c.AskAfter(50 * time.Millisecond)
+	return line, c
+}
+
 // A load balancer holds the watch and has lost it on its other side. It answers gRPC's pings
 // itself, and all other calls work.
 func TestOneSilentWatch(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	line := testkit.StartGRPCProxy(t, s.etcd.Addr)
-	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
-	c.AskAfter(50 * time.Millisecond)
+	line, c := s.asking()
 	s.put(root+"a", "1")
 	m := follow(t, c)
 	m.Await("a", "1")
@@ -294,12 +302,14 @@ func TestOneSilentWatch(t *testing.T) {
 func TestQuietStore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	line := testkit.StartGRPCProxy(t, s.etcd.Addr)
-	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
-	c.AskAfter(50 * time.Millisecond)
+	line, c := s.asking()
 	s.put(root+"a", "1")
+	ctx, cancel := context.WithCancel(s.ctx())
+	var changing sync.WaitGroup
+	defer changing.Wait()
+	defer cancel()
 	synced := false
-	for b, err := range c.Watch(s.ctx(), root) {
+	for b, err := range c.Watch(ctx, root) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,14 +319,14 @@ func TestQuietStore(t *testing.T) {
 		if b.Synced {
 			synced = true
 			begun := line.Begun(rangeMethod)
-			go func() {
-				for line.Begun(rangeMethod) < begun+10 && t.Context().Err() == nil {
+			changing.Go(func() {
+				for line.Begun(rangeMethod) < begun+10 && ctx.Err() == nil {
 					<-time.After(10 * time.Millisecond)
 				}
-				if _, err := s.client.Put(t.Context(), root+"a", "2"); err != nil && t.Context().Err() == nil {
+				if _, err := s.client.Put(ctx, root+"a", "2"); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
-			}()
+			})
 		}
 	}
 	t.Error("the watch ended before the change")
