@@ -24,7 +24,8 @@ const (
 const longest = 30 * time.Second
 
 // Run syncs saved changes to the disk, repeats writes that failed, and merges the journals
-// when they have grown and no change has come for a Pause, until ctx ends. It returns after the end of a merge that has begun.
+// when they have grown and no change has come for a Pause, until ctx ends. It returns after the end
+// of a merge that has begun.
 func (s *Store) Run(ctx context.Context) error {
 	defer s.merges.Wait()
 	rest := Pause
