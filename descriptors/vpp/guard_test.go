@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -72,9 +73,11 @@ func TestDeathsAreRemembered(t *testing.T) {
 		}
 		return a
 	}
+	// dies waits until the agent has saved the death: one that is stopped before does not know of it.
 	dies := func(deaths int) {
 		t.Helper()
-		until(t, func() bool { return sim.Sim.Deaths() == deaths }, func() string { return fmt.Sprint(sim.Sim.Deaths(), " deaths") })
+		saved := fmt.Sprintf(`{"deaths":%d,`, deaths)
+		until(t, func() bool { return strings.HasPrefix(notes.read(loopKey), saved) }, func() string { return fmt.Sprint(sim.Sim.Deaths(), " deaths") })
 	}
 	restart := func() {
 		t.Helper()
@@ -121,6 +124,13 @@ func (n notebook) Load() iter.Seq2[string, []byte] {
 	writing.Lock()
 	defer writing.Unlock()
 	return maps.All(maps.Clone(n))
+}
+
+// read returns what is saved under a key.
+func (n notebook) read(key string) string {
+	writing.Lock()
+	defer writing.Unlock()
+	return string(n[key])
 }
 
 func (n notebook) Save(changes iter.Seq2[string, []byte]) error {
