@@ -136,7 +136,7 @@ func (l *loop) forgetVanished() {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
 	for o, generation := range generations {
-		if l.w.record.objects[o].generation == generation {
+		if l.w.record.generation(o) == generation {
 			l.w.record.confirm(o, actual[o])
 		}
 	}
@@ -162,7 +162,7 @@ func (l *loop) checkDue(now time.Time) {
 	suspect := func(o Object) {
 		if _, twice := generations[o]; !twice {
 			suspects = append(suspects, o)
-			generations[o] = l.w.record.objects[o].generation
+			generations[o] = l.w.record.generation(o)
 		}
 	}
 	l.w.mu.Lock()
@@ -195,7 +195,7 @@ func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
 	var changed bool
 	l.w.mu.Lock()
 	for _, o := range suspects {
-		if l.w.record.objects[o].generation != generations[o] {
+		if l.w.record.generation(o) != generations[o] {
 			continue
 		}
 		keys, other := l.w.record.confirm(o, actual[o])

@@ -1,8 +1,7 @@
 package drift
 
 import (
-	"maps"
-	"slices"
+	"iter"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
@@ -22,23 +21,30 @@ type Entry struct {
 	Route kernel.Route
 	// Master is the index of the VRF, for a membership.
 	Master int
-
-	generation uint64 // distinguishes an object from an earlier one with the same identity
-	seen       uint64 // when it was added or retrieved last; see record.clock
 }
 
 // A record holds all objects that the agent has created and not removed. It is
 // not safe for concurrent use: the mutex of the Watcher guards it.
 //
-// Invariants: byLink and count contain exactly the keys of objects; newest contains
-// objects only; an object in replaced is not in objects.
+// Invariants: byLink, newest and count contain objects only; an object in replaced is not in objects.
 type record struct {
-	objects  map[Object]Entry
-	byLink   map[link]map[Object]bool
-	newest   map[string]Object // object that was added last, by key
-	count    map[kernel.ID]int // number of objects in each namespace
-	clock    uint64            // counts the additions and retrievals
-	replaced map[Object]string // key of each route that another route replaced
+	objects  map[Object]*recorded
+	byLink   map[link]*recorded   // the last one that was added; the others follow it
+	newest   map[string]*recorded // the last one that was added, by key
+	count    map[kernel.ID]int    // number of objects in each namespace
+	clock    uint64               // counts the additions and retrievals
+	replaced map[Object]string    // key of each route that another route replaced
+}
+
+// A recorded is an object in the record.
+type recorded struct {
+	Object
+	Entry
+	generation uint64 // distinguishes it from an earlier one with the same identity; never 0
+	seen       uint64 // when it was added or retrieved last; see record.clock
+	// Others on the same link. Routes come and go by the thousands, and another map of objects would take
+	// more time than all else here.
+	before, after *recorded
 }
 
 // A link is identified by its namespace, too: indexes are unique only within one.
@@ -50,7 +56,7 @@ type link struct {
 // newRecord returns a record without objects.
 func newRecord() record {
 	return record{
-		objects: map[Object]Entry{}, byLink: map[link]map[Object]bool{}, newest: map[string]Object{},
+		objects: map[Object]*recorded{}, byLink: map[link]*recorded{}, newest: map[string]*recorded{},
 		count: map[kernel.ID]int{}, replaced: map[Object]string{},
 	}
 }
@@ -59,30 +65,42 @@ func newRecord() record {
 func (r *record) add(o Object, e Entry) {
 	r.remove(o)
 	r.clock++
-	e.generation, e.seen = r.clock, r.clock
-	r.objects[o] = e
-	r.newest[e.Key] = o
-	r.count[o.NS]++
 	at := linkOf(o, e)
-	if r.byLink[at] == nil {
-		r.byLink[at] = map[Object]bool{}
+	one := &recorded{Object: o, Entry: e, generation: r.clock, seen: r.clock, after: r.byLink[at]}
+	if one.after != nil {
+		one.after.before = one
 	}
-	r.byLink[at][o] = true
+	r.objects[o], r.byLink[at], r.newest[e.Key] = one, one, one
+	r.count[o.NS]++
 }
 
-// saw notes that o was retrieved.
-func (r *record) saw(o Object) {
-	e := r.objects[o]
+// key returns the key that o was created for; "" if it is not recorded.
+func (r *record) key(o Object) string {
+	if one := r.objects[o]; one != nil {
+		return one.Key
+	}
+	return ""
+}
+
+// generation returns the generation of o; 0 if it is not recorded.
+func (r *record) generation(o Object) uint64 {
+	if one := r.objects[o]; one != nil {
+		return one.generation
+	}
+	return 0
+}
+
+// saw notes that an object was retrieved.
+func (r *record) saw(one *recorded) {
 	r.clock++
-	e.seen = r.clock
-	r.objects[o] = e
+	one.seen = r.clock
 }
 
 // removeUnseen removes the interfaces that were neither added nor retrieved since the clock
 // showed since, and all objects on them. It returns them.
 func (r *record) removeUnseen(since uint64) (removed []Object) {
-	for o, e := range r.objects {
-		if o.Kind == KindInterface && e.seen <= since {
+	for o, one := range r.objects {
+		if o.Kind == KindInterface && one.seen <= since {
 			removed = append(removed, o)
 		}
 	}
@@ -92,23 +110,43 @@ func (r *record) removeUnseen(since uint64) (removed []Object) {
 
 // remove removes o, if it is recorded.
 func (r *record) remove(o Object) {
-	delete(r.replaced, o)
-	e, ok := r.objects[o]
-	if !ok {
+	if len(r.replaced) > 0 {
+		delete(r.replaced, o)
+	}
+	one := r.objects[o]
+	if one == nil {
 		return
 	}
 	delete(r.objects, o)
-	at := linkOf(o, e)
-	delete(r.byLink[at], o)
-	if len(r.byLink[at]) == 0 {
+	if one.after != nil {
+		one.after.before = one.before
+	}
+	if one.before != nil {
+		one.before.after = one.after
+	} else if at := linkOf(o, one.Entry); one.after != nil {
+		r.byLink[at] = one.after
+	} else {
 		delete(r.byLink, at)
 	}
-	if r.newest[e.Key] == o {
-		delete(r.newest, e.Key)
+	if r.newest[one.Key] == one {
+		delete(r.newest, one.Key)
 	}
 	r.count[o.NS]--
 	if r.count[o.NS] == 0 {
 		delete(r.count, o.NS)
+	}
+}
+
+// on yields the objects on a link. One that is yielded may be removed.
+func (r *record) on(at link) iter.Seq[*recorded] {
+	return func(yield func(*recorded) bool) {
+		for one := r.byLink[at]; one != nil; {
+			after := one.after
+			if !yield(one) {
+				return
+			}
+			one = after
+		}
 	}
 }
 
@@ -127,16 +165,16 @@ func linkOf(o Object, e Entry) link {
 // object whose value has a newer object on another link: that one exists.
 func (r *record) removeLost(objects []Object) (keys []string) {
 	for _, o := range objects {
-		e, ok := r.objects[o]
-		if !ok {
+		one := r.objects[o]
+		if one == nil {
 			continue // removed with its interface
 		}
-		if !r.superseded(o, e) {
-			keys = append(keys, e.Key)
+		if !r.superseded(one) {
+			keys = append(keys, one.Key)
 		}
 		if o.Kind == KindInterface {
-			for _, on := range slices.Collect(maps.Keys(r.byLink[linkOf(o, e)])) {
-				r.remove(on)
+			for other := range r.on(linkOf(o, one.Entry)) {
+				r.remove(other.Object)
 			}
 		}
 		r.remove(o)
@@ -144,10 +182,10 @@ func (r *record) removeLost(objects []Object) (keys []string) {
 	return keys
 }
 
-// superseded reports whether the value of o has a newer object, on another link.
-func (r *record) superseded(o Object, e Entry) bool {
-	newest, ok := r.newest[e.Key]
-	return ok && linkOf(newest, r.objects[newest]) != linkOf(o, e)
+// superseded reports whether the value of an object has a newer one, on another link.
+func (r *record) superseded(one *recorded) bool {
+	newest := r.newest[one.Key]
+	return newest != nil && linkOf(newest.Object, newest.Entry) != linkOf(one.Object, one.Entry)
 }
 
 // interfaces returns the recorded interfaces of a namespace.
@@ -162,9 +200,9 @@ func (r *record) interfaces(ns kernel.ID) (out []Object) {
 
 // routesIPv4 calls yield with each recorded IPv4 route of the link of o.
 func (r *record) routesIPv4(o Object, yield func(Object)) {
-	for on := range r.byLink[link{o.NS, o.Link}] {
+	for on := range r.on(link{o.NS, o.Link}) {
 		if on.Kind == KindRoute && on.Prefix.Addr().Is4() {
-			yield(on)
+			yield(on.Object)
 		}
 	}
 }
@@ -183,7 +221,7 @@ func (r *record) check(o Object, e kernel.Event) finding {
 	if l, ok := e.What.(kernel.Link); ok {
 		return r.checkLink(o, l, e.Gone)
 	}
-	if recorded, ours := r.objects[o]; ours && recorded.lost(e) {
+	if one := r.objects[o]; one != nil && one.lost(e) {
 		return finding{lost: []Object{o}}
 	}
 	return finding{}
@@ -209,7 +247,7 @@ func (e Entry) lost(now kernel.Event) bool {
 // o, and returns their keys. It notes a route whose place another route has
 // taken, so that its owner may take the place back.
 func (r *record) confirm(o Object, e kernel.Event) (lost []string, changed bool) {
-	key, f := r.objects[o].Key, r.check(o, e)
+	key, f := r.key(o), r.check(o, e)
 	lost = r.removeLost(f.lost)
 	if o.Kind == KindRoute && len(lost) > 0 && !e.Gone {
 		r.replaced[o] = key
@@ -220,13 +258,13 @@ func (r *record) confirm(o Object, e kernel.Event) (lost []string, changed bool)
 // checkLink checks the interface and its VRF membership, which the kernel
 // reports in one message.
 func (r *record) checkLink(o Object, l kernel.Link, gone bool) (f finding) {
-	recorded, ours := r.objects[o]
-	if ours && gone {
+	one := r.objects[o]
+	if one != nil && gone {
 		return finding{lost: []Object{o}}
 	}
-	f.changed = ours && recorded.differs(l)
+	f.changed = one != nil && one.differs(l)
 	member := Membership(o.NS, o.Link)
-	if m, ok := r.objects[member]; ok && m.Master != l.Master {
+	if m := r.objects[member]; m != nil && m.Master != l.Master {
 		f.lost = append(f.lost, member)
 	}
 	return f

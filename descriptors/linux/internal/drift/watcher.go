@@ -143,9 +143,8 @@ func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
 func (w *Watcher) Retrieved(space *netns.Space, t Object, e Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	known := w.spaces[space.ID] != nil && w.record.objects[t].Key == e.Key
-	if known {
-		w.record.saw(t)
+	if one := w.record.objects[t]; one != nil && one.Key == e.Key && w.spaces[space.ID] != nil {
+		w.record.saw(one)
 	} else if w.note(space, t, e) {
 		w.recheck(t)
 	}
