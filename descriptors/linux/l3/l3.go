@@ -91,6 +91,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Derived:      derivedOfRoute,
 
 		Create:        h.createRoute,
+		CreateAll:     h.createRoutes,
 		Update:        h.updateRoute,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,

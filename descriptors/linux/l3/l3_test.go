@@ -173,7 +173,7 @@ func TestRouteInTheWay(t *testing.T) {
 	b.Expect(t, first, second)
 
 	theirs := kernel.Route{Link: index["if1"].Index, Dst: netip.MustParsePrefix("10.8.0.0/16"), Scope: unix.RT_SCOPE_LINK, Table: 254, Protocol: unix.RTPROT_STATIC}
-	try(t, red.AddRoute(theirs))
+	try(t, red.AddRoutes(theirs)[0])
 	b.Expect(t, first, second)
 	_, err = h.createRoute(t.Context(), "", route(t, `dst_network: "10.8.0.0/16" outgoing_interface: "if1"`))
 	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "protocol 4") {

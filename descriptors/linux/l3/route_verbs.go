@@ -21,29 +21,60 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// createRoute adds a route. It replaces a route of another program only if that program
-// has replaced ours before.
-func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteMeta, error) {
-	meta, space, err := h.at(v.GetOutgoingInterface())
+// createRoute is createRoutes for one value.
+func (h handler) createRoute(ctx context.Context, key string, v *l3.Route) (RouteMeta, error) {
+	one := h.createRoutes(ctx, []scheduler.Desired[*l3.Route]{{Key: key, Value: v}})[0]
+	return one.Meta, one.Err
+}
+
+// createRoutes adds routes. Those of one interface, one after the other, go to the kernel together.
+func (h handler) createRoutes(_ context.Context, values []scheduler.Desired[*l3.Route]) []scheduler.Created[RouteMeta] {
+	out := make([]scheduler.Created[RouteMeta], len(values))
+	for from, to := 0, 0; from < len(values); from = to {
+		name := values[from].Value.GetOutgoingInterface()
+		for to < len(values) && values[to].Value.GetOutgoingInterface() == name {
+			to++
+		}
+		h.createThrough(name, values[from:to], out[from:to])
+	}
+	return out
+}
+
+// createThrough adds routes that leave by the interface with this name, and sets the result of each.
+func (h handler) createThrough(name string, values []scheduler.Desired[*l3.Route], out []scheduler.Created[RouteMeta]) {
+	meta, space, err := h.at(name)
 	if err != nil {
-		return RouteMeta{}, err
+		for i := range out {
+			out[i].Err = err
+		}
+		return
 	}
 	defer space.Close()
-	r, err := kernelRoute(h.withoutReferences(v), meta.Index, h.table(meta))
-	if err != nil {
-		return RouteMeta{}, err
+	routes, index := make([]kernel.Route, 0, len(values)), make([]int, 0, len(values))
+	for i, w := range values {
+		r, err := kernelRoute(h.withoutReferences(w.Value), meta.Index, h.table(meta))
+		if out[i].Err = err; err == nil {
+			routes, index = append(routes, r), append(index, i)
+		}
 	}
-	err = space.AddRoute(r)
+	for n, err := range space.AddRoutes(routes...) {
+		i := index[n]
+		if out[i].Err = h.takePlace(space, values[i].Key, routes[n], err); out[i].Err == nil {
+			out[i].Meta = h.createdRoute(space, values[i].Key, routes[n])
+		}
+	}
+}
+
+// takePlace judges the kernel's answer to a new route. It replaces a route of another program
+// only if that program has replaced ours before.
+func (h handler) takePlace(space *netns.Space, key string, r kernel.Route, err error) error {
 	if errors.Is(err, unix.EEXIST) {
 		err = checkExistingRoute(space, r)
 	}
 	if errors.Is(err, ErrConflict) && h.Watch.Replaced(drift.Route(space.ID, r), key) {
 		err = space.ReplaceRoute(r)
 	}
-	if err != nil {
-		return RouteMeta{}, err
-	}
-	return h.createdRoute(space, key, r), nil
+	return err
 }
 
 // table returns the routing table of an interface: that of its VRF, or the main table.

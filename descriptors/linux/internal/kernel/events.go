@@ -28,9 +28,17 @@ type Event struct {
 
 // Subscribe implements Kernel.
 func (k *real) Subscribe() (Events, error) {
+	port, err := k.changes.port()
+	if err != nil {
+		return nil, err
+	}
 	s, err := subscribe(k, "notifications", parseOne, unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
 		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEIGH)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.without(port); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil

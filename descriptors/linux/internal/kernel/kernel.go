@@ -44,7 +44,8 @@ type Kernel interface {
 	// Announced reports whether an installation is visible, which means that its agent
 	// runs.
 	Announced(installation string) bool
-	// Subscribe opens the notifications of the namespace.
+	// Subscribe opens the notifications of the namespace, without those of routes and neighbours
+	// that this Kernel changes itself.
 	Subscribe() (Events, error)
 	// Close closes all sockets. The kernel removes the namespace when no one else uses it.
 	Close() error
@@ -83,7 +84,8 @@ type L3 interface {
 	DelAddr(a Addr) error
 	// Routes returns the unicast routes, of all tables, that keep accepts.
 	Routes(keep func(Route) bool) ([]Route, error)
-	AddRoute(r Route) error
+	// AddRoutes adds routes, and returns a result for each.
+	AddRoutes(routes ...Route) []error
 	ReplaceRoute(r Route) error
 	DelRoute(r Route) error
 	// Neighbours returns the permanent neighbours, of IPv4 and IPv6.

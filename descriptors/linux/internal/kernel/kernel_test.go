@@ -116,7 +116,7 @@ func TestAddressesRoutesNeighbours(t *testing.T) {
 	}
 	for i := range routes {
 		routes[i].Link, routes[i].Protocol = a.Index, kernel.Protocol
-		try(t, red.AddRoute(routes[i]))
+		try(t, red.AddRoutes(routes[i])[0])
 	}
 	got := must(red.Routes(ours))(t)
 	slices.SortFunc(got, func(a, b kernel.Route) int { return strings.Compare(a.Dst.String(), b.Dst.String()) })
@@ -146,25 +146,30 @@ func TestAddressesRoutesNeighbours(t *testing.T) {
 	}
 }
 
-// Events tell what is done, in order, with everything that is compared.
+// Events tell what others do, in order, with everything that is compared.
 func TestEvents(t *testing.T) {
-	red := open(t, testkit.Netns(t, "red")+"/red")
-	events := must(red.Subscribe())(t)
+	path := testkit.Netns(t, "red") + "/red"
+	own, red := open(t, path), open(t, path)
+	events := must(own.Subscribe())(t)
 	defer events.Close()
 	try(t, red.AddLink(kernel.Link{Kind: "veth", Name: "a"}, "b"))
 	a := must(red.LinkByName("a"))(t)
 	addr := kernel.Addr{Link: a.Index, Prefix: netip.MustParsePrefix("10.1.0.1/24")}
 	route := kernel.Route{Link: a.Index, Dst: netip.MustParsePrefix("10.2.0.0/16"), Gateway: netip.MustParseAddr("10.1.0.2"), Metric: 3, Table: 1000, Protocol: kernel.Protocol}
 	n := kernel.Neighbour{Link: a.Index, IP: netip.MustParseAddr("10.1.0.7"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 7}, Protocol: kernel.Protocol}
-	try(t, red.SetAlias(a.Index, "our a"), red.SetUp(a.Index, true), red.AddAddr(addr), red.AddRoute(route), red.AddNeighbour(n, false),
-		red.DelNeighbour(n), red.DelRoute(route), red.DelAddr(addr), red.DelLink(a.Index))
-	wants := []string{
-		fmt.Sprint("new ", addr), fmt.Sprint("new ", route), fmt.Sprint("new ", n),
-		fmt.Sprint("gone ", route), fmt.Sprint("gone ", addr), fmt.Sprintf("gone link %d", a.Index),
+	try(t, red.SetAlias(a.Index, "our a"), red.SetUp(a.Index, true), red.AddAddr(addr))
+	try(t, own.AddNeighbour(n, false), own.DelNeighbour(n))
+	for _, k := range []kernel.Kernel{own, red} {
+		try(t, k.AddRoutes(route)[0], k.DelRoute(route))
 	}
-	for _, want := range wants {
-		for !strings.HasPrefix(want, next(t, events, want)) {
-		}
+	try(t, red.AddNeighbour(n, false), red.DelNeighbour(n), red.DelAddr(addr), red.DelLink(a.Index))
+	end := fmt.Sprintf("gone link %d", a.Index)
+	want := []string{
+		fmt.Sprint("new ", addr), fmt.Sprint("new ", route), fmt.Sprint("gone ", route),
+		fmt.Sprint("new ", n), fmt.Sprint("gone ", addr), end,
+	}
+	if got := texts(t, events, end, want); !slices.Equal(got, want) {
+		t.Errorf("events are\n%q, want\n%q", got, want)
 	}
 	events.Close()
 	if _, err := events.Next(); err == nil || errors.Is(err, kernel.ErrLost) {
@@ -172,13 +177,13 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// next reads events until one reads as want.
-func next(t *testing.T, events kernel.Events, want string) string {
+// texts reads events until one has the text end, and returns those that are among some texts.
+func texts(t *testing.T, events kernel.Events, end string, among []string) (got []string) {
 	t.Helper()
-	for {
+	for !slices.Contains(got, end) {
 		batch, err := events.Next()
 		if err != nil {
-			t.Fatalf("waiting for %q: %v", want, err)
+			t.Fatalf("after %q: %v", got, err)
 		}
 		for _, e := range batch {
 			word := "new "
@@ -189,11 +194,12 @@ func next(t *testing.T, events kernel.Events, want string) string {
 			if l, ok := e.What.(kernel.Link); ok {
 				text = fmt.Sprintf("%slink %d", word, l.Index)
 			}
-			if text == want {
-				return text
+			if slices.Contains(among, text) {
+				got = append(got, text)
 			}
 		}
 	}
+	return got
 }
 
 func TestSysctlIsOfTheNamespace(t *testing.T) {
@@ -299,7 +305,7 @@ func TestChangesAtOnce(t *testing.T) {
 	for i := range many {
 		wg.Go(func() {
 			if i%2 == 0 {
-				errs[i] = red.AddRoute(route(i))
+				errs[i] = red.AddRoutes(route(i))[0]
 			} else {
 				errs[i] = red.DelRoute(route(i))
 			}
@@ -321,7 +327,7 @@ func TestErrorsOfTheKernel(t *testing.T) {
 	red := open(t, testkit.Netns(t, "red")+"/red")
 	lo := must(red.LinkByName("lo"))(t)
 	try(t, red.SetUp(lo.Index, true))
-	err := red.AddRoute(kernel.Route{Link: lo.Index, Dst: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("192.0.2.1"), Table: 254})
+	err := red.AddRoutes(kernel.Route{Link: lo.Index, Dst: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("192.0.2.1"), Table: 254})[0]
 	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "gateway") {
 		t.Errorf("a gateway that cannot be reached: %v", err)
 	}

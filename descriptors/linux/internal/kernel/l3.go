@@ -61,10 +61,17 @@ func (k *real) Routes(keep func(Route) bool) ([]Route, error) {
 	return routes, about(err, "listing routes")
 }
 
-// AddRoute implements Kernel.
-func (k *real) AddRoute(r Route) error {
-	err := k.changes.do(routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, r))
-	return about(err, "adding route %v", r.Dst)
+// AddRoutes implements Kernel.
+func (k *real) AddRoutes(routes ...Route) []error {
+	messages := make([][]byte, len(routes))
+	for i, r := range routes {
+		messages[i] = routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, r)
+	}
+	errs := k.changes.doAll(messages)
+	for i, r := range routes {
+		errs[i] = about(errs[i], "adding route %v", r.Dst)
+	}
+	return errs
 }
 
 // ReplaceRoute implements Kernel.

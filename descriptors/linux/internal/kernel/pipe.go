@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,7 @@ const maxBatch = 64
 
 // A pipe sends changes to the kernel, which makes them in order. Changes that arrive while
 // others are in flight wait, and then share one datagram. The goroutine of the first waiting
-// change sends it for all, so no goroutine is started. Safe for use by any goroutine.
+// request sends it for all, so no goroutine is started. Safe for use by any goroutine.
 //
 // The kernel answers each failed change with its errno. Only the last change of a datagram
 // asks for an acknowledgement. When it comes, the others without an errno have succeeded.
@@ -25,20 +26,26 @@ type pipe struct {
 
 	mu      sync.Mutex // guards busy and waiting
 	busy    bool       // a goroutine is sending
-	waiting []*change
+	waiting []*request
 
 	// Owned by the goroutine that is sending.
 	seq    uint32
+	batch  []*change
 	out    []byte
 	answer [64 << 10]byte
+}
+
+// A request is what one goroutine waits for: at most maxBatch changes, which share a datagram.
+type request struct {
+	changes []change
+	turn    chan bool // true: send the waiting requests; false: the changes have their results
 }
 
 // A change is a netlink message and its result.
 type change struct {
 	message  []byte
 	err      error
-	answered bool      // err is the kernel's answer
-	turn     chan bool // true: send the waiting changes; false: err is the result
+	answered bool // err is the kernel's answer
 }
 
 // openPipe opens a pipe in the namespace of the calling thread.
@@ -62,32 +69,74 @@ func openPipe() (*pipe, error) {
 // close closes the socket; requests that wait for an answer fail.
 func (p *pipe) close() error { return unix.Close(p.socket) }
 
+// port returns the netlink port of the socket, which notifications of its changes name.
+func (p *pipe) port() (uint32, error) {
+	at, err := unix.Getsockname(p.socket)
+	if err != nil {
+		return 0, err
+	}
+	return at.(*unix.SockaddrNetlink).Pid, nil
+}
+
 // do sends a message of newMessage and waits for its result.
 func (p *pipe) do(message []byte) error {
-	c := &change{message: message, turn: make(chan bool, 1)}
+	r := &request{changes: []change{{message: message}}}
+	p.request(r)
+	return r.changes[0].err
+}
+
+// doAll is do for many messages, and returns a result for each.
+func (p *pipe) doAll(messages [][]byte) []error {
+	errs := make([]error, 0, len(messages))
+	for some := range slices.Chunk(messages, maxBatch) {
+		r := &request{changes: make([]change, len(some))}
+		for i, message := range some {
+			r.changes[i].message = message
+		}
+		p.request(r)
+		for i := range r.changes {
+			errs = append(errs, r.changes[i].err)
+		}
+	}
+	return errs
+}
+
+// request waits until the changes of r have their results.
+func (p *pipe) request(r *request) {
+	r.turn = make(chan bool, 1)
 	p.mu.Lock()
-	p.waiting = append(p.waiting, c)
+	p.waiting = append(p.waiting, r)
 	carry := !p.busy
 	p.busy = true
 	p.mu.Unlock()
-	if carry || <-c.turn {
+	if carry || <-r.turn {
 		p.carry()
 	}
-	return c.err
 }
 
-// carry sends the waiting changes, its own first, and then passes the turn on. It first lets
-// other goroutines queue their changes, so that many share a datagram.
+// carry sends the waiting requests, its own first, and then passes the turn on. It first lets
+// other goroutines queue theirs, so that many share a datagram.
 func (p *pipe) carry() {
 	runtime.Gosched()
 	p.mu.Lock()
-	n := min(len(p.waiting), maxBatch)
-	batch := p.waiting[:n:n]
+	n, changes := 0, 0
+	for n < len(p.waiting) && changes+len(p.waiting[n].changes) <= maxBatch {
+		changes += len(p.waiting[n].changes)
+		n++
+	}
+	sent := p.waiting[:n:n]
 	p.waiting = p.waiting[n:]
 	p.mu.Unlock()
-	p.exchange(batch)
-	for _, c := range batch[1:] {
-		c.turn <- false
+	p.batch = p.batch[:0]
+	for _, r := range sent {
+		for i := range r.changes {
+			p.batch = append(p.batch, &r.changes[i])
+		}
+	}
+	p.exchange(p.batch)
+	clear(p.batch)
+	for _, r := range sent[1:] {
+		r.turn <- false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

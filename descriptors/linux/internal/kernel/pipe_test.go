@@ -75,7 +75,7 @@ func TestLostAnswers(t *testing.T) {
 		if err := batch[maxBatch-1].err; !errors.Is(err, unix.ENOBUFS) {
 			t.Errorf("the last change, whose answer is lost: %v", err)
 		}
-		if err := errors.Join(k.AddRoute(route(1)), k.DelRoute(route(1))); err != nil {
+		if err := errors.Join(k.AddRoutes(route(1))[0], k.DelRoute(route(1))); err != nil {
 			t.Errorf("changes afterwards: %v", err)
 		}
 	}

@@ -1,11 +1,14 @@
 package kernel
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"syscall"
 
 	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,6 +45,28 @@ func subscribe[E any](k *real, of string, parse func(syscall.NetlinkMessage) (E,
 		return nil, fmt.Errorf("setting the buffer size for %s: %w", of, err)
 	}
 	return &subscription[E]{s, of, parse}, nil
+}
+
+// without has the kernel leave out the notifications of changes that the socket with this port
+// requested. They are most of the notifications while an agent starts: reading them costs as much
+// time as the changes, and they can fill the buffer, which hides those of other programs.
+func (s *subscription[E]) without(port uint32) error {
+	const from = 12 // nlmsg_pid in nlmsghdr; the filter loads it in network byte order
+	code, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: from, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, port)), SkipFalse: 1},
+		bpf.RetConstant{Val: 0},
+		bpf.RetConstant{Val: math.MaxUint32}, // all bytes
+	})
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(code))
+	for i, c := range code {
+		program[i] = unix.SockFilter{Code: c.Op, Jt: c.Jt, Jf: c.Jf, K: c.K}
+	}
+	err = unix.SetsockoptSockFprog(s.socket.GetFd(), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	return about(err, "filtering %s", s.of)
 }
 
 // Close ends Next.
