@@ -17,6 +17,9 @@ import (
 // sends nothing any more.
 var ErrSilent = errors.New("the watch is silent")
 
+// errUnanswered ends a watch whose only purpose are questions.
+var errUnanswered = errors.New("no answer")
+
 // askAfter is the longest silence of a watch. After it the server is asked for its
 // progress, on the stream of the watch. gRPC's pings cannot replace that: a load balancer
 // answers them, and may have lost the watch.
@@ -25,23 +28,20 @@ const askAfter = 8 * time.Second
 // firstAskAfter replaces askAfter until the first answer.
 const firstAskAfter = time.Second
 
-// A server that has never answered may be silent, or unable to answer: etcd's own gRPC
-// proxy does not forward the question. So a watch ends as silent after this many questions
-// without an answer. After this many such watches, no more questions are asked.
-const (
-	firstAsks    = 2
-	firstWatches = 2
-)
+// firstAsks is the number of questions of a watch after which a server that has never answered
+// may be silent, or unable to answer: etcd's own gRPC proxy does not forward the question.
+// The answer to a second watch tells which.
+const firstAsks = 2
 
 // A talent records whether the servers answer such questions. All watches of a Connector
 // share it.
 type talent struct {
-	answers    atomic.Bool
-	unanswered atomic.Int32 // watches that ended without an answer, before any answer to the Connector
+	answers atomic.Bool
+	lacks   atomic.Bool // a second watch got no answer, either, before any answer to the Connector
 }
 
 // lacking reports that the servers do not answer.
-func (t *talent) lacking() bool { return !t.answers.Load() && t.unanswered.Load() >= firstWatches }
+func (t *talent) lacking() bool { return t.lacks.Load() && !t.answers.Load() }
 
 // A vigil ends a watch that is silent.
 type vigil struct {
@@ -52,6 +52,7 @@ type vigil struct {
 	heard   kvdbsync.Pulse                                    // by each response of the watch
 	reached atomic.Bool                                       // the store has the first revision of the watch
 	now     func(context.Context) (*pb.ResponseHeader, error) // of the store; an error if it is not as new as the listing
+	second  func(context.Context) (bool, error)               // a second watch gets an answer to a question
 }
 
 // hear records a response of the watch.
@@ -65,6 +66,11 @@ func (v *vigil) hear(r *pb.WatchResponse) {
 	v.heard.Beat()
 }
 
+// question asks for the progress of all watches of a stream.
+func question() *pb.WatchRequest {
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}
+}
+
 // asked reports whether a response is the answer to a question.
 func asked(r *pb.WatchResponse) bool { return r.WatchId == noWatch && len(r.Events) == 0 }
 
@@ -73,7 +79,8 @@ const noWatch = -1
 
 // keep asks on the stream whenever the watch is silent, and ends the watch if no answer
 // comes. It returns when ctx ends, or when the servers do not answer such questions. In
-// the second case only the periodic listing finds a silent watch.
+// the second case only the periodic listing finds a silent watch, since to list for each suspicion
+// costs more than that.
 //
 // A watch begins with the revision after the listed one. Until the store has reached it, there is nothing to
 // tell, and newer servers (such as 3.7) answer no questions. So the revision of the store is read instead.
@@ -92,7 +99,7 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 			return
 		}
 		asked := time.Now()
-		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}) != nil {
+		if stream.Send(question()) != nil {
 			return // the receiver reports the reason
 		}
 		if !backoff.Sleep(ctx, v.timeout) {
@@ -107,12 +114,26 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 		default:
 			tries++
 			if tries == firstAsks {
-				v.talent.unanswered.Add(1)
-				end(fmt.Errorf("%w: it does not answer questions about its progress", ErrSilent))
+				if err := v.judge(ctx); err != nil {
+					end(err)
+				}
 				return
 			}
 		}
 	}
+}
+
+// judge tells a silent watch, for which it returns an error, from servers that do not answer.
+func (v *vigil) judge(ctx context.Context) error {
+	answers, err := v.second(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w, and a second one fails: %w", ErrSilent, err)
+	case answers:
+		return fmt.Errorf("%w: a second one gets answers", ErrSilent)
+	}
+	v.talent.lacks.Store(true)
+	return nil
 }
 
 // awaitBegin returns true when the store has reached the first revision of the watch. While the watch is silent, it

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,16 +38,32 @@ func watchFor(t *testing.T, v *vigil, q *questions, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// A line on which nothing is ever answered may be silent, or unable to answer. Two watches
-// end; from then on nothing is asked, and nothing ends.
+// A line on which nothing is ever answered may be silent, or unable to answer. A second watch tells, and is
+// asked once: where it gets no answer, either, nothing ends, and later watches are not asked.
 func TestLineThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var known talent
-		for i := range 4 {
+		for name, test := range map[string]struct {
+			answers bool
+			err     error
+			ends    error
+		}{
+			"silent":   {answers: true, ends: ErrSilent},
+			"unable":   {},
+			"lost":     {err: io.ErrUnexpectedEOF, ends: io.ErrUnexpectedEOF},
+			"shut out": {err: context.DeadlineExceeded, ends: ErrSilent},
+		} {
+			var known talent
 			var q questions
-			err := watchFor(t, &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}, &q, time.Hour)
-			if silent := i < firstWatches; silent != errors.Is(err, ErrSilent) || silent != (q.asked == firstAsks) {
-				t.Errorf("watch %d was asked %d times, and ended with %v", i, q.asked, err)
+			seconds := 0
+			second := func(context.Context) (bool, error) { seconds++; return test.answers, test.err }
+			v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known, second: second}
+			if err := watchFor(t, v, &q, time.Hour); !errors.Is(err, test.ends) || q.asked != firstAsks || seconds != 1 {
+				t.Errorf("%s: after %d questions and %d second watches it ended with %v", name, q.asked, seconds, err)
+			}
+			if test.ends == nil {
+				if err := watchFor(t, v, &q, time.Hour); err != nil || q.asked != firstAsks || seconds != 1 {
+					t.Errorf("%s: the next watch was asked %d times, and ended with %v", name, q.asked-firstAsks, err)
+				}
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -52,6 +54,7 @@ func (w *watch) follow(ctx context.Context) error {
 		}
 		return header, listed.checkHeader(header)
 	}
+	w.vigil.second = w.answers
 	stream, err := w.open(ctx, cancel)
 	if err != nil {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)
@@ -95,43 +98,81 @@ func (w *watch) next(b kvdbsync.Batch) error {
 
 // open begins the stream and waits for the server's confirmation of the watch.
 func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (pb.Watch_WatchClient, error) {
-	late := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("no answer within %v", w.timeout)) })
-	defer late.Stop()
-	stream, header, err := w.create(ctx)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
+	key, end := w.keys()
+	stream, header, err := w.create(ctx, cancel, w.vigil.hear, &pb.WatchCreateRequest{
+		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.vigil.begin,
+		ProgressNotify: true, Fragment: true,
+	})
 	if err != nil {
 		return nil, err
 	}
 	return stream, w.confirm(ctx, header)
 }
 
-// create begins the watch after the listed revision, and waits for its confirmation. It uses the bare protocol: the library's watcher hides reconnects, and the fragments of a revision.
-func (w *watch) create(ctx context.Context) (pb.Watch_WatchClient, *pb.ResponseHeader, error) {
+// create begins a watch after the listed revision, and waits for its confirmation. It uses the bare protocol: the library's watcher hides reconnects, and the fragments of a revision.
+func (w *watch) create(ctx context.Context, cancel context.CancelCauseFunc, hear func(*pb.WatchResponse), request *pb.WatchCreateRequest) (
+	pb.Watch_WatchClient, *pb.ResponseHeader, error,
+) {
+	late := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("no answer within %v", w.timeout)) })
+	defer late.Stop()
 	stream, err := pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx)
+	if err == nil {
+		err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: request}})
+	}
 	if err != nil {
-		return nil, nil, rpctypes.Error(err)
+		return nil, nil, because(ctx, rpctypes.Error(err))
 	}
-	key, end := w.keys()
-	request := &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.vigil.begin,
-		ProgressNotify: true, Fragment: true,
-	}}
-	if err := stream.Send(&pb.WatchRequest{RequestUnion: request}); err != nil {
-		return nil, nil, rpctypes.Error(err)
+	r, err := receive(stream, hear, w.bounds)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
-	r, err := receive(stream, w.vigil.hear, w.bounds)
 	if err != nil {
 		return nil, nil, err
 	}
 	return stream, r.Header, nil
 }
 
+// answers reports whether the server answers a question on a watch of its own, of a key that nobody has. A server
+// that has to read the history first may leave a question unanswered, so it is asked several times.
+func (w *watch) answers(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer cancel(nil)
+	nothing := func(*pb.WatchResponse) {}
+	stream, _, err := w.create(ctx, cancel, nothing, &pb.WatchCreateRequest{Key: []byte(w.prefix + "\x00"), StartRevision: w.vigil.begin})
+	if err != nil {
+		return false, err
+	}
+	late, stop := context.WithTimeout(ctx, w.timeout)
+	defer stop()
+	beside.Go(func() {
+		for backoff.Sleep(late, w.timeout/10) {
+			if stream.Send(question()) != nil {
+				return // the receiver gets the reason
+			}
+		}
+		cancel(errUnanswered)
+	})
+	for {
+		r, err := receive(stream, nothing, w.bounds)
+		switch {
+		case err == nil && asked(r):
+			return true, nil
+		case err != nil && errors.Is(context.Cause(ctx), errUnanswered):
+			w.log.Info("the etcd servers, or a proxy before them, do not tell whether a watch is alive: one that is silent is only noticed by the listing of anti-entropy (orchestrator.conf)")
+			return false, nil
+		case err != nil:
+			return false, because(ctx, err)
+		}
+	}
+}
+
 // confirm checks that the watching server has the listed data. A member may be behind the
-// one that answered the listing. Only the cluster as a whole can tell that.
+// one that answered the listing, and etcd's gRPC proxy names no cluster when it lets the watch
+// share another client's. Only the cluster as a whole can tell then.
 func (w *watch) confirm(ctx context.Context, header *pb.ResponseHeader) error {
-	if header.Revision >= w.at.rev {
+	if header.ClusterId != 0 && header.Revision >= w.at.rev {
 		return w.at.checkHeader(header)
 	}
 	now, err := w.now(ctx)

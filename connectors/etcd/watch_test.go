@@ -298,6 +298,50 @@ func TestOneSilentWatch(t *testing.T) {
 	m.Await("a", "3")
 }
 
+// Clients behind etcd's own gRPC proxy that follow the same keys share a watch, which answers no questions. Each of
+// them lists once.
+func TestBehindAnEtcdProxy(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	proxy := testkit.StartEtcdProxy(t, []*testkit.Etcd{s.etcd})
+	s.put(root+"a", "1")
+	ctx, cancel := context.WithTimeout(s.ctx(), testkit.Patience)
+	defer cancel()
+	ended := make(chan error)
+	const clients = 3
+	for range clients {
+		c := etcd.New(etcd.Config{Endpoints: []string{proxy.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+		c.AskAfter(50 * time.Millisecond)
+		listed := make(chan bool)
+		go func() {
+			ended <- func() error {
+				for b, err := range c.Watch(ctx, root) {
+					if b.Synced {
+						close(listed)
+					}
+					if err != nil || !b.Synced && len(b.Events) > 0 && c.Lacking() {
+						return err
+					}
+				}
+				return ctx.Err()
+			}()
+		}()
+		<-listed
+	}
+	change := time.NewTicker(100 * time.Millisecond)
+	defer change.Stop()
+	for left := clients; left > 0; {
+		select {
+		case err := <-ended:
+			if left--; err != nil {
+				t.Error(err)
+			}
+		case <-change.C:
+			s.put(root+"a", time.Now().String())
+		}
+	}
+}
+
 // etcd answers no questions about the progress of a watch until something changes. That does not end the watch.
 func TestQuietStore(t *testing.T) {
 	t.Parallel()
