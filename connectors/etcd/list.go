@@ -18,35 +18,41 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// The number of pairs on the first page of a listing. Later pages have pageBytes each.
-// Large pages would delay other users of the server. Small pages are slow, because etcd
-// counts all remaining keys for each page.
+// The number of pairs on the first page of a listing. Later pages have a number of bytes: at
+// first pageBytes each, and later half of what has been listed. Large pages delay other users of
+// the server. Small pages are slow, because etcd counts all remaining keys for each page: a
+// million keys of 130 bytes take 6.0 s in pages of pageBytes, and 2.6 s in those of mostBytes
+// (etcd 3.7).
 const (
 	firstPage = 1000
-	mostPairs = 20_000
+	mostPairs = 80_000
 	pageBytes = 2 << 20
+	mostBytes = 8 << 20
 )
-
-// nextPage returns the number of pairs to request after a page.
-func nextPage(page []*mvccpb.KeyValue) int64 {
-	bytes := 0
-	for _, kv := range page {
-		bytes += len(kv.Key) + len(kv.Value)
-	}
-	return int64(min(max(pageBytes*len(page)/max(bytes, 1), 1), mostPairs))
-}
 
 // A pager decides the size of pages, and whether a listing continues after an
 // interruption.
 type pager struct {
-	size  int64 // pairs per request
-	most  int64 // largest size; a silence or a refused page lowers it, a page doubles it
-	tries int   // interruptions since the last page
+	size   int64 // pairs per request
+	most   int64 // largest size; a silence or a refused page lowers it, a page doubles it
+	listed int   // bytes of all pages
+	tries  int   // interruptions since the last page
 }
 
 // newPager begins with a small page, so that a server with large values is not asked for
 // too much at once.
 func newPager() *pager { return &pager{size: firstPage, most: mostPairs} }
+
+// next returns the number of pairs to request after a page.
+func (p *pager) next(page []*mvccpb.KeyValue) int64 {
+	bytes := 0
+	for _, kv := range page {
+		bytes += len(kv.Key) + len(kv.Value)
+	}
+	p.listed += bytes
+	room := min(max(p.listed/2, pageBytes), mostBytes)
+	return int64(min(max(room*len(page)/max(bytes, 1), 1), mostPairs))
+}
 
 // The number of consecutive interruptions that end a listing. A listing with pages
 // continues where it was; one without pages only makes smaller requests.
@@ -59,7 +65,7 @@ const (
 func (p *pager) got(page []*mvccpb.KeyValue) {
 	p.tries = 0
 	if len(page) > 0 {
-		p.size = min(nextPage(page), p.most)
+		p.size = min(p.next(page), p.most)
 		p.most = min(2*p.most, mostPairs) // the next values may be small
 	}
 }

@@ -14,20 +14,25 @@ func TestNextPage(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		pairs, bytes int // of the page before
+		listed       int // before that
 		want         int64
 	}{
-		{1000, 200, 10485},
-		{1000, 1, mostPairs},
-		{100, 1 << 20, 2},
-		{1, 8 << 20, 1},
+		{1000, 200, 0, 10485},
+		{1000, 1, 0, mostPairs},
+		{100, 1 << 20, 0, 8},
+		{1, 8 << 20, 0, 1},
+		{1000, 200, 8_000_000, 20500},
+		{1000, 200, 1 << 30, 41943},
+		{1000, 100, 1 << 30, mostPairs},
 	}
 	for _, tt := range tests {
 		page := make([]*mvccpb.KeyValue, tt.pairs)
 		for i := range page {
 			page[i] = &mvccpb.KeyValue{Value: make([]byte, tt.bytes)}
 		}
-		if got := nextPage(page); got != tt.want {
-			t.Errorf("after %d pairs of %d bytes %d, want %d", tt.pairs, tt.bytes, got, tt.want)
+		p := pager{listed: tt.listed}
+		if got := p.next(page); got != tt.want {
+			t.Errorf("after %d bytes, and %d pairs of %d bytes %d, want %d", tt.listed, tt.pairs, tt.bytes, got, tt.want)
 		}
 	}
 }
@@ -82,7 +87,7 @@ func TestPagesGrowAgain(t *testing.T) {
 	for range 10 {
 		p.got(page)
 	}
-	if want := nextPage(page); p.size != want {
+	if want := int64(pageBytes / len(page[0].Value)); p.size != want {
 		t.Errorf("after ten pages of small values it asks for %d, want %d", p.size, want)
 	}
 }
