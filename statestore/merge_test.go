@@ -119,11 +119,11 @@ func TestMergesWaitForTheEndOfChanges(t *testing.T) {
 			t.Error("not merged after the last change")
 		}
 		must(t, os.Remove(filepath.Join(dir, "snapshot")))
-		for range 70 {
-			change(1 << 20)
+		for range 35 {
+			change(4 << 20)
 		}
 		if !merged() {
-			t.Error("70 MiB are not merged while changes arrive")
+			t.Error("140 MiB are not merged while changes arrive")
 		}
 		cancel()
 		must(t, <-ended)

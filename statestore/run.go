@@ -17,7 +17,7 @@ const Pause = time.Second
 // they are merged, or to so many bytes if that is more. A merge would take time from those who make the changes.
 const (
 	timesWhileBusy = 4
-	bytesWhileBusy = 64 << 20
+	bytesWhileBusy = 128 << 20 // a million values
 )
 
 // longest is the longest pause between attempts that fail.

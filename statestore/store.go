@@ -27,7 +27,7 @@ type Options struct {
 	// to nothing.
 	Affects string
 	// CompactAt is the minimum size of the journals in bytes before they are merged into a
-	// new snapshot. While changes come, it is at least 64 MiB. Defaults to 4 MiB.
+	// new snapshot. While changes come, it is at least 128 MiB. Defaults to 4 MiB.
 	CompactAt int64
 }
 
