@@ -228,8 +228,8 @@ func (a *assembly) merge(context.Context) error {
 	a.trials = trial.New(a.known.trialOptions(options.Layers.Volatile, options.Log))
 	options.First = a.trials.Due()
 	options.Decoding = a.memory
-	a.Orchestrator = orchestrator.New(a.Scheduler, options)
-	a.trials.Serve(a.Orchestrator)
+	a.Orchestrator = &Layers{Orchestrator: orchestrator.New(a.Scheduler, options), trials: a.trials}
+	a.trials.Serve(a.Orchestrator.Orchestrator)
 	a.health.Sources = a.Orchestrator
 	a.Client = client.NewLocal(a.Scheduler, a.Orchestrator, client.Options{})
 	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run}, Task{"trials", a.trials.Run})
@@ -238,7 +238,7 @@ func (a *assembly) merge(context.Context) error {
 
 // offer creates the northbounds, and the publishers that write status into the stores.
 func (a *assembly) offer(context.Context) error {
-	clients := &layers{Orchestrator: a.Orchestrator, trials: a.trials}
+	clients := a.Orchestrator
 	figures, err := a.observe()
 	if err != nil {
 		return err

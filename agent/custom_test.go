@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/protobuf/types/known/sourcecontextpb"
@@ -20,6 +22,8 @@ import (
 	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -138,6 +142,32 @@ func TestAgentWithAdditions(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"of-the-form", "of-the-pairs", "of-the-pen", "of-the-shelf"}; !slices.Equal(got, want) {
 		t.Errorf("created %q, want %q", got, want)
+	}
+}
+
+// A program in the agent's process does not change a layer that has a trial.
+func TestNorthboundDuringATrial(t *testing.T) {
+	o := bare(t)
+	o.Models, o.Descriptors = []*models.Model{noteModel().Model}, []Addition{notes(make(chan string, 10))}
+	note := &sourcecontextpb.SourceContext{FileName: "a"}
+	ended := make(chan error, 2)
+	o.Northbounds = []Addition{func(p Parts) ([]Task, error) {
+		return []Task{{"program", func(ctx context.Context) error {
+			q := orchestrator.Request{Layer: "localclient", Values: []orchestrator.Declared{{Key: noteKey("a"), Message: note}}}
+			if _, err := p.Orchestrator.trials.Try(ctx, q, time.Minute); err != nil {
+				return err
+			}
+			ended <- p.Client.Delete(ctx, note)
+			_, err := p.Orchestrator.Declare(ctx, q)
+			ended <- err
+			return nil
+		}}}, nil
+	}}
+	started(t, o)
+	for range 2 {
+		if err := <-ended; !errors.Is(err, trial.ErrOnTrial) {
+			t.Errorf("%v, want %v", err, trial.ErrOnTrial)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 func TestFiguresWithoutVPP(t *testing.T) {
 	sched := scheduler.New(scheduler.Options{})
 	a := assembly{settings: &settings{}, loggers: logs.New(logs.Options{Out: io.Discard}), Parts: Parts{Scheduler: sched, Label: "x", Log: slog.New(slog.DiscardHandler)}, health: &health.Health{Scheduler: sched}}
-	a.Orchestrator = orchestrator.New(sched, orchestrator.Options{Log: a.Log})
+	a.Orchestrator = &Layers{Orchestrator: orchestrator.New(sched, orchestrator.Options{Log: a.Log})}
 	a.measure()
 	o, err := a.observe()
 	if err != nil {

@@ -64,6 +64,8 @@ func TestParseRefuses(t *testing.T) {
 		{"an unknown flag", []string{"-etcd-confg=x"}, nil, []string{"-etcd-confg: did you mean -etcd-config?", "agent -h"}},
 		{"an argument", []string{"start"}, nil, []string{`"start"`}},
 		{"a label with a slash", []string{"-microservice-label=a/b"}, nil, []string{`"a/b"`, "-microservice-label", "such as vpp1"}},
+		{"a label that is no folder's name", []string{"-microservice-label=.."}, nil, []string{`".."`, "such as vpp1"}},
+		{"a label with a control character", []string{"-microservice-label=a\x1bb"}, nil, []string{"such as vpp1"}},
 		{"a choice", []string{"-on-exit=keep"}, nil, []string{`"keep"`, "leave or remove"}},
 		{"a duration", []string{"-stop-timeout=5"}, nil, []string{`"5"`, "such as 5s"}},
 		{"a level", nil, map[string]string{"INITIAL_LOGLVL": "loud"}, []string{`"loud"`, "INITIAL_LOGLVL", "debug, info"}},

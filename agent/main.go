@@ -27,6 +27,8 @@ func Main(o Options) {
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
 	goruntime.AddThreads(os.LookupEnv)
+	// A pipe whose reader has ended, such as that of a log collector, loses the log, and not the agent.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(o.forProcess().run(ctx))
 }
 

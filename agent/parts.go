@@ -14,7 +14,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -33,7 +32,7 @@ type Parts struct {
 	Scheduler *scheduler.Scheduler
 	// Orchestrator merges the stores and the layers of programs. A northbound declares
 	// values with its Declare. It is nil for Descriptors, which come first.
-	Orchestrator *orchestrator.Orchestrator
+	Orchestrator *Layers
 	// Client declares and reads values in this process, as the data source localclient. It
 	// is nil for Descriptors.
 	Client client.Client

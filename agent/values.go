@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // A value is a flag.Value made of a function that parses and one that prints.
@@ -42,8 +43,8 @@ func text(at *string, def string) flag.Value {
 func label(at *string, def string) flag.Value {
 	v := text(at, def)
 	return value{show: v.String, set: func(s string) error {
-		if s == "" || strings.ContainsAny(s, "/ \t\n") {
-			return errors.New("expected a name without slash or space, such as vpp1")
+		if s == "." || s == ".." || s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == '/' || unicode.IsSpace(r) || unicode.IsControl(r) }) {
+			return errors.New("expected a name without slash, space or control character, such as vpp1")
 		}
 		return v.Set(s)
 	}}

@@ -58,8 +58,8 @@ func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest
 	return o
 }
 
-// layers is the orchestrator for clients, which counts their changes.
-type layers struct {
+// Layers is the orchestrator for clients and northbounds. Their changes wait for trials, and are counted.
+type Layers struct {
 	*orchestrator.Orchestrator
 	trials *trial.Trials // no change passes by them
 
@@ -68,8 +68,8 @@ type layers struct {
 	stats map[string]counts.Method
 }
 
-// Declare implements rest.Declarer, and counts the change.
-func (l *layers) Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error) {
+// Declare is that of the orchestrator. The error is trial.ErrOnTrial while the layer has a trial.
+func (l *Layers) Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error) {
 	begin := time.Now()
 	record, err := l.trials.Declare(ctx, q)
 	l.count(operationOf(q), time.Since(begin).Seconds())
@@ -89,7 +89,7 @@ func operationOf(q orchestrator.Request) string {
 
 // count adds one change of a client to the figures of /stats/configurator. The duration is
 // in seconds.
-func (l *layers) count(operation string, took float64) {
+func (l *Layers) count(operation string, took float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stats == nil {
@@ -108,7 +108,7 @@ func sum(a, b counts.Method) counts.Method {
 }
 
 // configuratorStats returns the counts since the start.
-func (l *layers) configuratorStats() counts.ConfiguratorStats {
+func (l *Layers) configuratorStats() counts.ConfiguratorStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all"}, Operations: map[string]counts.Method{}}

@@ -13,7 +13,7 @@ import (
 
 // TestChangesAreCounted has changes of each kind.
 func TestChangesAreCounted(t *testing.T) {
-	var l layers
+	var l Layers
 	if got := l.configuratorStats(); got.AllOperations.Count != 0 || len(got.Operations) != 0 {
 		t.Errorf("at the start: %+v", got)
 	}

@@ -203,7 +203,8 @@ func await(ctx context.Context, keys []string, statuses iter.Seq2[Status, error]
 	failure := func(err error) error {
 		out := &Error{err: err}
 		for _, key := range keys {
-			if st, ok := open[key]; ok {
+			// Until the end of ctx, a state that is not known yet may come.
+			if st, ok := open[key]; ok && (ctx.Err() != nil || st.State != kvscheduler.ValueState_NONEXISTENT) {
 				out.Failed = append(out.Failed, Failure{Status: st})
 			}
 		}

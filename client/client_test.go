@@ -3,15 +3,15 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
-	rpc "google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/client"
@@ -97,7 +97,7 @@ func clients(t *testing.T) map[string]user {
 	ready := make(chan net.Addr, 1)
 	server := grpc.Server{Config: config, Options: grpc.Options{Scheduler: sched, Layers: orch, Log: slog.New(slog.DiscardHandler)}, Ready: ready}
 	run(t, server.Run)
-	conn, err := rpc.NewClient("unix:"+(<-ready).String(), rpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := client.Dial(t.Context(), client.Agent{Address: "unix:" + (<-ready).String()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +123,48 @@ func keyOf(t *testing.T, v proto.Message) string {
 func TestStory(t *testing.T) {
 	for name, c := range clients(t) {
 		t.Run(name, func(t *testing.T) { story(t, c) })
+	}
+}
+
+// Values that are together larger than an answer of gRPC may be, and whose states are asked for at once.
+func TestManyValues(t *testing.T) {
+	for name, c := range clients(t) {
+		t.Run(name, func(t *testing.T) {
+			const n = 4000
+			values, ctx := make([]proto.Message, n), t.Context()
+			for i := range values {
+				values[i] = link(fmt.Sprint(i, strings.Repeat("x", 600)))
+			}
+			if err := errors.Join(c.Put(ctx, values[:n/2]...), c.Put(ctx, values[n/2:]...), c.Put(ctx, link("other")), c.Wait(ctx, values...)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Get(ctx)
+			if err != nil || len(got) != n+1 {
+				t.Errorf("it gets %d values: %v", len(got), err)
+			}
+			states, err := c.Status(ctx, values...)
+			if err != nil || len(states) != n || slices.ContainsFunc(states, func(s client.Status) bool { return s.State != kvscheduler.ValueState_CONFIGURED }) {
+				t.Errorf("it gets %d states: %v", len(states), err)
+			}
+		})
+	}
+}
+
+// A value that was refused has a state and a reason, and one that nobody declared has neither.
+func TestStatusOfRefusedValue(t *testing.T) {
+	for name, c := range clients(t) {
+		t.Run(name, func(t *testing.T) {
+			bad := link("bad")
+			bad.Mtu = 10_000
+			if err := c.Put(t.Context(), bad); err == nil {
+				t.Error("it is accepted")
+			}
+			got, err := c.Status(t.Context(), bad, link("none"))
+			if err != nil || len(got) != 2 || got[0].State != kvscheduler.ValueState_INVALID || !strings.Contains(got[0].Reason, "at most 9216") ||
+				got[1] != (client.Status{Key: keyOf(t, link("none"))}) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 

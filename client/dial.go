@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -30,7 +31,9 @@ type Agent struct {
 // Dial returns a connection for NewRemote, as agentctl finds the agent. The first call connects. The
 // caller closes it. More options are passed to gRPC.
 func Dial(ctx context.Context, a Agent, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	options := append(reach.Naming(a.Label), more...)
+	// The agent bounds its answers; all values may be more than the 4 MiB of gRPC's default.
+	options := append(reach.Naming(a.Label), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))
+	options = append(options, more...)
 	socket := cmp.Or(a.Socket, reach.DefaultSocket(cmp.Or(a.Label, "vpp1")))
 	if a.Address == "" && (a.Socket != "" || reach.Listens(ctx, socket)) {
 		return grpc.NewClient(reach.Target, append(reach.Through(socket), options...)...)

@@ -16,18 +16,24 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// Layers takes declared values, and tells which take effect; see orchestrator.Orchestrator.
+type Layers interface {
+	Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error)
+	Effective(ctx context.Context, keys ...string) ([]orchestrator.Effective, error)
+}
+
 // NewLocal returns a client in the process of the agent. Its layer is kept across restarts,
 // so a program declares its values with Replace when it starts.
-func NewLocal(sched *scheduler.Scheduler, orch *orchestrator.Orchestrator, o Options) Client {
+func NewLocal(sched *scheduler.Scheduler, layers Layers, o Options) Client {
 	o.Source = cmp.Or(o.Source, "localclient")
 	o.Models = cmp.Or(o.Models, sched.Models())
-	return &local{o, sched, orch}
+	return &local{o, sched, layers}
 }
 
 type local struct {
 	Options
-	sched *scheduler.Scheduler
-	orch  *orchestrator.Orchestrator
+	sched  *scheduler.Scheduler
+	layers Layers
 }
 
 func (l *local) Put(ctx context.Context, values ...proto.Message) error {
@@ -56,7 +62,7 @@ func (l *local) declare(ctx context.Context, replace bool, changes ...Change) er
 	if err != nil {
 		return err
 	}
-	_, err = l.orch.Declare(ctx, q)
+	_, err = l.layers.Declare(ctx, q)
 	failed, ok := errors.AsType[*scheduler.TxnError](err)
 	if !ok {
 		return err
@@ -93,7 +99,7 @@ func (l *local) Get(ctx context.Context, values ...proto.Message) ([]Value, erro
 	if err != nil {
 		return nil, err
 	}
-	all, err := l.orch.Effective(ctx, keys...)
+	all, err := l.layers.Effective(ctx, keys...)
 	var out []Value
 	for _, v := range all {
 		out = append(out, Value{v.Key, v.Message})

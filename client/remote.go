@@ -167,22 +167,21 @@ func (r *remote) appendValue(out []Value, item *generic.Item) ([]Value, error) {
 	return append(out, Value{m.KeyOf(item.GetId().GetName()), v}), nil
 }
 
-// Status asks for declared values, since only they have a status of their own by gRPC.
+// Status implements [Client].
 func (r *remote) Status(ctx context.Context, values ...proto.Message) ([]Status, error) {
 	keys, err := keysOf(r.Models, values)
 	if err != nil || len(keys) == 0 {
 		return nil, err
 	}
-	ids, _ := r.ids(values)
-	answer, err := r.manager.GetConfig(ctx, &generic.GetConfigRequest{Ids: ids})
-	if err != nil {
-		return nil, err
-	}
 	found := map[string]Status{}
-	for _, item := range answer.GetItems() {
-		if st, ok := r.statusOf(item.GetItem().GetId(), item.GetStatus()); ok {
-			found[st.Key] = st
+	for st, err := range r.states(ctx, true, values) {
+		if err != nil {
+			return nil, err
 		}
+		if st == (Status{}) {
+			break
+		}
+		found[st.Key] = st
 	}
 	out := make([]Status, len(keys))
 	for i, key := range keys {
@@ -204,11 +203,28 @@ func (r *remote) statusOf(id *generic.Item_ID, st *generic.ItemStatus) (Status, 
 
 // Watch implements [Client].
 func (r *remote) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[Status, error] {
+	return r.states(ctx, false, values)
+}
+
+// mostIDs is the number of values that a subscription names. One to more values names their models,
+// because the server bounds the memory of such requests.
+const mostIDs = 500
+
+// states yields the present states of values, or of all without values, and then each change. If
+// marked, the zero Status follows each time when all states are known.
+func (r *remote) states(ctx context.Context, marked bool, values []proto.Message) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // ends the stream
-		req := &generic.SubscribeRequest{}
+		if marked {
+			ctx = metadata.AppendToOutgoingContext(ctx, "resume", "")
+		}
 		ids, err := r.ids(values)
+		wanted := func(string) bool { return true }
+		if len(ids) > mostIDs {
+			ids, wanted = r.wholeModels(ids)
+		}
+		req := &generic.SubscribeRequest{}
 		for _, id := range ids {
 			req.Subscriptions = append(req.Subscriptions, &generic.Subscription{Id: id})
 		}
@@ -220,11 +236,27 @@ func (r *remote) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[S
 			var got *generic.SubscribeResponse
 			got, err = stream.Recv()
 			for _, n := range got.GetNotifications() {
-				if st, ok := r.statusOf(n.GetItem().GetId(), n.GetStatus()); ok && !yield(st, nil) {
+				st, ok := r.statusOf(n.GetItem().GetId(), n.GetStatus())
+				mark := n.GetItem().GetId().GetModel() == ""
+				if (mark || ok && wanted(st.Key)) && !yield(st, nil) {
 					return
 				}
 			}
 		}
 		yield(Status{}, err)
 	}
+}
+
+// wholeModels returns the identities of whole models instead of those of values, and which keys are theirs.
+func (r *remote) wholeModels(of []*generic.Item_ID) (whole []*generic.Item_ID, wanted func(key string) bool) {
+	keys, names := map[string]bool{}, map[string]bool{}
+	for _, id := range of {
+		m, _ := r.Models.ByName(id.GetModel())
+		keys[m.KeyOf(id.GetName())] = true
+		names[id.GetModel()] = true
+	}
+	for name := range names {
+		whole = append(whole, &generic.Item_ID{Model: name})
+	}
+	return whole, func(key string) bool { return keys[key] }
 }

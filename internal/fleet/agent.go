@@ -78,7 +78,7 @@ type Agent struct {
 	end    context.CancelFunc
 	ended  chan struct{}
 	err    error // why it has ended by itself; set before ended is closed
-	merged *orchestrator.Orchestrator
+	merged *agent.Layers
 
 	mu    sync.Mutex // guards the fields below
 	items map[string]string
