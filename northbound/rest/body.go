@@ -23,9 +23,20 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []struct
 	return h.itemsOf(r.Context(), body.Of(text))
 }
 
-// textOf reads the body of a request.
-func (h *handler) textOf(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	turn, _ := r.Context().Value(bodyTurnKey{}).(*bodyTurn)
+// textKey is the key of a received body in the context of a request: a *[]byte.
+type textKey struct{}
+
+// textOf returns the body of a request, once.
+func (h *handler) textOf(w http.ResponseWriter, r *http.Request) (text []byte, err error) {
+	if received, ok := r.Context().Value(textKey{}).(*[]byte); ok {
+		text, *received = *received, nil // its memory is free after the last use
+		return text, nil
+	}
+	return h.receive(w, r, nil)
+}
+
+// receive reads the body of a request. A large one waits for its turn.
+func (h *handler) receive(w http.ResponseWriter, r *http.Request, turn *bodyTurn) ([]byte, error) {
 	more := func() error { return turn.take(r.Context()) }
 	text, err := body.Read(http.MaxBytesReader(w, r.Body, h.MaxBody), min(r.ContentLength, h.MaxBody), h.MaxBody, more)
 	if errors.Is(err, errBusy) {

@@ -52,7 +52,12 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 		if e.Body != "" { // bodyOf knows the need
 			turn := &bodyTurn{turns: h.largeBodies, until: until}
 			defer turn.leave()
-			r = r.WithContext(context.WithValue(r.Context(), bodyTurnKey{}, turn))
+			// A client that stops sending must not hold a slot.
+			text, err := h.receive(w, r, turn)
+			if err != nil {
+				return err
+			}
+			r = r.WithContext(context.WithValue(r.Context(), textKey{}, &text))
 			return h.inTurn(w, r, 0, until, func(w http.ResponseWriter) error { return serve(w, r, q) })
 		}
 		return h.inTurn(w, r, bytesOfAnswer, until, func(w http.ResponseWriter) error { return serve(w, r, q) })
@@ -84,10 +89,7 @@ type bodyTurn struct {
 	held  bool
 }
 
-// bodyTurnKey is the key of the bodyTurn in the context of a request.
-type bodyTurnKey struct{}
-
-// take waits for the turn. A request without a bodyTurn needs none.
+// take waits for the turn. A nil bodyTurn needs none.
 func (t *bodyTurn) take(ctx context.Context) error {
 	if t == nil || t.held {
 		return nil

@@ -88,6 +88,35 @@ func TestReadersOfTheSystemLeaveSlots(t *testing.T) {
 	})
 }
 
+// Clients that send a part of a body and then nothing hold no slot.
+func TestUnsentBodiesHoldNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{Options: Options{MaxBody: defaultMaxBody}, turns: make(chan struct{}, maxExpensive), largeBodies: make(chan struct{}, 1)}
+		e := h.limited(endpoint.Endpoint{Method: http.MethodPost, Body: "application/json", Expensive: true, Serve: func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
+			_, err := h.textOf(w, r)
+			return err
+		}})
+		ask := func(body io.Reader) int {
+			w := httptest.NewRecorder()
+			e.Handle(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
+			return w.Code
+		}
+		var stuck sync.WaitGroup
+		for _, sent := range []int{1, 1 << 20} {
+			for range 2 * maxExpensive {
+				body, client := io.Pipe()
+				stuck.Go(func() { ask(body) })
+				go func() { _, _ = client.Write(make([]byte, sent)) }()
+				defer client.Close()
+			}
+		}
+		synctest.Wait()
+		if code := ask(strings.NewReader("1")); code != http.StatusOK {
+			t.Errorf("another request is answered with %d", code)
+		}
+	})
+}
+
 // One large body is in memory at a time, until its answer. Others pass it, also of unknown length. One that
 // waits too long is told so.
 func TestLargeBodiesTakeTurns(t *testing.T) {

@@ -20,8 +20,9 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// beginning is the number of bytes of a text that are read before memory for all of it is taken.
-const beginning = 512 << 10
+// beginning is the number of bytes of a text that are read before memory for all of it is taken. The
+// bodies of all connections at once may have so much.
+const beginning = 128 << 10
 
 // Read reads a text of about length bytes, or fewer than most if length is negative. It takes the
 // memory of a large text at once, after a call of large. A buffer that grows takes three times as much, of
