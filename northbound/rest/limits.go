@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
@@ -20,8 +21,6 @@ const (
 	// system may not answer them. The other slots remain for requests that the agent itself
 	// can answer.
 	maxReading = 1
-	// noTimeout stands for no limit of time.
-	noTimeout = 100 * 365 * 24 * time.Hour
 	// expensiveWait is the maximum time that such a request waits for a slot.
 	expensiveWait = 30 * time.Second
 	// maxUnread is for how long the client of such an answer may read nothing of it.
@@ -78,7 +77,7 @@ func (h *handler) inTurn(w http.ResponseWriter, r *http.Request, bytes int64, un
 		return cmp.Or(r.Context().Err(), reply.Status(http.StatusServiceUnavailable, errBusy))
 	}
 	defer leave()
-	return serve(h.impatient(w))
+	return serve(deadline.Unread(w, h.answerTime, maxUnread))
 }
 
 // A bodyTurn is the turn of a request to have a large body in memory, until its answer. Of those that change
@@ -104,30 +103,6 @@ func (t *bodyTurn) leave() {
 	if t.held {
 		<-t.turns
 	}
-}
-
-// An impatient writer breaks off an answer if the client reads nothing of it for maxUnread, or
-// not all of it by the time end. Then the memory of the answer is free.
-type impatient struct {
-	http.ResponseWriter
-	// The moment at which the whole answer must be written, however steadily the client reads.
-	end time.Time
-}
-
-// impatient wraps the writer of an answer; the time for the whole answer begins now.
-func (h *handler) impatient(w http.ResponseWriter) *impatient {
-	return &impatient{w, time.Now().Add(h.answerTime)}
-}
-
-// Write gives the client maxUnread for each part, within the time for the whole.
-func (w *impatient) Write(p []byte) (int, error) {
-	deadline := time.Now().Add(maxUnread)
-	if deadline.After(w.end) {
-		deadline = w.end
-	}
-	// Writers without a connection, such as those of tests, have no deadline.
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(deadline)
-	return w.ResponseWriter.Write(p)
 }
 
 // takeTurn waits for a slot until the given time. The caller releases it.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -70,7 +71,7 @@ func TestUnreadAnswersAreBrokenOff(t *testing.T) {
 				ended := make(chan time.Duration, 1)
 				h := &handler{Options: Options{answerTime: test.limit}, turns: make(chan struct{}, 1)}
 				if test.limit < 0 {
-					h.answerTime = noTimeout
+					h.answerTime = deadline.Never
 				}
 				e := h.limited(endpoint.Endpoint{Expensive: true, Serve: func(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
 					begun := time.Now()
@@ -83,7 +84,7 @@ func TestUnreadAnswersAreBrokenOff(t *testing.T) {
 					ended <- 0
 					return nil
 				}})
-				server := http.Server{Handler: http.HandlerFunc(e.Handle), WriteTimeout: noTimeout}
+				server := http.Server{Handler: http.HandlerFunc(e.Handle), WriteTimeout: deadline.Never}
 				l := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
 				l.conn <- far
 				go func() { _ = server.Serve(l) }() // ends with Close

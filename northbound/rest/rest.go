@@ -61,6 +61,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/events"
 	"github.com/keyplane/keyplane/northbound/rest/internal/pages"
@@ -162,7 +163,7 @@ func Handler(o Options) http.Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	o.Memory = cmp.Or(o.Memory, budget.New(defaultMemory))
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
-		o.answerTime = noTimeout
+		o.answerTime = deadline.Never
 	}
 	h := &handler{
 		Options: o, sched: o.Scheduler, waits: budget.New(memoryOfWaits), largeWaits: make(chan struct{}, maxLargeWaits),

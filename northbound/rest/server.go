@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/conns"
+	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 )
 
 // A Server serves a Handler on a TCP address.
@@ -87,14 +88,14 @@ func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 	}
 	writeTimeout := s.Config.WriteTimeout
 	if writeTimeout <= 0 {
-		writeTimeout = noTimeout // each request resets the deadline that the answer before has set
+		writeTimeout = deadline.Never
 	}
 	web := &http.Server{
-		Handler:           s.Config.limitRate(s.Config.checkHost(Handler(options))),
+		Handler:           deadline.Handler(s.Config.limitRate(s.Config.checkHost(Handler(options))), writeTimeout),
 		TLSConfig:         secure,
 		ReadTimeout:       max(0, s.Config.ReadTimeout),
 		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
-		WriteTimeout:      writeTimeout,
+		WriteTimeout:      deadline.Never, // each request resets the deadline that the answer before has set
 		IdleTimeout:       s.Config.IdleTimeout,
 		MaxHeaderBytes:    s.Config.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),

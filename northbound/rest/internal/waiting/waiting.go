@@ -41,8 +41,7 @@ import (
 const (
 	// MaxClients is the maximum number of requests that wait.
 	MaxClients = 32
-	// MaxWait is the longest wait of one request. It is shorter than the time that the server gives
-	// each answer.
+	// MaxWait is the longest wait of one request.
 	MaxWait = time.Minute
 	// defaultWait is the wait of a request that names none.
 	defaultWait = 30 * time.Second
