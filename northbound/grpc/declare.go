@@ -1,7 +1,9 @@
 package grpc
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -18,11 +20,12 @@ import (
 
 // Keys of the metadata of a request. docs/grpc.md describes them.
 const (
-	metaResume = "resume"    // of a subscription: where an earlier one ended
-	metaSource = "datasrc"   // the data source, which is the name of the layer
-	metaRevert = "revert"    // true: all or nothing
-	metaWait   = "wait-done" // true: as wait_done in a message that has it
-	metaSeqNum = "seqnum"    // of the answer: the number of the transaction
+	metaResume = "resume"         // of a subscription: where an earlier one ended
+	metaSource = "datasrc"        // the data source, which is the name of the layer
+	metaRevert = "revert"         // true: all or nothing
+	metaWait   = "wait-done"      // true: as wait_done in a message that has it
+	metaDryRun = "dry-run"   // true: the values are only checked
+	metaSeqNum = "seqnum"         // of the answer: the number of the transaction
 )
 
 // DefaultSource is the data source of a request that names none.
@@ -32,6 +35,7 @@ const DefaultSource = "grpc"
 type wish struct {
 	source       string
 	revert, wait bool
+	dry          bool
 }
 
 // wishOf reads the metadata of a request. Of several values under one name the last one
@@ -42,10 +46,12 @@ func wishOf(ctx context.Context) (w wish, err error) {
 	if names := md.Get(metaSource); len(names) > 0 {
 		w.source = names[len(names)-1]
 	}
-	if w.revert, err = flag(md, metaRevert); err == nil {
-		w.wait, err = flag(md, metaWait)
+	for key, on := range map[string]*bool{metaRevert: &w.revert, metaWait: &w.wait, metaDryRun: &w.dry} {
+		if *on, err = flag(md, key); err != nil {
+			return w, err
+		}
 	}
-	return w, err
+	return w, nil
 }
 
 // flag reads a truth value; absent is false.
@@ -104,6 +110,12 @@ func (s *service) declare(ctx context.Context, values []orchestrator.Declared, r
 	if err != nil {
 		return outcome{}, err
 	}
+	if w.dry {
+		if err := s.valid(values); err != nil {
+			return outcome{}, s.failure(err)
+		}
+		return outcome{}, nil
+	}
 	record, err := s.Layers.Declare(ctx, orchestrator.Request{Layer: w.source, Values: values, Replace: replace, Revert: w.revert})
 	out := outcomeOf(values, record)
 	if record != nil {
@@ -129,6 +141,31 @@ func (s *service) declare(ctx context.Context, values []orchestrator.Declared, r
 		return outcome{}, s.failure(err)
 	}
 	return out, nil
+}
+
+// valid returns a TxnError of the values that a transaction would refuse. A value without a descriptor in
+// this agent is valid.
+func (s *service) valid(values []orchestrator.Declared) error {
+	var put []scheduler.KeyValue
+	for _, v := range values {
+		if v.Message != nil {
+			put = append(put, scheduler.KeyValue{Key: v.Key, Value: v.Message})
+		}
+	}
+	all, _ := s.Scheduler.Validate(put...).(interface{ Unwrap() []error })
+	if all == nil {
+		return nil
+	}
+	refused := &scheduler.TxnError{}
+	for _, err := range all.Unwrap() {
+		if of, ok := errors.AsType[scheduler.KeyError](err); ok && !errors.Is(err, scheduler.ErrUnimplemented) {
+			refused.Failed = append(refused.Failed, scheduler.KeyError{Key: cmp.Or(of.Base, of.Key), Verb: scheduler.Validate, Err: of.Err})
+		}
+	}
+	if len(refused.Failed) == 0 {
+		return nil
+	}
+	return refused
 }
 
 // maxAwaited is how many values all calls may wait for at once. One call alone may wait for more.

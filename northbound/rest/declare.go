@@ -115,7 +115,7 @@ func (h *handler) declarable(it structured.Item, key string) (proto.Message, err
 	if err != nil {
 		return nil, err
 	}
-	return m, models.CheckSecrets(m)
+	return m, cmp.Or(models.CheckSecrets(m), h.valid(key, m))
 }
 
 // own returns a key without the prefix of this agent. A key of another agent is an error.

@@ -27,7 +27,7 @@ func declaring(t *testing.T, f func(w *world)) {
 		keeper.Serve(orch)
 		o.Trials = keeper
 		o.Declarer, o.Sources, o.Previewer, o.Contents = keeper, orch, orch, orch
-		w.handler = Handler(o)
+		w.handler, w.layers = Handler(o), keeper
 		ctx, cancel := context.WithCancel(w.t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- orch.Run(ctx) }()
@@ -38,6 +38,18 @@ func declaring(t *testing.T, f func(w *world)) {
 			t.Error(err)
 		}
 	})
+}
+
+// refused declares invalid interfaces as another kind of client does, which may also declare a part of a request.
+func (w *world) refused(layer string, names ...string) {
+	w.t.Helper()
+	q := orchestrator.Request{Layer: layer}
+	for _, name := range names {
+		q.Values = append(q.Values, orchestrator.Declared{Key: ifPrefix + name, Message: dummy(name, 10_000)})
+	}
+	if _, err := w.layers.Declare(w.t.Context(), q); err == nil {
+		w.t.Error("invalid values are accepted")
+	}
 }
 
 // says fails unless the answer has the status and the text.
@@ -108,19 +120,19 @@ func TestConfiguration(t *testing.T) {
 func TestConfigurationFails(t *testing.T) {
 	declaring(t, func(w *world) {
 		w.broken[ifPrefix+"if1"] = true
-		w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if2, type: DUMMY}, {name: if3, mtu: 10000}]}",
-			500, `"Key": "`+ifPrefix+`if1"`)
+		w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if2, type: DUMMY}]}", 500, `"Key": "`+ifPrefix+`if1"`)
 		w.says("GET", "/configuration", "", 200, "name: if2") // all others are applied
 		w.says("PUT", "/configuration?revert", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if4, type: DUMMY}]}", 500, "out of memory")
 		if _, answer := w.ask("GET", "/configuration", ""); strings.Contains(answer, "if4") {
 			t.Errorf("a part of what was to be all or nothing is declared: %s", answer)
 		}
 		for body, want := range map[string]string{
-			"linuxConfig: {interfaces: [{name: if5, type: DUMY}, {name: if6}]}":           "did you mean DUMMY?",
-			"linuxConfig: {interfaces: [{name: if5, type: DUMMY}, {name: if5}]}":          "the key is already in line 1",
-			`[{"key": "/vnf-agent/other/config/linux/l3/v2/route/a", "value": {}}]`:       "does not belong to this agent",
-			`[{"key": "` + ifPrefix + `if5", "value": {"name": "if6", "type": "DUMMY"}}]`: "if6",
-			`[{"key": "config/none/v1/none/a", "value": {}}]`:                             "config/none",
+			"linuxConfig: {interfaces: [{name: if5, type: DUMY}, {name: if6}]}":            "did you mean DUMMY?",
+			"linuxConfig: {interfaces: [{name: if5, type: DUMMY}, {name: if5}]}":           "the key is already in line 1",
+			"linuxConfig: {interfaces: [{name: if5, type: DUMMY}, {name: if6, mtu: 1e4}]}": "line 1: config/linux/interfaces/v2/interface/if6: invalid value: mtu is 10000",
+			`[{"key": "/vnf-agent/other/config/linux/l3/v2/route/a", "value": {}}]`:        "does not belong to this agent",
+			`[{"key": "` + ifPrefix + `if5", "value": {"name": "if6", "type": "DUMMY"}}]`:  "if6",
+			`[{"key": "config/none/v1/none/a", "value": {}}]`:                              "config/none",
 			"":   "the body is empty",
 			"{[": "line 1",
 			"vppConfig: {interfaces: [{name: m, type: MEMIF, memif: {secret: (secret)}}]}": "expected the secret itself; this text replaces secrets in answers",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
@@ -39,9 +41,23 @@ func (h *handler) checkedChange(it structured.Item) (scheduler.Change, error) {
 		return scheduler.Unwant(h.short(it.Key)), nil
 	}
 	if err == nil && c.Value != nil {
-		err = models.Bounded(h.sched.Validate(scheduler.KeyValue{Key: c.Key, Value: c.Value.Message()}))
+		err = h.valid(c.Key, c.Value.Message())
 	}
 	return c, err
+}
+
+// valid returns why a transaction would refuse a value. One without a descriptor in this agent is valid.
+func (h *handler) valid(key string, m proto.Message) error {
+	err := h.sched.Validate(scheduler.KeyValue{Key: key, Value: m})
+	if all, ok := err.(interface{ Unwrap() []error }); ok && len(all.Unwrap()) == 1 {
+		if of, ok := errors.AsType[scheduler.KeyError](err); ok && of.Key == key {
+			err = of.Err // the caller has the key
+		}
+	}
+	if errors.Is(err, scheduler.ErrUnimplemented) {
+		return nil
+	}
+	return models.Bounded(err)
 }
 
 // conflicts returns the valid items that conflict with another item.

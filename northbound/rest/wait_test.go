@@ -106,7 +106,7 @@ func TestWait(t *testing.T) {
 		// What has failed does not change by itself.
 		w.broken[ifPrefix+"if3"] = true
 		out, took = w.waits(`{"Keys": ["`+ifPrefix+`if4"]}`, func() {
-			w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if4, mtu: 10000}]}", 500, "mtu")
+			w.refused(DefaultLayer, "if4")
 		})
 		if out.Done || !out.Hopeless || out.Missing[0].State != "INVALID" || took > time.Second {
 			t.Errorf("an invalid value, after %v: %+v", took, out)

@@ -35,6 +35,7 @@ type world struct {
 	sched   *scheduler.Scheduler
 	handler http.Handler
 	health  *health.Health
+	layers  Declarer // of declaring
 
 	mu     sync.Mutex
 	stands map[string]proto.Message

@@ -122,8 +122,14 @@ func (o *changeFlags) change(ctx context.Context, s *session.Session, conn *grpc
 		}
 		request.Updates = append(request.Updates, &generic.UpdateItem{Item: item, Labels: o.labels})
 	}
+	manager := generic.NewManagerServiceClient(conn)
+	if !o.withdraw {
+		if err := documents.Check(ctx, manager, values, request); err != nil {
+			return err
+		}
+	}
 	ctx = metadata.AppendToOutgoingContext(ctx, "wait-done", strconv.FormatBool(o.wait))
-	answer, err := generic.NewManagerServiceClient(conn).SetConfig(ctx, request)
+	answer, err := manager.SetConfig(ctx, request)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
@@ -133,7 +132,7 @@ func (o importFlags) write(ctx context.Context, s *session.Session, store kvdbsy
 		}
 	}
 	done := 0
-	for _, batch := range batches(pairs, o.txOps) {
+	for _, batch := range batches(pairs, func(p kvdbsync.Pair) string { return p.Key }, o.txOps) {
 		if err := writeBatch(ctx, store, batch, func(key string) { done++; o.progress(s, key) }); err != nil {
 			return fmt.Errorf("%d of %d keys were written: %w", done, len(pairs), err)
 		}
@@ -161,18 +160,19 @@ func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []k
 	return nothingWritten(wrong)
 }
 
-// batches divides pairs into transactions of at most so many keys, each with different keys: a
+// batches divides values into transactions of at most so many keys, each with different keys: a
 // store refuses two values of a key at once.
-func batches(pairs []kvdbsync.Pair, most int) (out [][]kvdbsync.Pair) {
+func batches[V any](values []V, keyOf func(V) string, most int) (out [][]V) {
 	begin, seen := 0, map[string]bool{}
-	for i, p := range pairs {
-		if i-begin == most || seen[p.Key] {
-			out = append(out, pairs[begin:i])
+	for i, v := range values {
+		key := keyOf(v)
+		if i-begin == most || seen[key] {
+			out = append(out, values[begin:i])
 			begin, seen = i, map[string]bool{}
 		}
-		seen[p.Key] = true
+		seen[key] = true
 	}
-	return append(out, pairs[begin:])
+	return append(out, values[begin:])
 }
 
 // writeBatch writes pairs in one transaction if the store has any, and calls written for each key. It
@@ -212,34 +212,42 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 	if err != nil {
 		return err
 	}
-	pairs, messages, err := o.decode(s, known, lines)
+	values, err := o.decode(s, known, lines)
 	if err != nil {
 		return err
 	}
-	manager, done := generic.NewManagerServiceClient(conn), 0
-	for _, batch := range batches(pairs, o.txOps) {
+	manager := generic.NewManagerServiceClient(conn)
+	var requests []*generic.SetConfigRequest
+	for _, some := range batches(values, func(v documents.Value) string { return v.Key }, o.txOps) {
 		request := &generic.SetConfigRequest{}
-		for i, p := range batch {
-			item, err := session.Item(known, p.Key, messages[done+i])
+		for _, v := range some {
+			item, err := session.Item(known, v.Key, v.Message)
 			if err != nil {
 				return err
 			}
 			request.Updates = append(request.Updates, &generic.UpdateItem{Item: item})
 		}
+		if err := documents.Check(ctx, manager, some, request); err != nil {
+			return err
+		}
+		requests = append(requests, request)
+	}
+	done := 0
+	for _, request := range requests {
 		if _, err := manager.SetConfig(ctx, request); err != nil {
-			return fmt.Errorf("%d of %d keys were declared: %w", done, len(pairs), s.ExplainGRPC(err))
+			return fmt.Errorf("%d of %d keys were declared before this: %w", done, len(values), s.ExplainGRPC(err))
 		}
-		for _, p := range batch {
-			o.progress(s, p.Key)
+		for range request.GetUpdates() {
+			o.progress(s, values[done].Key)
+			done++
 		}
-		done += len(batch)
 	}
 	return o.finish(s, done)
 }
 
 // decode returns the values of the lines with their short keys. gRPC reaches one agent, so keys of
 // several agents are an error.
-func (o importFlags) decode(s *session.Session, known *models.Registry, lines []line) (pairs []kvdbsync.Pair, messages []proto.Message, err error) {
+func (o importFlags) decode(s *session.Session, known *models.Registry, lines []line) (values []documents.Value, err error) {
 	var wrong []string
 	label := s.GivenLabel()
 	for _, l := range lines {
@@ -257,9 +265,9 @@ func (o importFlags) decode(s *session.Session, known *models.Registry, lines []
 			wrong = append(wrong, l.place+": "+show.Line(key)+": "+show.Remote(err.Error()))
 			continue
 		}
-		pairs, messages = append(pairs, kvdbsync.Pair{Key: key, Value: l.pair.Value}), append(messages, m)
+		values = append(values, documents.Value{Key: key, Message: m, Place: l.place})
 	}
-	return pairs, messages, nothingWritten(wrong)
+	return values, nothingWritten(wrong)
 }
 
 // progress prints a key that is done.
