@@ -38,6 +38,8 @@ type Summary struct {
 	Ended bool `json:"ended,omitempty"`
 	// States counts the declared values by the name of their state, such as CONFIGURED.
 	States map[string]int `json:"states"`
+	// Derived counts the derived values that are not as declared in the same way. Earlier releases had none.
+	Derived map[string]int `json:"derived,omitempty"`
 	// Oldest is the value that has been PENDING for the longest time; nil: none is.
 	Oldest *Waiting `json:"oldest_pending,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -131,11 +132,17 @@ func (s Summaries) write(ctx context.Context, store kvdbsync.Store, what summary
 func (s Summaries) count(started time.Time) summary.Summary {
 	out := summary.Summary{
 		Label: s.Label, Version: s.Version, Started: started.UTC().Truncate(time.Second), Time: now(),
-		Period: int((s.Period + time.Second - 1) / time.Second), States: map[string]int{},
+		Period: int((s.Period + time.Second - 1) / time.Second), States: map[string]int{}, Derived: map[string]int{},
 	}
 	var oldest *scheduler.Status
 	for st := range s.Scheduler.All() {
-		if st.Base != "" || st.State == scheduler.Removed || !strings.HasPrefix(st.Key, config) {
+		if st.Base != "" {
+			if isProblem(st.State) {
+				out.Derived[st.State.String()]++
+			}
+			continue
+		}
+		if st.State == scheduler.Removed || !strings.HasPrefix(st.Key, config) {
 			continue
 		}
 		out.States[st.State.String()]++
@@ -160,13 +167,8 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 // sameCounts reports that b says nothing new about the values.
 func sameCounts(a, b summary.Summary) bool {
-	if len(a.States) != len(b.States) || (a.Oldest == nil) != (b.Oldest == nil) {
+	if !maps.Equal(a.States, b.States) || !maps.Equal(a.Derived, b.Derived) || (a.Oldest == nil) != (b.Oldest == nil) {
 		return false
-	}
-	for state, n := range a.States {
-		if b.States[state] != n {
-			return false
-		}
 	}
 	return a.Oldest == nil || *a.Oldest == *b.Oldest
 }

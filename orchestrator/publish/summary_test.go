@@ -39,6 +39,9 @@ func (s *shelf) taken() (out []string) {
 	defer s.mu.Unlock()
 	for _, one := range s.puts {
 		line := fmt.Sprint(one.States)
+		if len(one.Derived) > 0 {
+			line += fmt.Sprint(" derived ", one.Derived)
+		}
 		if one.Oldest != nil {
 			line += " " + one.Oldest.Key
 		}
@@ -73,13 +76,12 @@ func TestSummaries(t *testing.T) {
 		}
 		commit(t, sched, "a=ok", "b=waits", "c=invalid", "h=half")
 		elapse(10 * time.Second)
-		// The derived value of h is not counted.
-		expect("at the start", "map[CONFIGURED:2 INVALID:1 PENDING:1] config/text/b")
+		expect("at the start", "map[CONFIGURED:2 INVALID:1 PENDING:1] derived map[PENDING:1] config/text/b")
 
 		elapse(40 * time.Second)
 		expect("without a change")
 		elapse(20 * time.Second)
-		expect("after a period", "map[CONFIGURED:2 INVALID:1 PENDING:1] config/text/b")
+		expect("after a period", "map[CONFIGURED:2 INVALID:1 PENDING:1] derived map[PENDING:1] config/text/b")
 
 		commit(t, sched, "other=ok")
 		for i := range 50 { // a value that changes all the time

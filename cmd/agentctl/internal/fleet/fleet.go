@@ -91,6 +91,8 @@ type Agent struct {
 	LastSeen *time.Time `json:"last_seen,omitempty"`
 	// Values by the name of their state, as the agent last said.
 	States map[string]int `json:"states"`
+	// Derived values that are not as declared, such as an address of an interface, likewise.
+	Derived map[string]int `json:"derived,omitempty"`
 	// Oldest is the value that has been PENDING for the longest time.
 	Oldest *Pending `json:"oldest_pending,omitempty"`
 	// Declared is the number of keys below config/, with --scan.
@@ -114,6 +116,9 @@ func (a Agent) problems() (n int) {
 		if !isOK(state) {
 			n += count
 		}
+	}
+	for _, count := range a.Derived {
+		n += count
 	}
 	return n
 }
@@ -152,6 +157,9 @@ func (a Agent) counts() (ok, wrong string) {
 		case count > 0:
 			others = append(others, fmt.Sprintf("%d %s", count, state))
 		}
+	}
+	for _, state := range slices.Sorted(maps.Keys(a.Derived)) {
+		others = append(others, fmt.Sprintf("%d derived %s", a.Derived[state], state))
 	}
 	if a.State == stateUnknown {
 		return "", fmt.Sprintf("%d declared", a.Declared)

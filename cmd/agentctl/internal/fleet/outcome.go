@@ -83,11 +83,11 @@ func (j *job) withStatus(c kvdbsync.Pair, text []byte) outcome {
 	}
 	before, removed := j.removed[c.Key]
 	switch {
-	case st.State == "CONFIGURED" && c.Value != nil, st.State == "REMOVED" && c.Value == nil:
+	case st.State == "CONFIGURED" && len(st.derived()) == 0 && c.Value != nil, st.State == "REMOVED" && c.Value == nil:
 		return outcome{done: true}
 	case removed && bytes.Equal(text, before):
 		return outcome{text: short + " is not removed yet: its status is as before, " + st.State}
-	case slices.Contains([]string{"INVALID", "FAILED", "UNIMPLEMENTED"}, st.State):
+	case st.hopeless():
 		return outcome{failed: true, text: st.line(short)}
 	}
 	return outcome{text: st.line(short)}
@@ -104,6 +104,12 @@ func (j *job) withoutStatus(c kvdbsync.Pair) outcome {
 		return outcome{text: short + ": no status, also before its removal; does the agent run, and publish it (publish-status)?"}
 	}
 	return outcome{done: true}
+}
+
+// hopeless reports that the value, or one derived from it, will not be applied without a change.
+func (st keyStatus) hopeless() bool {
+	derived := st.derived()
+	return slices.ContainsFunc([]string{"INVALID", "FAILED", "UNIMPLEMENTED"}, func(state string) bool { return st.State == state || derived[state] > 0 })
 }
 
 // line returns a status on one line.

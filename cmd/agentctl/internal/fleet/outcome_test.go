@@ -40,6 +40,17 @@ func TestRemovalWaitsForTheAgent(t *testing.T) {
 		"it keeps its status, another key gets one": {
 			[]kvdbsync.Pair{removal, declaration}, configured, []string{other + "=" + configured}, "FAILED: not configured within 3s: config/linux/interfaces/v2/interface/a is not removed yet",
 		},
+		"an address of it is refused for now": {
+			[]kvdbsync.Pair{removal, declaration}, configured, []string{key, other + `={"state":"CONFIGURED","details":["b/address/fd00::1/64 is RETRYING: in use"]}`},
+			"FAILED: not configured within 3s: config/linux/interfaces/v2/interface/b is CONFIGURED: b/address/fd00::1/64 is RETRYING: in use",
+		},
+		"an address of it is refused": {
+			[]kvdbsync.Pair{removal, declaration}, configured, []string{key, other + `={"state":"CONFIGURED","details":["b/address/fd00::1/64 is FAILED: in use"]}`},
+			"FAILED: config/linux/interfaces/v2/interface/b is CONFIGURED: b/address/fd00::1/64 is FAILED: in use",
+		},
+		"it has a warning": {
+			[]kvdbsync.Pair{removal, declaration}, configured, []string{key, other + `={"state":"CONFIGURED","details":["mtu has no effect"]}`}, "edge-1: configured",
+		},
 		"it had a status, another key gets none": {
 			[]kvdbsync.Pair{removal, declaration}, configured, []string{key}, "FAILED: not configured within 3s: config/linux/interfaces/v2/interface/b: no status; does the agent run",
 		},

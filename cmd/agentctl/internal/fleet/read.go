@@ -69,7 +69,7 @@ func (r reader) agents(ctx context.Context, scan bool) ([]Agent, error) {
 
 // agentOf returns the agent that wrote a summary.
 func agentOf(sum summary.Summary, now time.Time) Agent {
-	a := Agent{Label: sum.Label, Version: sum.Version, Started: &sum.Started, LastSeen: &sum.Time, States: sum.States}
+	a := Agent{Label: sum.Label, Version: sum.Version, Started: &sum.Started, LastSeen: &sum.Time, States: sum.States, Derived: sum.Derived}
 	if sum.Oldest != nil {
 		a.Oldest = &Pending{Key: sum.Oldest.Key, Since: &sum.Oldest.Since}
 	}
@@ -137,6 +137,20 @@ type keyStatus struct {
 	Details []string `json:"details"`
 }
 
+// derived counts the derived values that are not as declared, by their states: the details have a line of each.
+// The published text has no other field for them, because strict readers of vpp-agent 3.5 refuse unknown fields.
+func (st keyStatus) derived() map[string]int {
+	out := map[string]int{}
+	for _, line := range st.Details {
+		for _, state := range []string{"PENDING", "INVALID", "FAILED", "RETRYING", "UNIMPLEMENTED", "MISSING"} {
+			if before, _, _ := strings.Cut(line, ": "); strings.HasSuffix(before, " is "+state) {
+				out[state]++
+			}
+		}
+	}
+	return out
+}
+
 // add counts a published status. A text that is none counts as a state of its own, so that it
 // is noticed.
 func (a *Agent) add(text []byte) {
@@ -145,6 +159,12 @@ func (a *Agent) add(text []byte) {
 		st.State = "UNREADABLE"
 	}
 	a.States[st.State]++
+	for state, n := range st.derived() {
+		if a.Derived == nil {
+			a.Derived = map[string]int{}
+		}
+		a.Derived[state] += n
+	}
 	if st.State == "PENDING" && a.Oldest == nil {
 		a.Oldest = &Pending{Key: st.Key}
 	}
