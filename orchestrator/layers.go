@@ -142,24 +142,36 @@ func (o *Orchestrator) prepare(values []Declared, saved bool) []kvdbsync.Event {
 func (o *Orchestrator) prepareOne(d *Declared, saved bool) kvdbsync.Event {
 	e := kvdbsync.Event{Key: d.Key, Value: d.JSON}
 	var got decoded
-	if d.Message == nil {
+	switch {
+	case d.Message == nil:
 		got = o.decode(e)
-	} else {
-		e.Value = []byte{}
-		got = o.decodeMessage(d)
-		if saved {
-			if text, err := models.JSON(d.Message); err == nil {
-				e.Value = text
-			} else if got.err == nil {
-				got = decoded{err: fmt.Errorf("%w: %w", scheduler.ErrInvalid, err)}
-			}
-		}
+	case saved:
+		e.Value, got = o.decodeSaved(d)
+	default:
+		e.Value, got = []byte{}, o.decodeMessage(d)
 	}
 	if e.Value != nil {
 		got.labels = d.Labels
 	}
 	e.Decoded = got
 	return e
+}
+
+// decodeSaved is decodeMessage, and returns the JSON for the Memory. JSON may be several times as
+// large as its message. A value whose JSON the next start would refuse for its size is refused at once.
+func (o *Orchestrator) decodeSaved(d *Declared) (text []byte, out decoded) {
+	out = o.decodeMessage(d)
+	text, err := models.JSON(d.Message)
+	switch {
+	case err != nil:
+		text, err = []byte{}, fmt.Errorf("%w: %w", scheduler.ErrInvalid, err)
+	case len(text) > models.MaxSize:
+		err = fmt.Errorf("%w: %d bytes as JSON: expected at most %d", models.ErrTooLarge, len(text), models.MaxSize)
+	}
+	if err != nil && out.err == nil {
+		out = decoded{err: err}
+	}
+	return text, out
 }
 
 // decodeMessage is decode for a value with a type. The message is checked as its JSON

@@ -93,6 +93,22 @@ func TestLayersComeAndGo(t *testing.T) {
 	})
 }
 
+// What the next start would refuse for its size is refused at once. The JSON of quotes has twice their bytes.
+func TestALargeValueAndARestart(t *testing.T) {
+	large := &interfaces.Interface{Name: "if1", HostIfName: strings.Repeat(`"`, models.MaxSize/2)}
+	request := func(layer string) orchestrator.Request {
+		return orchestrator.Request{Layer: layer, Values: []orchestrator.Declared{{Key: prefix + "if1", Message: large}}}
+	}
+	life(t, nil, "", newNotebook(), func(t *testing.T, r *rig) {
+		if _, err := r.orch.Declare(t.Context(), request("a")); !errors.Is(err, models.ErrTooLarge) || !strings.Contains(err.Error(), "if1 (VALIDATE): value too large: 41") {
+			t.Errorf("Declare: %v", err)
+		}
+		if _, err := r.orch.Declare(t.Context(), request("short")); err != nil {
+			t.Errorf("Declare in a layer that is not saved: %v", err)
+		}
+	})
+}
+
 func TestAValueIsCheckedAsItsJSONWouldBe(t *testing.T) {
 	bubble(t, nil, "", func(t *testing.T, r *rig) {
 		for _, c := range []struct {

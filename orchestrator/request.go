@@ -117,13 +117,7 @@ func (r *request) changes(l *source) []kvdbsync.Event {
 // serve processes a request for a source.
 func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 	events := r.changes(l)
-	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
-	for i, d := range decoded {
-		events[i].Decoded = d
-		if d.err != nil {
-			r.refused = append(r.refused, scheduler.KeyError{Key: events[i].Key, Verb: scheduler.Validate, Err: d.err})
-		}
-	}
+	o.decodeRequest(r, events)
 	if r.revert {
 		o.attempt(ctx, l, r, events)
 		return
@@ -137,6 +131,17 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 	o.dropEmpty(l)
 	o.waiting = append(o.waiting, r)
 	o.commit(ctx, l.Name, changes, false)
+}
+
+// decodeRequest decodes the events of a request, and notes in it which are refused.
+func (o *Orchestrator) decodeRequest(r *request, events []kvdbsync.Event) {
+	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
+	for i, d := range decoded {
+		events[i].Decoded = d
+		if d.err != nil {
+			r.refused = append(r.refused, scheduler.KeyError{Key: events[i].Key, Verb: scheduler.Validate, Err: d.err})
+		}
+	}
 }
 
 // ErrNotRecorded is the error of a request that the next start would not know.

@@ -76,9 +76,10 @@ func (o *Orchestrator) loadLayers(past map[string]map[string]*savedKey) {
 // A First is a change of a layer that is made before anything is applied.
 type First struct {
 	Request // without Revert and If, which have no meaning here
-	// Made gets the error of a change that was not made, or that the next start will not know. A
-	// change that is only not saved is in effect until then, and the next request for its layer
-	// saves it too. Run's goroutine calls Made, so it must not wait. Defaults to logging the error.
+	// Made gets the error of a change that was not made, or that the next start will not know, or a
+	// *scheduler.TxnError with the values that were refused. A change that is only not saved is in
+	// effect until then, and the next request for its layer saves it too. Run's goroutine calls Made,
+	// so it must not wait. Defaults to logging the error.
 	Made func(error)
 }
 
@@ -108,9 +109,7 @@ func (o *Orchestrator) makeOne(q Request) error {
 	}
 	r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
 	events := r.changes(l)
-	for i, d := range o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] }) {
-		events[i].Decoded = d
-	}
+	o.decodeRequest(&r, events)
 	lessons := o.lessons(l, events)
 	err := o.record(l, lessons)
 	if err != nil {
@@ -127,7 +126,7 @@ func (o *Orchestrator) makeOne(q Request) error {
 	o.told = true
 	l.publish()
 	o.dropEmpty(l)
-	return err
+	return r.failure(err)
 }
 
 // saveUnsaved saves the changes that Memory has not learned yet. It is called before they

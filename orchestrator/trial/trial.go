@@ -17,6 +17,10 @@
 //	ending     | its time is over, or Cancel     | is taken back at once
 //	overdue    | it could not be taken back      | is taken back at once
 //	           | or that could not be saved      |
+//	stuck      | an earlier value is refused     | is taken back at once
+//
+// Run tries again to end an overdue trial. A stuck one needs a decision: Cancel tries again, and
+// Confirm keeps its values.
 //
 // A trial is all or nothing: if an operation fails, everything is undone, and there is no trial.
 // The earlier values are saved before anything is applied, so neither the end of the agent, also
@@ -40,6 +44,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
@@ -117,6 +123,7 @@ const (
 	applied         // running
 	ending
 	overdue
+	stuck
 )
 
 // running is a trial.
@@ -244,11 +251,20 @@ func (t *Trials) earlierOf(ctx context.Context, q *orchestrator.Request) ([]earl
 		}
 		e := earlier{Key: h.Key, Labels: h.Labels}
 		if h.Message != nil {
-			if e.Value, err = models.JSON(h.Message); err != nil {
+			if e.Value, err = valueOf(h.Message); err != nil {
 				return nil, fmt.Errorf("%s: %w", h.Key, err)
 			}
 		}
 		all[h.Key] = e
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b earlier) int { return strings.Compare(a.Key, b.Key) }), nil
+}
+
+// valueOf returns a message as JSON. If its JSON is too large to be declared again, there is no trial.
+func valueOf(m proto.Message) ([]byte, error) {
+	text, err := models.JSON(m)
+	if err == nil && len(text) > models.MaxSize {
+		err = fmt.Errorf("%w to be taken back: %d bytes as JSON: expected at most %d", models.ErrTooLarge, len(text), models.MaxSize)
+	}
+	return text, err
 }

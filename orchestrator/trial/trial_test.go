@@ -70,10 +70,11 @@ func (n *notebook) Renew() error { return nil }
 
 // A host is what survives a restart of the agent: its memories and the network.
 type host struct {
-	intent, trials *notebook
+	intent, trials *notebook         // intent may be nil
 	stands         map[string]string // interface name -> MTU
 	fails          map[string]bool   // interfaces whose Create fails
 	mu             sync.Mutex        // guards stands and fails
+	mostMTU        uint32            // that Validate accepts; 0: any
 	layers         int               // at most; 0: the default
 	takes          time.Duration     // Create
 	removing       time.Duration     // Delete
@@ -103,9 +104,13 @@ func (h *host) live(t *testing.T, f func(a *agent)) {
 		t.Fatal(err)
 	}
 	a := &agent{T: t, host: h, Trials: trial.New(trial.Options{Memory: h.trials, Log: quiet})}
-	a.orch = orchestrator.New(sched, orchestrator.Options{
-		Memory: h.intent, First: a.Due(), Layers: orchestrator.LayerOptions{Max: h.layers}, Patience: h.patience, Log: quiet,
-	})
+	options := orchestrator.Options{
+		First: a.Due(), Layers: orchestrator.LayerOptions{Max: h.layers}, Patience: h.patience, Log: quiet,
+	}
+	if h.intent != nil {
+		options.Memory = h.intent
+	}
+	a.orch = orchestrator.New(sched, options)
 	a.Serve(a.orch)
 	var running errgroup.Group
 	for _, run := range []func(context.Context) error{sched.Run, a.orch.Run, a.Trials.Run} {
@@ -144,6 +149,12 @@ func (h *host) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}
 	type found = scheduler.Found[*interfaces.Interface, none]
 	return scheduler.Descriptor[*interfaces.Interface, none]{
 		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Validate: func(_ string, v *interfaces.Interface) error {
+			if h.mostMTU != 0 && v.Mtu > h.mostMTU {
+				return fmt.Errorf("mtu is %d; expected at most %d", v.Mtu, h.mostMTU)
+			}
+			return nil
+		},
 		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) {
 			<-time.After(h.takes)
 			return none{}, h.set(v.Name, fmt.Sprint(v.Mtu))
@@ -422,6 +433,61 @@ func TestStopWhileATrialBegins(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEarlierValueIsRefused has an agent take trials back that no longer accepts an earlier value. Such a
+// trial stays until it is confirmed, or an agent accepts the value again.
+func TestEarlierValueIsRefused(t *testing.T) {
+	for name, away := range map[string]time.Duration{"during a run": 0, "at a start": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *host) {
+				h.live(t, func(a *agent) { a.declare("if1=9500 if2=2000"); a.try("if1=1001 if2=2001", time.Minute) })
+				<-time.After(away)
+				h.mostMTU = 9216
+				h.live(t, func(a *agent) {
+					a.after(time.Hour)
+					a.expect("the other value is restored", "if1=1001 if2=2000")
+					if _, err := a.Declare(t.Context(), request("if1=9")); !errors.Is(err, trial.ErrOnTrial) {
+						t.Errorf("a change meanwhile: %v", err)
+					}
+					if _, err := a.Cancel(t.Context(), "agentctl"); err == nil || !strings.Contains(err.Error(), "mtu is 9500") {
+						t.Errorf("Cancel: %v", err)
+					}
+				})
+				saved := [2]map[string][]byte{maps.Clone(h.intent.all), maps.Clone(h.trials.all)}
+				h.live(t, func(a *agent) {
+					if _, err := a.Confirm("agentctl"); err != nil {
+						t.Error(err)
+					}
+					a.declare("if2=2002") // the layer is free
+					a.expect("confirmed", "if1=1001 if2=2002")
+				})
+				h.intent.all, h.trials.all, h.mostMTU = saved[0], saved[1], 0
+				h.live(t, func(a *agent) {
+					a.expect("accepted again", "if1=9500 if2=2000")
+					a.declare("if2=2002")
+				})
+			})
+		})
+	}
+}
+
+// TestEarlierValueIsTooLarge has no trial over a value that could not be declared again, because its JSON has
+// twice the bytes of the message.
+func TestEarlierValueIsTooLarge(t *testing.T) {
+	bubble(t, func(t *testing.T, h *host) {
+		h.intent = nil // otherwise the value itself would be refused
+		h.live(t, func(a *agent) {
+			large := &interfaces.Interface{Name: "if1", Mtu: 1000, HostIfName: strings.Repeat(`"`, models.MaxSize/2)}
+			if _, err := a.Declare(t.Context(), orchestrator.Request{Layer: "agentctl", Values: []orchestrator.Declared{{Key: prefix + "if1", Message: large}}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Try(t.Context(), request("if1=1001"), time.Minute); !errors.Is(err, models.ErrTooLarge) || !strings.Contains(err.Error(), "if1") {
+				t.Errorf("Try: %v", err)
+			}
+			a.expect("without a trial", "if1=1000")
+		})
+	})
 }
 
 // TestMemoryIsFullAtTheEnd cannot take a trial back at first: the layer cannot be saved.

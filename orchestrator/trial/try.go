@@ -50,6 +50,8 @@ func onTrial(r *running) error {
 		until = "until its values are applied"
 	case applied:
 		until = "until " + r.Deadline.Format(time.TimeOnly)
+	case stuck:
+		until = "until it is taken back or confirmed, because an earlier value is refused"
 	case ending, overdue:
 	}
 	return fmt.Errorf("%w: %s, %s", ErrOnTrial, r.Layer, until)
@@ -162,7 +164,7 @@ func (t *Trials) Confirm(layer string) (Trial, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.open[layer]
-	if r == nil || r.phase != applied || !time.Now().Before(r.end) {
+	if r == nil || r.phase != stuck && (r.phase != applied || !time.Now().Before(r.end)) {
 		return Trial{}, fmt.Errorf("%w: %s", ErrNoTrial, layer)
 	}
 	if t.Memory != nil {
@@ -180,7 +182,7 @@ func (t *Trials) Confirm(layer string) (Trial, error) {
 func (t *Trials) Cancel(ctx context.Context, layer string) (Trial, error) {
 	t.mu.Lock()
 	r := t.open[layer]
-	if r == nil || r.phase != applied {
+	if r == nil || r.phase != applied && r.phase != stuck {
 		t.mu.Unlock()
 		return Trial{}, fmt.Errorf("%w: %s", ErrNoTrial, layer)
 	}
@@ -192,18 +194,50 @@ func (t *Trials) Cancel(ctx context.Context, layer string) (Trial, error) {
 // takeBack restores the earlier values of a trial in the phase ending. Values that fail are
 // retried by the scheduler, as always. If the change cannot even be declared, Run tries again.
 func (t *Trials) takeBack(ctx context.Context, r *running, why string) error {
-	_, err := t.layers.Declare(context.WithoutCancel(ctx), r.undo())
-	_, failed := errors.AsType[*scheduler.TxnError](err)
-	if err != nil && !failed {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		r.phase, r.end = overdue, time.Now().Add(again)
-		t.changed.Set()
-		return fmt.Errorf("the trial cannot be taken back yet: %w", err)
+	ctx = context.WithoutCancel(ctx)
+	_, err := t.layers.Declare(ctx, r.undo())
+	if remains := t.remains(ctx, r, err); remains != nil {
+		return t.postpone(r, remains)
 	}
 	t.drop(r)
 	t.Log.Warn("trial is taken back", "source", r.Layer, "keys", len(r.Undo), "because", why, "err", err)
 	return err
+}
+
+// remains returns why values of a trial are still declared after a request to take it back, which
+// has ended with err; nil: none are. A *scheduler.TxnError lists the earlier values that are refused.
+func (t *Trials) remains(ctx context.Context, r *running, err error) error {
+	if _, failed := errors.AsType[*scheduler.TxnError](err); !failed {
+		return err
+	}
+	// Values that err calls refused may be those of other sources.
+	held, err := t.layers.Content(ctx, r.Layer)
+	if err != nil && !errors.Is(err, orchestrator.ErrNoSource) {
+		return err
+	}
+	var refused scheduler.TxnError
+	for _, h := range held {
+		if h.Err != nil && slices.ContainsFunc(r.Undo, func(e earlier) bool { return e.Key == h.Key }) {
+			refused.Failed = append(refused.Failed, scheduler.KeyError{Key: h.Key, Verb: scheduler.Validate, Err: h.Err})
+		}
+	}
+	if refused.Failed == nil {
+		return nil
+	}
+	return &refused
+}
+
+// postpone keeps a trial that could not be taken back. To declare a refused value again would not help.
+func (t *Trials) postpone(r *running, why error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, refused := errors.AsType[*scheduler.TxnError](why); refused {
+		r.phase = stuck
+		return fmt.Errorf("the trial cannot be taken back; confirm it to keep its values: %w", why)
+	}
+	r.phase, r.end = overdue, time.Now().Add(again)
+	t.changed.Set()
+	return fmt.Errorf("the trial cannot be taken back yet: %w", why)
 }
 
 // Run takes trials back when their time is over, until ctx ends.
@@ -236,7 +270,7 @@ func (t *Trials) finishFirst(ctx context.Context) error {
 		if _, err := t.layers.Content(ctx, r.Layer); err != nil && !errors.Is(err, orchestrator.ErrNoSource) {
 			return err
 		}
-		if t.isOverdue(r) {
+		if t.isPostponed(r) {
 			continue
 		}
 		t.drop(r)
@@ -246,23 +280,18 @@ func (t *Trials) finishFirst(ctx context.Context) error {
 }
 
 // madeFirst notes whether the orchestrator could take a trial back before anything else, and could
-// save that. Otherwise Run tries again: the next start would have the values of the trial.
+// save that. Otherwise the trial is postponed: the next start would have its values.
 func (t *Trials) madeFirst(r *running, err error) {
-	if err == nil {
-		return
+	if err != nil {
+		t.Log.Error("trial", "source", r.Layer, "err", t.postpone(r, err))
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r.phase, r.end = overdue, time.Now().Add(again)
-	t.changed.Set()
-	t.Log.Error("trial", "source", r.Layer, "err", fmt.Errorf("the trial cannot be taken back yet: %w", err))
 }
 
-// isOverdue reports whether Run still has to take the trial back.
-func (t *Trials) isOverdue(r *running) bool {
+// isPostponed reports whether the trial still has to be taken back.
+func (t *Trials) isPostponed(r *running) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return r.phase == overdue
+	return r.phase != ending
 }
 
 // over returns the trials with no time left, now in the phase ending.
