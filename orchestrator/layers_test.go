@@ -312,3 +312,22 @@ func TestLayersAlone(t *testing.T) {
 		t.Errorf("nothing is declared, but saved is %q", memory.keys)
 	}
 }
+
+// A value of a layer that an older agent has refused, and this one accepts, is not newer than what follows it.
+func TestARefusedValueOfALayerIsAcceptedLater(t *testing.T) {
+	memory := newNotebook()
+	life(t, nil, "", memory, func(t *testing.T, r *rig) {
+		r.declare(t, []declaring{{layer: "a", values: "if1=9500", err: "at most 9216"}})
+	})
+	lifeOf(t, 10000, nil, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if1=9500"}})
+		r.declare(t, []declaring{{layer: "a", values: "if1=1500", stands: "if1=1500"}})
+	})
+	lifeOf(t, 10000, nil, "if1=1500", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if1=1500"}})
+		r.declare(t, []declaring{{layer: "a", values: "if1=", stands: ""}})
+	})
+	if len(memory.keys) != 0 {
+		t.Errorf("nothing is declared, but saved is %q", memory.keys)
+	}
+}

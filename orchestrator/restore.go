@@ -169,11 +169,12 @@ func (o *Orchestrator) useSaved(l *source, because string) (out []scheduler.Chan
 	})
 	for i, key := range keys {
 		r := l.saved[key]
-		r.entry = o.savedEntry(key, r, decoded[i])
+		r.entry = o.savedEntry(l, key, r, decoded[i])
 		if c, changed := o.setEntry(l, key, r.entry); changed {
 			out = append(out, c)
 		}
 	}
+	o.saveUnsaved()
 	l.usesSaved = true
 	level := slog.LevelWarn
 	if l.Feed == nil {
@@ -184,8 +185,9 @@ func (o *Orchestrator) useSaved(l *source, because string) (out []scheduler.Chan
 }
 
 // savedEntry returns the entry of a saved key. valid is its last valid value. This agent
-// may accept the newest value although an older agent refused it.
-func (o *Orchestrator) savedEntry(key string, r *savedKey, valid decoded) *entry {
+// may accept the newest value although an older agent refused it. Then the value is saved as the
+// valid one: otherwise it would replace later values at each start.
+func (o *Orchestrator) savedEntry(l *source, key string, r *savedKey, valid decoded) *entry {
 	labels := savedLabels(r.labels)
 	switch {
 	case r.fault != "":
@@ -193,8 +195,11 @@ func (o *Orchestrator) savedEntry(key string, r *savedKey, valid decoded) *entry
 	case r.newest == nil:
 		return newEntry(key, valid.value, valid.err, labels)
 	}
-	newest := o.decode(kvdbsync.Event{Key: key, Value: r.newest})
+	e := kvdbsync.Event{Key: key, Value: r.newest}
+	newest := o.decode(e)
 	if newest.err == nil {
+		o.unsaved = append(o.unsaved, unsavedEvent{source: l.memoryName(), event: &e, faulty: true})
+		r.valid, r.newest = r.newest, nil
 		return newEntry(key, newest.value, nil, labels)
 	}
 	return newEntry(key, valid.value, newest.err, labels)

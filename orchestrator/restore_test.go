@@ -378,3 +378,29 @@ func TestARequestThatCannotBeRecorded(t *testing.T) {
 		r.steps(t, []step{{stands: "if1=9"}})
 	})
 }
+
+// A value that an older agent has refused, and this one accepts, is not newer than what follows it.
+func TestARefusedValueIsAcceptedLater(t *testing.T) {
+	for _, last := range []string{"if1=1500", "if1="} {
+		for what, begins := range map[string]func(*rig){
+			"the store is there": func(r *rig) { r.give("etcd", listed("if1=9500 if2=2")) },
+			"the store is down":  func(*rig) { <-time.After(second) },
+		} {
+			t.Run(last+" "+what, func(t *testing.T) {
+				etcd, memory, stands := map[string]int{"etcd": 1}, newNotebook(), strings.TrimPrefix(last+" if2=2", "if1= ")
+				life(t, etcd, "", memory, func(t *testing.T, r *rig) {
+					r.steps(t, []step{{"etcd", listed("if1=9500 if2=2"), 0, "if2=2"}})
+				})
+				lifeOf(t, 10000, etcd, "if2=2", memory, func(t *testing.T, r *rig) {
+					begins(r)
+					r.steps(t, []step{{stands: "if1=9500 if2=2"}})
+					r.give("etcd", listed("if1=9500 if2=2"))
+					r.steps(t, []step{{"etcd", kvdbsync.Change{Events: events(last)}, 0, stands}})
+				})
+				lifeOf(t, 10000, etcd, stands, memory, func(t *testing.T, r *rig) {
+					r.steps(t, []step{{after: second, stands: stands}})
+				})
+			})
+		}
+	}
+}

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,6 +107,7 @@ type rig struct {
 	stands map[string]string // interface name -> MTU
 	verbs  int               // calls that changed something
 	fails  map[string]bool   // interfaces whose Create fails
+	most   uint32            // MTU that Validate accepts; 0: 9216
 	done   int               // calls of Options.Complete
 	told   chan<- string     // nil, or is sent each of them: "if1=1500", "if1="
 }
@@ -118,10 +120,17 @@ func bubble(t *testing.T, layers map[string]int, standing string, f func(*testin
 
 // life is bubble with a memory of earlier lives.
 func life(t *testing.T, layers map[string]int, standing string, memory orchestrator.Memory, f func(*testing.T, *rig)) {
+	t.Helper()
+	lifeOf(t, 0, layers, standing, memory, f)
+}
+
+// lifeOf is the life of an agent that accepts an MTU of at most mostMTU; 0: the default.
+func lifeOf(t *testing.T, mostMTU uint32, layers map[string]int, standing string, memory orchestrator.Memory, f func(*testing.T, *rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		r := &rig{inputs: map[string]*input{}, stands: map[string]string{}}
+		r := &rig{inputs: map[string]*input{}, stands: map[string]string{}, most: mostMTU}
 		for e := range strings.FieldsSeq(standing) {
 			name, mtu, _ := strings.Cut(e, "=")
 			r.stands[name] = mtu
@@ -181,8 +190,8 @@ func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}]
 	return scheduler.Descriptor[*interfaces.Interface, none]{
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Validate: func(_ string, v *interfaces.Interface) error {
-			if v.Mtu > 9216 {
-				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
+			if most := cmp.Or(r.most, 9216); v.Mtu > most {
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: fmt.Sprint("at most ", most)}
 			}
 			return nil
 		},
