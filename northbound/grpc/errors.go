@@ -36,7 +36,8 @@ func (s *service) failure(err error) error {
 	switch {
 	case errors.As(err, &failed):
 		return failureOf(codes.FailedPrecondition, failed.Error(), s.failedValues(failed))
-	case errors.Is(err, orchestrator.ErrNotRecorded), errors.Is(err, orchestrator.ErrStopped), errors.Is(err, scheduler.ErrStopped):
+	case errors.Is(err, orchestrator.ErrNotRecorded), errors.Is(err, trial.ErrNotDeleted),
+		errors.Is(err, orchestrator.ErrStopped), errors.Is(err, scheduler.ErrStopped):
 		return failureOf(codes.Unavailable, err.Error(), nil) // also if the context that ended is the agent's
 	case errors.As(err, &waited) && errors.Is(err, context.DeadlineExceeded):
 		return failureOf(codes.DeadlineExceeded, waited.Error(), pendingValues(waited))

@@ -16,7 +16,7 @@ import (
 func TestCodes(t *testing.T) {
 	for want, errs := range map[codes.Code][]error{
 		codes.FailedPrecondition: {trial.ErrOnTrial, trial.ErrBusy},
-		codes.Unavailable:        {fmt.Errorf("%w: %w", orchestrator.ErrStopped, context.Canceled)},
+		codes.Unavailable:        {trial.ErrNotDeleted, fmt.Errorf("%w: %w", orchestrator.ErrStopped, context.Canceled)},
 		codes.Canceled:           {context.Canceled},
 	} {
 		for _, err := range errs {

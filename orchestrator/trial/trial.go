@@ -18,9 +18,12 @@
 //	overdue    | it could not be taken back      | is taken back at once
 //	           | or that could not be saved      |
 //	stuck      | an earlier value is refused     | is taken back at once
+//	undeleted  | it has ended, but cannot be     | is taken back once more
+//	           | deleted from the Memory         |
 //
-// Run tries again to end an overdue trial. A stuck one needs a decision: Cancel tries again, and
-// Confirm keeps its values.
+// Run tries again to end an overdue trial and to delete an undeleted one. A change of the layer does
+// the latter too, and is refused otherwise, because the next start would undo it. A stuck trial
+// needs a decision: Cancel tries again, and Confirm keeps its values.
 //
 // A trial is all or nothing: if an operation fails, everything is undone, and there is no trial.
 // The earlier values are saved before anything is applied, so neither the end of the agent, also
@@ -59,7 +62,7 @@ const (
 	Longest  = 24 * time.Hour
 )
 
-// again is the pause after a trial could not be taken back.
+// again is the pause after a trial could not be taken back or deleted.
 const again = time.Second
 
 var (
@@ -71,6 +74,8 @@ var (
 	ErrBusy = errors.New("the data source is being changed: try again")
 	// ErrNoTrial is the error of Confirm and Cancel for a layer without a running trial.
 	ErrNoTrial = errors.New("the data source has no running trial")
+	// ErrNotDeleted is the error of a change of a layer whose trial has ended, but cannot be deleted.
+	ErrNotDeleted = errors.New("the ended trial cannot be deleted; the next start would take it back")
 	// ErrNotSaved is the error of a trial that a restart would not know.
 	ErrNotSaved = errors.New("the trial is refused because it cannot be saved for the next start")
 )
@@ -124,6 +129,7 @@ const (
 	ending
 	overdue
 	stuck
+	undeleted
 )
 
 // running is a trial.
@@ -169,7 +175,9 @@ func (t *Trials) load() {
 		r := &running{}
 		if err := json.Unmarshal(text, &r.saved); err != nil || r.Layer != layer {
 			t.Log.Error("a saved trial cannot be read; its values stay", "source", layer, "err", err)
-			t.forget(layer)
+			if err := t.forget(layer); err != nil {
+				t.Log.Error("the saved trial cannot be deleted", "source", layer, "err", err)
+			}
 			continue
 		}
 		t.open[layer] = r
@@ -225,14 +233,12 @@ func (t *Trials) save(r *running) error {
 	return nil
 }
 
-// forget deletes a trial from the Memory. If that fails, the next start takes the trial back, too.
-func (t *Trials) forget(layer string) {
+// forget deletes a trial from the Memory.
+func (t *Trials) forget(layer string) error {
 	if t.Memory == nil {
-		return
+		return nil
 	}
-	if err := t.Memory.Record(maps.All(map[string][]byte{layer: nil})); err != nil {
-		t.Log.Error("an ended trial cannot be deleted; the next start takes it back once more", "source", layer, "err", err)
-	}
+	return t.Memory.Record(maps.All(map[string][]byte{layer: nil}))
 }
 
 // earlierOf returns the present content of the keys of a request.

@@ -508,6 +508,59 @@ func TestMemoryIsFullAtTheEnd(t *testing.T) {
 	})
 }
 
+// TestTrialCannotBeDeleted ends trials while the memory of trials is full. No later change is undone.
+func TestTrialCannotBeDeleted(t *testing.T) {
+	for what, end := range map[string]func(a *agent){
+		"cancelled": func(a *agent) {
+			a.try("if1=1001", time.Minute)
+			a.trials.setFull(true)
+			if _, err := a.Cancel(a.Context(), "agentctl"); err != nil {
+				a.Error(err)
+			}
+		},
+		"its time is over": func(a *agent) {
+			a.try("if1=1001", time.Minute)
+			a.trials.setFull(true)
+			a.after(time.Hour)
+		},
+		"failed": func(a *agent) {
+			a.fails["bad"], a.takes = true, time.Second
+			time.AfterFunc(a.takes/2, func() { a.trials.setFull(true) })
+			if _, err := a.Try(a.Context(), request("if1=1001 bad=1"), time.Minute); err == nil {
+				a.Error("a trial with a value that fails begins")
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *host) {
+				h.live(t, func(a *agent) {
+					a.declare("if1=1000")
+					end(a)
+					a.expect("taken back", "if1=1000")
+					if _, err := a.Declare(t.Context(), request("if1=1500")); !errors.Is(err, trial.ErrNotDeleted) || !errors.Is(err, errFull) {
+						t.Errorf("a change while the trial is saved: %v", err)
+					}
+					if list := a.List(); len(list) > 0 {
+						t.Errorf("the list is %+v", list)
+					}
+					h.trials.setFull(false)
+					a.declare("if1=1500") // deletes the trial
+				})
+				h.live(t, func(a *agent) {
+					a.expect("after a restart", "if1=1500")
+					h.takes = 0
+					end(a)
+					h.trials.setFull(false)
+					a.after(2 * time.Second)
+					if len(h.trials.all) > 0 {
+						t.Errorf("trials are still saved: %v", h.trials.all)
+					}
+				})
+			})
+		})
+	}
+}
+
 // TestMemoryIsFullAtTheStart takes trials back that are due at a start, but cannot save that at first.
 // The trials stay until it is saved: the memory of the layer still has their values.
 func TestMemoryIsFullAtTheStart(t *testing.T) {

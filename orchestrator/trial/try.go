@@ -25,8 +25,8 @@ func (t *Trials) Declare(ctx context.Context, q orchestrator.Request) (*schedule
 func (t *Trials) beginChange(layer string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.open[layer]; r != nil {
-		return onTrial(r)
+	if err := t.vacate(layer); err != nil {
+		return err
 	}
 	t.busy[layer]++
 	return nil
@@ -41,6 +41,19 @@ func (t *Trials) endChange(layer string) {
 	}
 }
 
+// vacate returns an error if a layer has a trial that has not ended, or that the next start would
+// take back. It is called with mu held.
+func (t *Trials) vacate(layer string) error {
+	switch r := t.open[layer]; {
+	case r == nil:
+		return nil
+	case r.phase != undeleted:
+		return onTrial(r)
+	default:
+		return t.remove(r)
+	}
+}
+
 // onTrial is ErrOnTrial with the name of the layer and the end of its trial. It is called with mu
 // held.
 func onTrial(r *running) error {
@@ -52,7 +65,7 @@ func onTrial(r *running) error {
 		until = "until " + r.Deadline.Format(time.TimeOnly)
 	case stuck:
 		until = "until it is taken back or confirmed, because an earlier value is refused"
-	case ending, overdue:
+	case ending, overdue, undeleted:
 	}
 	return fmt.Errorf("%w: %s, %s", ErrOnTrial, r.Layer, until)
 }
@@ -104,12 +117,13 @@ func (t *Trials) Try(ctx context.Context, q orchestrator.Request, most time.Dura
 func (t *Trials) begin(r *running) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.Unable != nil:
+	if t.Unable != nil {
 		return fmt.Errorf("%w: %w", ErrNotSaved, t.Unable)
-	case t.open[r.Layer] != nil:
-		return onTrial(t.open[r.Layer])
-	case t.busy[r.Layer] > 0:
+	}
+	if err := t.vacate(r.Layer); err != nil {
+		return err
+	}
+	if t.busy[r.Layer] > 0 {
 		return fmt.Errorf("%w: %s", ErrBusy, r.Layer)
 	}
 	t.open[r.Layer] = r
@@ -128,14 +142,24 @@ func (t *Trials) prepare(ctx context.Context, r *running, q *orchestrator.Reques
 	return t.save(r)
 }
 
-// drop removes a trial of which nothing is left, or which is confirmed.
+// drop removes a trial of which nothing is left. If it cannot be deleted, Run tries again.
 func (t *Trials) drop(r *running) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open[r.Layer] == r {
-		t.forget(r.Layer)
-		delete(t.open, r.Layer)
+	if err := t.remove(r); err != nil {
+		r.phase, r.end = undeleted, time.Now().Add(again)
+		t.changed.Set()
+		t.Log.Error("trial", "source", r.Layer, "err", err)
 	}
+}
+
+// remove removes a trial, and frees its layer. It is called with mu held.
+func (t *Trials) remove(r *running) error {
+	if err := t.forget(r.Layer); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrNotDeleted, r.Layer, err)
+	}
+	delete(t.open, r.Layer)
+	return nil
 }
 
 // public returns the trial as callers see it.
@@ -147,12 +171,14 @@ func (r *running) public() Trial {
 	return out
 }
 
-// List returns the trials, sorted by layer.
+// List returns the trials that have not ended, sorted by layer.
 func (t *Trials) List() (out []Trial) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.open {
-		out = append(out, r.public())
+		if r.phase != undeleted {
+			out = append(out, r.public())
+		}
 	}
 	slices.SortFunc(out, func(a, b Trial) int { return strings.Compare(a.Layer, b.Layer) })
 	return out
@@ -167,12 +193,9 @@ func (t *Trials) Confirm(layer string) (Trial, error) {
 	if r == nil || r.phase != stuck && (r.phase != applied || !time.Now().Before(r.end)) {
 		return Trial{}, fmt.Errorf("%w: %s", ErrNoTrial, layer)
 	}
-	if t.Memory != nil {
-		if err := t.Memory.Record(func(yield func(string, []byte) bool) { yield(layer, nil) }); err != nil {
-			return Trial{}, fmt.Errorf("not confirmed, because the trial cannot be deleted: %w", err)
-		}
+	if err := t.remove(r); err != nil {
+		return Trial{}, fmt.Errorf("not confirmed: %w", err)
 	}
-	delete(t.open, layer)
 	t.changed.Set()
 	t.Log.Info("trial is confirmed", "source", layer, "keys", len(r.Undo))
 	return r.public(), nil
@@ -294,17 +317,27 @@ func (t *Trials) isPostponed(r *running) bool {
 	return r.phase != ending
 }
 
-// over returns the trials with no time left, now in the phase ending.
+// over returns the trials with no time left, now in the phase ending. It deletes those that are
+// undeleted.
 func (t *Trials) over() (out []*running) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.open {
-		if (r.phase == applied || r.phase == overdue) && !time.Now().Before(r.end) {
+		switch {
+		case !r.isTimed() || time.Now().Before(r.end):
+		case r.phase != undeleted:
 			r.phase = ending
 			out = append(out, r)
+		case t.remove(r) != nil: // logged the first time
+			r.end = time.Now().Add(again)
 		}
 	}
 	return out
+}
+
+// isTimed reports whether Run acts when the time of the trial is over.
+func (r *running) isTimed() bool {
+	return r.phase == applied || r.phase == overdue || r.phase == undeleted
 }
 
 // next returns the time until the next trial ends.
@@ -313,7 +346,7 @@ func (t *Trials) next() time.Duration {
 	defer t.mu.Unlock()
 	left := Longest
 	for _, r := range t.open {
-		if r.phase == applied || r.phase == overdue {
+		if r.isTimed() {
 			left = min(left, time.Until(r.end))
 		}
 	}
