@@ -90,6 +90,9 @@ func (s *state) trialOptions(volatile func(layer string) bool, log *slog.Logger)
 	switch {
 	case s.trials != nil:
 		o.Memory = s.trials
+		if s.intent != nil {
+			o.SyncLayers = s.intent.Sync
+		}
 	case s.intent != nil:
 		o.Unable = errors.New("the part trials of the state cannot be opened; see the agent's log")
 	}

@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/keyplane/keyplane/statestore"
 )
 
 // An agent without VPP neither opens nor creates what only VPP needs.
@@ -27,5 +30,15 @@ func TestStateWithoutVPP(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("with VPP: %t; the folder has %v, want %v", withVPP, got, want)
 		}
+	}
+}
+
+// The end of a trial must be on the disk before the trial is forgotten.
+func TestTrialsSyncLayers(t *testing.T) {
+	s := openState(t.TempDir(), false, slog.New(slog.DiscardHandler))
+	sync := s.trialOptions(nil, nil).SyncLayers
+	s.Close()
+	if err := sync(); !errors.Is(err, statestore.ErrClosed) {
+		t.Errorf("not a Sync of the store of layers: %v", err)
 	}
 }

@@ -18,7 +18,8 @@
 //   - A loss of power is different. Run calls fdatasync within [Pause] after a change, so a
 //     loss of power may take the changes of about the last second, also during a merge. It
 //     never takes older changes and leaves newer ones: a journal is synced before the next
-//     one begins.
+//     one begins. [Store.Sync] returns when the disk has all changes, for a caller that
+//     depends on it.
 //   - A Store is either complete or marked as stale. If the disk refuses a write (it is full,
 //     for example) the Store is marked before Save returns, the changes are kept in memory,
 //     and Run tries again. [Store.Stale] tells the next start. The mark ends with Renew, or

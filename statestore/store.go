@@ -245,6 +245,23 @@ func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
 	return s.append(changes)
 }
 
+// Sync returns when the disk has everything that was saved. Other calls wait meanwhile.
+func (s *Store) Sync() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return ErrClosed
+	}
+	if err := s.recover(); err != nil {
+		return err
+	}
+	err := errors.Join(s.journal.sync(), s.folder.Sync())
+	if err != nil {
+		s.fail(err) // a second attempt could succeed although the disk has lost the changes
+	}
+	return err
+}
+
 // append writes changes to the journal, all or none. The caller holds mu.
 func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
 	s.buf, err = s.journal.append(s.buf, changes)

@@ -132,6 +132,20 @@ func TestWhatIsSavedSurvivesAKill(t *testing.T) {
 	}
 }
 
+func TestSync(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, statestore.Options{})
+	save(t, s, "a=1")
+	must(t, s.Sync())
+	if noted, size := syncedLength(t, filepath.Join(dir, "journal.1")); noted != size {
+		t.Errorf("%d of %d bytes are synced", noted, size)
+	}
+	must(t, s.Close())
+	if err := s.Sync(); !errors.Is(err, statestore.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
 func TestAFolderHasOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // for the time that it waits
 		dir := t.TempDir()

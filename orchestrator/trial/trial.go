@@ -27,7 +27,7 @@
 //
 // A trial is all or nothing: if an operation fails, everything is undone, and there is no trial.
 // The earlier values are saved before anything is applied, so neither the end of the agent, also
-// by a kill, nor the death of the client can make a trial permanent. What is due at a start is
+// by a kill or a loss of power, nor the death of the client can make a trial permanent. What is due at a start is
 // taken back before anything is applied. The time is that of the clock; if the clock was set back
 // meanwhile, a trial gets at most its whole time again.
 //
@@ -41,6 +41,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -86,11 +87,21 @@ type Layers interface {
 	Content(ctx context.Context, source string) ([]orchestrator.Held, error)
 }
 
+// A Memory keeps trials across restarts; *statestore.Store is one. Its keys are the names of layers.
+type Memory interface {
+	Load() iter.Seq2[string, []byte]
+	// Record saves non-nil values and deletes the others, or fails and changes nothing.
+	Record(changes iter.Seq2[string, []byte]) error
+	// Sync returns when a loss of power does not lose what was recorded.
+	Sync() error
+}
+
 // Options configure Trials.
 type Options struct {
-	// Memory keeps trials across restarts. Its keys are the names of layers. Defaults to none:
-	// trials end with the process, as layers without a memory do.
-	Memory orchestrator.Memory
+	// Memory defaults to none: trials end with the process, as layers without a memory do.
+	Memory Memory
+	// SyncLayers is Memory.Sync for the content of layers. Defaults to doing nothing.
+	SyncLayers func() error
 	// Unable is the reason why trials would be lost although layers are kept; nil: they are not.
 	// Then all trials are refused.
 	Unable error
@@ -161,6 +172,9 @@ func New(o Options) *Trials {
 	if o.Volatile == nil {
 		o.Volatile = func(string) bool { return false }
 	}
+	if o.SyncLayers == nil {
+		o.SyncLayers = func() error { return nil }
+	}
 	t := &Trials{Options: o, changed: wake.New(), open: map[string]*running{}, busy: map[string]int{}}
 	if o.Memory != nil {
 		t.load()
@@ -225,7 +239,7 @@ func (t *Trials) save(r *running) error {
 	}
 	text, err := json.Marshal(r.saved)
 	if err == nil {
-		err = t.Memory.Record(maps.All(map[string][]byte{r.Layer: text}))
+		err = t.record(r.Layer, text)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSaved, err)
@@ -233,12 +247,24 @@ func (t *Trials) save(r *running) error {
 	return nil
 }
 
-// forget deletes a trial from the Memory.
+// forget deletes a trial from the Memory, after what the trial has left in its layer is on the disk.
 func (t *Trials) forget(layer string) error {
 	if t.Memory == nil {
 		return nil
 	}
-	return t.Memory.Record(maps.All(map[string][]byte{layer: nil}))
+	if err := t.SyncLayers(); err != nil {
+		return err
+	}
+	return t.record(layer, nil)
+}
+
+// record writes a saved trial, or deletes it, and waits for the disk: the changes of the layer that
+// follow may be there sooner, since they have a file of their own.
+func (t *Trials) record(layer string, text []byte) error {
+	if err := t.Memory.Record(maps.All(map[string][]byte{layer: text})); err != nil {
+		return err
+	}
+	return t.Memory.Sync()
 }
 
 // earlierOf returns the present content of the keys of a request.

@@ -26,10 +26,11 @@ import (
 
 const prefix = "config/linux/interfaces/v2/interface/"
 
-// A notebook is a Memory that survives the lives of a test. It can be full.
+// A notebook is a Memory that survives the lives of a test. It can be full, and lose power.
 type notebook struct {
 	mu   sync.Mutex
 	all  map[string][]byte
+	disk map[string][]byte // that survives a loss of power
 	full bool
 }
 
@@ -59,6 +60,16 @@ func (n *notebook) Record(changes iter.Seq2[string, []byte]) error {
 	return nil
 }
 
+func (n *notebook) Sync() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.disk = maps.Clone(n.all)
+	return nil
+}
+
+// losePower loses what was recorded since Sync.
+func (n *notebook) losePower() { n.all = maps.Clone(n.disk) }
+
 func (n *notebook) setFull(full bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,7 +93,7 @@ type host struct {
 }
 
 func newHost() *host {
-	empty := func() *notebook { return &notebook{all: map[string][]byte{}} }
+	empty := func() *notebook { return &notebook{all: map[string][]byte{}, disk: map[string][]byte{}} }
 	return &host{intent: empty(), trials: empty(), stands: map[string]string{}, fails: map[string]bool{}}
 }
 
@@ -103,13 +114,13 @@ func (h *host) live(t *testing.T, f func(a *agent)) {
 	if _, err := scheduler.Register(sched, h.descriptor()); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{T: t, host: h, Trials: trial.New(trial.Options{Memory: h.trials, Log: quiet})}
-	options := orchestrator.Options{
-		First: a.Due(), Layers: orchestrator.LayerOptions{Max: h.layers}, Patience: h.patience, Log: quiet,
-	}
+	options := orchestrator.Options{Layers: orchestrator.LayerOptions{Max: h.layers}, Patience: h.patience, Log: quiet}
+	trials := trial.Options{Memory: h.trials, Log: quiet}
 	if h.intent != nil {
-		options.Memory = h.intent
+		options.Memory, trials.SyncLayers = h.intent, h.intent.Sync
 	}
+	a := &agent{T: t, host: h, Trials: trial.New(trials)}
+	options.First = a.Due()
 	a.orch = orchestrator.New(sched, options)
 	a.Serve(a.orch)
 	var running errgroup.Group
@@ -488,6 +499,50 @@ func TestEarlierValueIsTooLarge(t *testing.T) {
 			a.expect("without a trial", "if1=1000")
 		})
 	})
+}
+
+// TestLossOfPower loses power after each step of a trial. The trials and the content of layers have files of
+// their own, so one of them may have reached the disk before the other.
+func TestLossOfPower(t *testing.T) {
+	const step = 10 * time.Second
+	cancel := func(a *agent) {
+		if _, err := a.Cancel(a.Context(), "agentctl"); err != nil {
+			a.Error(err)
+		}
+	}
+	for _, test := range []struct {
+		what   string
+		do     func(a *agent) // when all of the trial of if1=1001 is on the disk; nil: power is lost before
+		stands string
+	}{
+		{what: "begun", stands: "if1=1000"},
+		{what: "confirmed", do: func(a *agent) {
+			if _, err := a.Confirm("agentctl"); err != nil {
+				a.Error(err)
+			}
+		}, stands: "if1=1001"},
+		{what: "cancelled", do: cancel, stands: "if1=1000"},
+		{what: "cancelled and changed", do: func(a *agent) { cancel(a); a.declare("if1=1500"); _ = a.intent.Sync() }, stands: "if1=1500"},
+		{what: "over", do: func(a *agent) { a.after(step) }, stands: "if1=1000"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *host) {
+				h.live(t, func(a *agent) {
+					a.declare("if1=1000")
+					a.try("if1=1001", step)
+					_ = h.intent.Sync()
+					if test.do != nil {
+						_ = h.trials.Sync()
+						test.do(a)
+					}
+				})
+				h.intent.losePower()
+				h.trials.losePower()
+				<-time.After(step)
+				h.live(t, func(a *agent) { a.expect("after the start", test.stands) })
+			})
+		})
+	}
 }
 
 // TestMemoryIsFullAtTheEnd cannot take a trial back at first: the layer cannot be saved.
