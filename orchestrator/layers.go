@@ -69,7 +69,7 @@ type Request struct {
 
 // A Declared is the new content of one key. The last one of a key counts.
 type Declared struct {
-	Key string // relative to the prefix of the agent
+	Key string // relative to the prefix of the agent; not empty
 	// Message is the value. The Orchestrator keeps it, so nobody may change it.
 	Message proto.Message
 	// JSON is the value instead of Message. If both are nil, the key is deleted.
@@ -88,7 +88,8 @@ var (
 
 // Declare changes a layer, and returns the record of the transaction, which is nil if no
 // effective value changed. The error is a *scheduler.TxnError with each refused value and
-// failed verb; its errors wrap *models.FieldError. When ctx ends, a request that has not
+// failed verb; its errors wrap *models.FieldError. An empty key is a scheduler.ErrMisuse, and
+// nothing is changed. When ctx ends, a request that has not
 // begun is withdrawn; one that has begun goes on. Any goroutine may call it, but no verb.
 //
 // Values are validated on the goroutine of the caller. Requests are then processed one

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -329,5 +331,31 @@ func TestARefusedValueOfALayerIsAcceptedLater(t *testing.T) {
 	})
 	if len(memory.keys) != 0 {
 		t.Errorf("nothing is declared, but saved is %q", memory.keys)
+	}
+}
+
+// An empty key is refused before it is saved. One that an earlier version has saved harms no other key.
+func TestAnEmptyKey(t *testing.T) {
+	memory := newNotebook()
+	both := map[string]int{"etcd": 1, "grpc": 2}
+	life(t, both, "", memory, func(t *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1"))
+		values := append(declared("if2=2"), orchestrator.Declared{JSON: []byte("{}")})
+		if _, err := r.orch.Declare(t.Context(), orchestrator.Request{Layer: "a", Values: values}); !errors.Is(err, scheduler.ErrMisuse) || !strings.Contains(err.Error(), "value 2") {
+			t.Errorf("Declare: %v", err)
+		}
+		for _, do := range []func(context.Context, []kvdbsync.Pair) (*scheduler.Record, error){r.local.Apply, r.local.Replace} {
+			if _, err := do(t.Context(), []kvdbsync.Pair{{Value: []byte("{}")}}); !errors.Is(err, scheduler.ErrMisuse) {
+				t.Errorf("a Local: %v", err)
+			}
+		}
+		r.steps(t, []step{{stands: "if1=1"}})
+	})
+	memory.keys["layer/a\x00r"] = []byte("{}")
+	life(t, both, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{"etcd", listed("if1=1 if3=3"), second, "if1=1 if3=3"}})
+	})
+	if _, stays := memory.keys["layer/a\x00r"]; stays {
+		t.Error("the empty key stays saved")
 	}
 }

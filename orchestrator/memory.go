@@ -67,18 +67,19 @@ func memoryKey(source string, what byte, key string) string {
 	return source + "\x00" + string(what) + key
 }
 
-// readMemory groups the saved values by source and key. Values of unknown sources are
-// returned in obsolete, to be deleted.
+// readMemory groups the saved values by source and key. Values of unknown sources, and of empty keys,
+// which an earlier version has accepted, are returned in obsolete, to be deleted.
 func readMemory(all iter.Seq2[string, []byte], known func(source string) bool) (past map[string]map[string]*savedKey, datasets map[string]dataset, obsolete map[string][]byte) {
 	past, datasets, obsolete = map[string]map[string]*savedKey{}, map[string]dataset{}, map[string][]byte{}
 	for at, value := range all {
 		source, rest, ok := strings.Cut(at, "\x00")
-		if !ok || rest == "" || !known(source) {
-			obsolete[at] = nil
+		isKnown := ok && known(source)
+		if isKnown && rest == string(dataOf) {
+			datasets[source] = dataset(value)
 			continue
 		}
-		if rest == string(dataOf) {
-			datasets[source] = dataset(value)
+		if !isKnown || len(rest) < 2 {
+			obsolete[at] = nil
 			continue
 		}
 		keys := past[source]

@@ -43,6 +43,9 @@ type request struct {
 
 // do hands a request to Run's goroutine and waits for the result.
 func (q *queue) do(ctx context.Context, r *request) (*scheduler.Record, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	q.put(r)
 	select {
 	case <-r.done:
@@ -55,6 +58,16 @@ func (q *queue) do(ctx context.Context, r *request) (*scheduler.Record, error) {
 		}
 		return nil, fmt.Errorf("begun, and not done yet: %w", ctx.Err())
 	}
+}
+
+// check refuses a request with an empty key: the scheduler would refuse each transaction of all keys.
+func (r *request) check() error {
+	for i := range r.events {
+		if r.events[i].Key == "" {
+			return fmt.Errorf("%w: the key of value %d is empty", scheduler.ErrMisuse, i+1)
+		}
+	}
+	return nil
 }
 
 // put adds a request; the loop takes all of them at once.

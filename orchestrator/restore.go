@@ -103,11 +103,14 @@ func (o *Orchestrator) makeOne(q Request) error {
 	if _, kept := o.savedLayer(layerMark + q.Layer); !kept {
 		return nil // this agent does not keep the layer any more
 	}
+	r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
+	if err := r.check(); err != nil {
+		return err
+	}
 	l := o.layer(q.Layer)
 	if l == nil {
 		return o.tooManyLayers()
 	}
-	r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
 	events := r.changes(l)
 	o.decodeRequest(&r, events)
 	lessons := o.lessons(l, events)
