@@ -38,6 +38,8 @@ type Summaries struct {
 	// Timeout bounds each write. Defaults to 10 s.
 	Timeout time.Duration
 	Log     *slog.Logger // Defaults to discarding
+	// Now is the clock of the host, which may be set back. Defaults to time.Now.
+	Now func() time.Time
 }
 
 // countsPerPeriod is how often the values are counted in one Period.
@@ -54,7 +56,10 @@ func (s Summaries) Run(ctx context.Context) error {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	started := time.Now()
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	started := s.Now()
 	retry := backoff.Backoff{Min: s.Period / countsPerPeriod, Max: s.Period}
 	level := slog.LevelWarn                    // repeated failures are logged at debug level
 	wait := rand.N(s.Period / countsPerPeriod) //nolint:gosec // it only spreads the writes of many agents
@@ -83,18 +88,21 @@ func (s Summaries) life(ctx context.Context, started time.Time, worked func()) e
 		return err
 	}
 	defer end()
-	var last summary.Summary // that the store holds; its zero time is long ago
+	var last summary.Summary // that the store holds
+	var written time.Time    // when, with the monotonic clock; its zero value is long ago
 	for {
 		began := time.Now()
 		counted := s.count(started)
 		took := time.Since(began)
 		// Half a count early, so that the next one is not late.
 		due := s.Period - s.Period/(2*countsPerPeriod)
-		if !sameCounts(last, counted) || counted.Time.Sub(last.Time) >= due {
+		// After the clock was set back, the store has a time of the future.
+		setBack := counted.Time.Before(last.Time)
+		if !sameCounts(last, counted) || setBack || time.Since(written) >= due {
 			if err := s.write(ctx, store, counted); err != nil {
 				return err
 			}
-			last = counted
+			last, written = counted, began
 			worked()
 		}
 		if !backoff.Sleep(ctx, max(s.Period/countsPerPeriod, maxShare*took)) {
@@ -109,7 +117,7 @@ const maxShare = 100
 // sayEnded writes the last summary. Its time is limited, so that a store cannot delay the end of the
 // agent.
 func (s Summaries) sayEnded(ctx context.Context, store kvdbsync.Store, last summary.Summary) error {
-	last.Time, last.Ended = now(), true
+	last.Time, last.Ended = s.now(), true
 	s.Timeout = min(s.Timeout, closeTimeout)
 	err := s.write(context.WithoutCancel(ctx), store, last)
 	if err != nil {
@@ -131,7 +139,7 @@ func (s Summaries) write(ctx context.Context, store kvdbsync.Store, what summary
 // count counts the values. It reads a snapshot, so no transaction waits for it.
 func (s Summaries) count(started time.Time) summary.Summary {
 	out := summary.Summary{
-		Label: s.Label, Version: s.Version, Started: started.UTC().Truncate(time.Second), Time: now(),
+		Label: s.Label, Version: s.Version, Started: started.UTC().Truncate(time.Second), Time: s.now(),
 		Period: int((s.Period + time.Second - 1) / time.Second), States: map[string]int{}, Derived: map[string]int{},
 	}
 	var oldest *scheduler.Status
@@ -163,7 +171,7 @@ func before(a, b *scheduler.Status) bool {
 }
 
 // now returns the time in the precision of a summary.
-func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
+func (s Summaries) now() time.Time { return s.Now().UTC().Truncate(time.Second) }
 
 // sameCounts reports that b says nothing new about the values.
 func sameCounts(a, b summary.Summary) bool {

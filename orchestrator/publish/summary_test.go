@@ -112,6 +112,33 @@ func TestSummaries(t *testing.T) {
 	})
 }
 
+// After the clock was set back, the next summary comes at once, and then one in each period.
+func TestSummariesAfterTheClockWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sched, _ := newScheduler(t)
+		store := &shelf{}
+		corrected := time.Now().Add(5 * time.Minute)
+		clock := func() time.Time {
+			if now := time.Now(); now.Before(corrected) {
+				return now.Add(24 * time.Hour)
+			}
+			return time.Now()
+		}
+		stop := running(t, publish.Summaries{Name: "etcd", Label: "vpp1", Open: store.open, Scheduler: sched, Now: clock}.Run)
+		elapse(5 * time.Minute)
+		synctest.Wait()
+		store.taken()
+		for _, wait := range []time.Duration{11 * time.Second, time.Minute} {
+			elapse(wait)
+			synctest.Wait()
+			if got := store.taken(); len(got) != 1 {
+				t.Errorf("%v later: put %q, want one summary", wait, got)
+			}
+		}
+		stop()
+	})
+}
+
 func TestSummariesIntoAReadOnlyStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sched, _ := newScheduler(t)
