@@ -133,6 +133,25 @@ func TestMirrorKeepsNoBytes(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
+// A key that waits for the consumer keeps no value that came in the same batch and was replaced since.
+func TestPendingChangesKeepNoReplacedValues(t *testing.T) {
+	s := NewSource(Options{Name: "mem"})
+	value := make([]byte, 1<<20)
+	replaced := weak.Make(&value[0])
+	for _, events := range [][]Event{{{Key: "new", Value: []byte("1")}, {Key: "often", Value: value}}, {{Key: "often", Value: []byte("2")}}} {
+		if err := s.apply(Batch{Events: events}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	if replaced.Value() != nil {
+		t.Error("a replaced value is kept while another key of its batch waits")
+	}
+	if got := show(s.mirror.take()); got != "new=1 often=2" {
+		t.Errorf("the consumer gets %q", got)
+	}
+}
+
 func TestMirrorForgetsWhatIsGone(t *testing.T) {
 	m := newMirror()
 	for i := range 100 {

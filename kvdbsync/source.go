@@ -264,8 +264,8 @@ func (s *Source) apply(b Batch) error {
 	states := statesOf(events)
 	s.predecode(events, states)
 	s.mu.Lock()
-	for i := range events {
-		if it := s.mirror.set(&events[i], states[i]); it != nil && it.absent && events[i].Absent {
+	for i, e := range events { // e is a copy: while it waits, the other values of the batch can go
+		if it := s.mirror.set(&e, states[i]); it != nil && it.absent && e.Absent {
 			s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 		}
 	}
