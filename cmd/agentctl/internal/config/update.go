@@ -124,7 +124,7 @@ func (o *changeFlags) change(ctx context.Context, s *session.Session, conn *grpc
 	}
 	manager := generic.NewManagerServiceClient(conn)
 	if !o.withdraw {
-		if err := documents.Check(ctx, manager, values, request); err != nil {
+		if err := session.Check(ctx, manager, request, documents.Places(values)); err != nil {
 			return err
 		}
 	}

@@ -1,15 +1,12 @@
 package documents
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
@@ -17,8 +14,6 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
-	"github.com/keyplane/keyplane/proto/ligato/generic"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
 // A Value is one value of the documents. Message is nil if the document asks for its removal.
@@ -99,35 +94,18 @@ func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value,
 		}
 	}
 	if wrong.Len() > 0 {
-		return nil, unchanged(wrong.String())
+		return nil, fmt.Errorf("nothing was changed, because values are invalid:%s", &wrong)
 	}
 	return out, nil
 }
 
-// unchanged is the error of invalid values, which are lines with a line feed before each.
-func unchanged(invalid string) error {
-	return fmt.Errorf("nothing was changed, because values are invalid:%s", invalid)
-}
-
-// Check has the agent check values without declaring them. The error lists those that it refuses, with file
-// and line.
-func Check(ctx context.Context, manager generic.ManagerServiceClient, values []Value, request *generic.SetConfigRequest) error {
-	_, err := manager.SetConfig(metadata.AppendToOutgoingContext(ctx, "dry-run", "true"), request)
-	st, _ := status.FromError(err)
-	var wrong strings.Builder
-	places := map[string]string{}
+// Places returns where each key of values is.
+func Places(values []Value) map[string]string {
+	places := make(map[string]string, len(values))
 	for _, v := range values {
 		places[v.Key] = v.Place
 	}
-	for _, d := range st.Details() {
-		if v, ok := d.(*kvscheduler.ValueStatus); ok {
-			fmt.Fprintf(&wrong, "\n  %s: %s: %s", show.Line(cmp.Or(places[v.GetKey()], "the agent")), show.Line(v.GetKey()), show.Remote(v.GetError()))
-		}
-	}
-	if wrong.Len() > 0 {
-		return unchanged(wrong.String())
-	}
-	return err
+	return places
 }
 
 // lineOf returns the line, the key and the error of an item.

@@ -227,7 +227,7 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 			}
 			request.Updates = append(request.Updates, &generic.UpdateItem{Item: item})
 		}
-		if err := documents.Check(ctx, manager, some, request); err != nil {
+		if err := session.Check(ctx, manager, request, documents.Places(some)); err != nil {
 			return err
 		}
 		requests = append(requests, request)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,10 +15,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/reach"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -113,6 +116,23 @@ func (s *Session) ExplainGRPC(err error) error {
 		return fmt.Errorf("the agent at %s lacks this call: %s", s.grpcName, show.Remote(text))
 	}
 	return errors.New(show.Remote(text))
+}
+
+// Check has the agent check the values of a request, without declaring them. The error lists those that it
+// refuses, with their places.
+func Check(ctx context.Context, manager generic.ManagerServiceClient, request *generic.SetConfigRequest, places map[string]string) error {
+	_, err := manager.SetConfig(metadata.AppendToOutgoingContext(ctx, "dry-run", "true"), request)
+	st, _ := status.FromError(err)
+	var refused strings.Builder
+	for _, d := range st.Details() {
+		if v, ok := d.(*kvscheduler.ValueStatus); ok {
+			fmt.Fprintf(&refused, "\n  %s: %s: %s", show.Line(cmp.Or(places[v.GetKey()], "the agent")), show.Line(v.GetKey()), show.Remote(v.GetError()))
+		}
+	}
+	if refused.Len() > 0 {
+		return fmt.Errorf("nothing was changed, because values are invalid:%s", &refused)
+	}
+	return err
 }
 
 // unavailable returns the error of a call that has reached no gRPC server. The text is that of
