@@ -88,7 +88,7 @@
 // Status.Waits has these dependencies.
 //
 // The transaction that declares a value sets its retry policy. Other transactions, such
-// as a resync, neither end the retries of that value nor add to them.
+// as a resync or one that was undone, neither end the retries of that value nor add to them.
 //
 // # Reading back
 //

@@ -29,11 +29,20 @@ type life struct {
 	group  *scheduler.Connection
 	stop   func()
 	memory notebook
-	wanted map[string]step // by name
+	intent        // the newest
+	before intent // without the staged changes
 	staged []scheduler.Change
-	bad    map[string]bool // names whose newest intent is invalid
-	alone  bool            // nothing has changed in the southbound by itself
+	alone  bool // nothing has changed in the southbound by itself
+	asks   bool // somebody must ask for another attempt: an error was final, or a loss was unseen
 }
+
+// An intent is what is wanted.
+type intent struct {
+	wanted map[string]step // by name
+	bad    map[string]bool // names whose newest intent is invalid
+}
+
+func (i intent) clone() intent { return intent{maps.Clone(i.wanted), maps.Clone(i.bad)} }
 
 // A step is one thing that happens.
 type step struct {
@@ -74,7 +83,7 @@ func TestLife(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(anyStep), 1, 40).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
-			l := &life{t: t, memory: notebook{}, wanted: map[string]step{}, bad: map[string]bool{}, alone: true}
+			l := &life{t: t, memory: notebook{}, intent: intent{map[string]step{}, map[string]bool{}}, alone: true}
 			l.net = newFakeNet()
 			l.begin()
 			for _, s := range steps {
@@ -117,7 +126,7 @@ func (l *life) begin() {
 		txn.Changes = append(txn.Changes, scheduler.Change{Key: key(name), Err: errInvalid})
 	}
 	_, _ = l.sched.Commit(l.t.Context(), txn) // what fails is tried again
-	l.staged = nil
+	l.committed()
 }
 
 func (l *life) change(s step) scheduler.Change {
@@ -145,7 +154,7 @@ func (l *life) step(s step) {
 		l.net.set([]string{"break", s.verb})
 	case "submit":
 		must(l.t, l.sched.Submit(l.t.Context(), scheduler.Txn{Changes: l.staged}))
-		l.staged = nil
+		l.committed()
 	case "moment": // what is slow is parked, and has not ended
 		<-time.After(slowness / 3)
 	case "slow reads":
@@ -156,6 +165,7 @@ func (l *life) step(s step) {
 		l.net.set([]string{"mend", "retrieve"})
 	case "terminal", "half", "hang", "slow":
 		l.alone = l.alone && s.what != "half"
+		l.asks = l.asks || s.what == "terminal"
 		l.net.set([]string{"break", s.verb, s.what})
 	case "mend":
 		l.net.set([]string{"mend", s.verb})
@@ -164,6 +174,8 @@ func (l *life) step(s step) {
 		l.net.set([]string{"vanish", s.name})
 		if s.what == "vanish" {
 			l.sched.Observe(scheduler.Observed{Key: key(s.name)})
+		} else {
+			l.asks = true
 		}
 	case "refresh":
 		must(l.t, l.sched.Refresh())
@@ -207,12 +219,15 @@ func (l *life) stage(c scheduler.Change) {
 
 func (l *life) commit(how string) {
 	txn := scheduler.Txn{Changes: l.staged, Revert: how == "atomic", Simulate: how == "planned"}
-	l.staged = nil
 	_, err := l.sched.Commit(l.t.Context(), txn)
-	if err != nil && txn.Revert { // nothing of it is wanted then; want it all the same
-		_, _ = l.sched.Commit(l.t.Context(), scheduler.Txn{Changes: txn.Changes})
+	if err != nil && txn.Revert {
+		l.intent = l.before
 	}
+	l.committed()
 }
+
+// committed notes that no changes are staged.
+func (l *life) committed() { l.before, l.staged = l.intent.clone(), nil }
 
 // wipe empties the southbound, but for what is not ours.
 func (l *life) wipe() {
@@ -235,8 +250,10 @@ func (l *life) mendAll() {
 	}
 	clear(l.bad)
 	l.commit("commit")
-	must(l.t, l.sched.Refresh())
-	_, _ = l.sched.Retry(l.t.Context()) // values that fail again are retried
+	if l.asks {
+		must(l.t, l.sched.Refresh())
+		_, _ = l.sched.Retry(l.t.Context()) // values that fail again are retried
+	}
 	<-time.After(10 * time.Minute)
 	synctest.Wait()
 }

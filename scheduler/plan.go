@@ -136,32 +136,25 @@ func (r *run) broken() bool { return r.rec.Revert && !r.reverting && len(r.faile
 // failed values back and restores the earlier desired values.
 func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 	r.rec.Revert = true
-	r.policy = RetryPolicy{Never: true}
+	r.earlier = s.retries.Policies()
 	s.logBegin(r.rec)
-	s.graph.Begin()
-	if refused := refusals(txn); refused != nil {
-		r.rec.Executed = refused
-		s.graph.Commit()
+	if r.rec.Executed = refusals(txn); r.rec.Executed != nil {
 		s.complete(r)
 		return
 	}
+	s.graph.Begin()
 	s.forgetContests(txn.intents())
 	txn.intents().Apply(s.graph)
-	if r.rec.Executed = s.conflicts(txn); r.rec.Executed != nil {
-		r.reverting = true
-		s.graph.Undo()
-		s.pursue(ctx, r)
-		s.complete(r)
-		return
-	}
-	s.executeAll(ctx, r)
-	if !r.broken() {
-		s.graph.Commit()
-		s.complete(r)
-		return
+	if r.rec.Executed = s.conflicts(txn); r.rec.Executed == nil {
+		s.executeAll(ctx, r)
+		if !r.broken() {
+			s.graph.Commit()
+			s.complete(r)
+			return
+		}
+		s.refresh(ctx, r, s.reader.For(r.failed), nil)
 	}
 	r.reverting = true
-	s.refresh(ctx, r, s.reader.For(r.failed), nil)
 	s.graph.Undo()
 	s.pursue(ctx, r)
 	s.complete(r)

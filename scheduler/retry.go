@@ -11,11 +11,17 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
 
-// scheduleRetry plans the next attempt for a node that failed in r.
+// scheduleRetry plans the next attempt for a node that failed in r. A transaction that is undone has none. The
+// values that the undoing restores are those of other transactions, and keep their retries.
 func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
 	f := s.failure(r, err)
-	f.Concerns = r.scope.Concerns(n)
-	if f.Concerns {
+	f.Policy = r.earlier[n.Key()]
+	f.Concerns = r.scope.Concerns(n) && !r.reverting
+	switch {
+	case f.Concerns && r.rec.Revert:
+		s.retries.Drop(n.Key())
+		return
+	case f.Concerns:
 		f.Policy = retry.Policy(r.policy)
 	}
 	s.retries.Failed(n.Key(), f)
@@ -28,12 +34,11 @@ func (s *Scheduler) resumeRetry(r *run, n *graph.Node, err error) {
 	}
 }
 
-// failure describes err for the schedule. The policy is the one for values that r does not
-// declare.
+// failure describes err for the schedule.
 func (s *Scheduler) failure(r *run, err error) retry.Failure {
 	return retry.Failure{
 		Final: !kind.Retriable(err), Retries: r.retry, Txn: r.rec.Seq,
-		Now: time.Now(), Jitter: r.jitter, Policy: retry.Policy(s.opts.Retry),
+		Now: time.Now(), Jitter: r.jitter,
 	}
 }
 
@@ -68,7 +73,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, done func(*Record)
 	}
 	r := s.begin(RetryFailed)
 	r.done = done
-	r.retry, r.policy = true, s.opts.Retry
+	r.retry = true
 	for _, key := range keys {
 		again := Change{Key: key}
 		if v := s.graph.Node(key).Desired(); v != nil {

@@ -123,3 +123,45 @@ func TestRunningVerbIsTheAttempt(t *testing.T) {
 		}
 	})
 }
+
+// TestUndoneTransactionEndsNoRetries undoes a transaction that removes if0 and fails at if1. if0 is
+// CONFIGURED or RETRYING before, and the undoing fails to create it. It is retried as before the transaction.
+func TestUndoneTransactionEndsNoRetries(t *testing.T) {
+	for name, c := range map[string]struct {
+		failures int                   // of if0, at first
+		policy   scheduler.RetryPolicy // by default
+	}{
+		"configured before": {0, scheduler.RetryPolicy{}},
+		"retrying before":   {1, scheduler.RetryPolicy{Never: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Retry: c.policy})
+				failures := map[string]int{"if0": c.failures, "if1": 1}
+				plain(t, s, func(name string) error {
+					if failures[name] > 0 {
+						failures[name]--
+						return errors.New("broken")
+					}
+					return nil
+				})
+				defer begin(t, s)()
+				both := interfacesNamed(t, s, 2)
+				key := both[0].Key
+				must(t, s.Submit(t.Context(), scheduler.Txn{Changes: both[:1], Retry: scheduler.RetryPolicy{Period: time.Minute}}))
+				synctest.Wait()
+				failures["if0"] = 1
+				if _, err := s.Commit(t.Context(), scheduler.Txn{Revert: true, Changes: append(unwantAll([]string{key}), both[1])}); err == nil {
+					t.Error("the transaction has not failed")
+				}
+				if st, _ := s.Status(key); st.State != scheduler.Retrying {
+					t.Errorf("%v after the transaction, want RETRYING", st.State)
+				}
+				<-time.After(2 * time.Minute)
+				if st, _ := s.Status(key); st.State != scheduler.Configured {
+					t.Errorf("%v in the end, want CONFIGURED", st.State)
+				}
+			})
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -28,7 +27,7 @@ type run struct {
 	kept      *keptRecord // in the history, when it has ended
 	phase     runPhase
 	done      func(*Record) // gets the complete record; nil: nobody waits for it
-	policy    RetryPolicy   // of the values in scope
+	policy    RetryPolicy   // of the values in scope; zero: Options.Retry
 	scope     scope.Scope   // the values that the run declares or retries
 	retry     bool
 	reverting bool
@@ -46,6 +45,8 @@ type run struct {
 	// jitter is the relative extension of retry delays. It is the same for all failures of
 	// a run, so that they are retried together.
 	jitter float64
+	// earlier has the policies of retries before a transaction that may be undone.
+	earlier map[string]retry.Policy
 
 	// Reading back.
 	reading      readback.Reading
@@ -77,7 +78,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 	}
 	r := s.begin(Northbound)
 	r.done, r.reading.Nobody = done, nobody
-	r.policy, r.reading.Verbose, r.simulate = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose, txn.Simulate
+	r.policy, r.reading.Verbose, r.simulate = txn.Retry, txn.Verbose, txn.Simulate
 	r.rec.describe(txn)
 	r.scope.Replace = txn.Replace
 	switch {

@@ -129,7 +129,7 @@ func New(opts Options) *Scheduler {
 		patience:     patience.Timer{Period: parkAfter},
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),
-		retries:      retry.New(),
+		retries:      retry.New(retry.Policy(opts.Retry)),
 	}
 	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
 	s.desk = &loan.Desk{Offers: make(chan *loan.Loan), Ended: s.stopped, Err: ErrStopped}

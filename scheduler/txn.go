@@ -28,8 +28,8 @@ type Txn struct {
 	// Simulate plans the transaction before it is executed; see Options.Simulate.
 	Simulate bool
 	// Revert undoes the whole transaction if any change is invalid or any verb fails. Then
-	// it is not retried. Commit returns the cause. The record also has the failures of the
-	// undoing, among the operations with Revert.
+	// it is not retried; the values that the undoing restores are retried as before. Commit returns
+	// the cause. The record also has the failures of the undoing, among the operations with Revert.
 	Revert bool
 	// Retry is the policy for the values in Changes that fail in this transaction. It
 	// defaults to Options.Retry. Other values keep their retries; a value without retries

@@ -8,6 +8,7 @@
 package retry
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -38,9 +39,10 @@ func (p Policy) delay(attempt int) time.Duration {
 
 // A Schedule has the retries of failed values. One goroutine owns it.
 type Schedule struct {
-	byKey map[string]*Entry
-	next  time.Time // no retry is due before
-	held  bool      // Due has left out a key
+	policy Policy // of values without their own
+	byKey  map[string]*Entry
+	next   time.Time // no retry is due before
+	held   bool      // Due has left out a key
 }
 
 // An Entry is the retry of one value.
@@ -54,8 +56,8 @@ type Entry struct {
 	over   bool // there is no next attempt
 }
 
-// New returns an empty schedule.
-func New() *Schedule { return &Schedule{byKey: map[string]*Entry{}} }
+// New returns an empty schedule. policy is for the values without their own.
+func New(policy Policy) *Schedule { return &Schedule{policy: policy, byKey: map[string]*Entry{}} }
 
 // A Failure describes a failed verb, and the run in which it failed.
 type Failure struct {
@@ -67,7 +69,7 @@ type Failure struct {
 	// Jitter is the relative extension of the delay. All failures of a run have the same,
 	// so that they are retried together.
 	Jitter float64
-	// Policy is for a value without an earlier retry that continues.
+	// Policy is for a value without an earlier retry that continues; zero: that of the schedule.
 	Policy Policy
 }
 
@@ -78,7 +80,7 @@ func (s *Schedule) Failed(key string, f Failure) {
 		last.over = last.over || f.Final
 		return
 	}
-	next := &Entry{policy: f.Policy, Attempt: 1, Txn: f.Txn}
+	next := &Entry{policy: cmp.Or(f.Policy, s.policy), Attempt: 1, Txn: f.Txn}
 	if f.Retries && last != nil && !last.over {
 		next.policy, next.Attempt, next.Txn = last.policy, last.Attempt+1, last.Txn
 	}
@@ -88,7 +90,7 @@ func (s *Schedule) Failed(key string, f Failure) {
 // Resume continues the retries of a value after its abandoned verb has failed at last. The
 // attempt is the same, because the abandoned call was not yet counted as one.
 func (s *Schedule) Resume(key string, f Failure) {
-	next := &Entry{policy: f.Policy, Attempt: 1, Txn: f.Txn}
+	next := &Entry{policy: cmp.Or(f.Policy, s.policy), Attempt: 1, Txn: f.Txn}
 	if last := s.byKey[key]; last != nil {
 		*next = *last
 	}
@@ -122,6 +124,15 @@ func (s *Schedule) put(key string, e *Entry) {
 
 // Drop forgets the retry of a value.
 func (s *Schedule) Drop(key string) { delete(s.byKey, key) }
+
+// Policies returns the policies of the values that have retries, or had them until they were over.
+func (s *Schedule) Policies() map[string]Policy {
+	out := make(map[string]Policy, len(s.byKey))
+	for key, e := range s.byKey {
+		out[key] = e.policy
+	}
+	return out
+}
 
 // Pending returns the scheduled retry of key, or nil.
 func (s *Schedule) Pending(key string) *Entry {

@@ -12,7 +12,7 @@ import (
 var start = time.Unix(1e9, 0)
 
 func TestDelaysDoubleUpToTheirMaximum(t *testing.T) {
-	s := retry.New()
+	s := retry.New(retry.Policy{})
 	f := retry.Failure{Concerns: true, Retries: true, Now: start, Policy: retry.Policy{Period: time.Second, Max: 5 * time.Second, Count: 4}}
 	for i, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second} {
 		s.Failed("k", f)
@@ -34,7 +34,7 @@ func TestDelaysDoubleUpToTheirMaximum(t *testing.T) {
 }
 
 func TestOnlyConcernedRunsChangeAPlan(t *testing.T) {
-	s := retry.New()
+	s := retry.New(retry.Policy{})
 	declared := retry.Failure{Concerns: true, Txn: 1, Now: start}
 	s.Failed("k", declared)
 	first := *s.Pending("k")
@@ -53,7 +53,7 @@ func TestOnlyConcernedRunsChangeAPlan(t *testing.T) {
 }
 
 func TestResumeRepeatsTheAttempt(t *testing.T) {
-	s := retry.New()
+	s := retry.New(retry.Policy{})
 	s.Failed("k", retry.Failure{Concerns: true, Final: true, Txn: 1, Now: start}) // abandoned: no retry yet
 	if s.Pending("k") != nil {
 		t.Fatal("an abandoned verb is retried before it returns")
@@ -65,7 +65,7 @@ func TestResumeRepeatsTheAttempt(t *testing.T) {
 }
 
 func TestWaitEndsWithTheFirst(t *testing.T) {
-	s := retry.New()
+	s := retry.New(retry.Policy{})
 	if d := s.Wait(start); d != time.Hour {
 		t.Errorf("an empty schedule waits %v", d)
 	}
@@ -91,7 +91,7 @@ func TestWaitEndsWithTheFirst(t *testing.T) {
 func never(string) bool { return false }
 
 func TestKeyThatMustWaitIsDueAfterRelease(t *testing.T) {
-	s := retry.New()
+	s := retry.New(retry.Policy{})
 	s.Failed("k", retry.Failure{Concerns: true, Now: start})
 	later := start.Add(time.Minute)
 	if keys := s.Due(later, func(string) bool { return true }); keys != nil {
