@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
+	"github.com/keyplane/keyplane/scheduler/internal/contest"
 )
 
 // Two controllers that undo each other's work do not burn the machine: what the other one
@@ -59,6 +61,44 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 			t.Errorf("%v in the end: %v", st.State, st.Err)
 		}
 	})
+}
+
+// TestContestedValueObeysItsPolicy has the creation of a contested value fail. It is retried as often as the
+// policy allows.
+func TestContestedValueObeysItsPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy   scheduler.RetryPolicy
+		attempts int
+	}{
+		"never":      {scheduler.RetryPolicy{Never: true}, 1},
+		"three more": {scheduler.RetryPolicy{Count: 3}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Retry: c.policy})
+				created := 0
+				plain(t, s, func(string) error {
+					created++
+					if created > contest.After {
+						return errors.New("broken")
+					}
+					return nil
+				})
+				defer begin(t, s)()
+				change := interfacesNamed(t, s, 1)
+				mustCommit(t, s, scheduler.Txn{Changes: change})
+				for range contest.After {
+					s.Observe(scheduler.Observed{Key: change[0].Key})
+					synctest.Wait()
+				}
+				<-time.After(time.Hour)
+				st, _ := s.Status(change[0].Key)
+				if n := created - contest.After; n != c.attempts || st.State != failed {
+					t.Errorf("%d attempts, then %v; want %d, then FAILED", n, st.State, c.attempts)
+				}
+			})
+		})
+	}
 }
 
 // TestPlanEndsNoContest plans the removal of a contested value. It stays contested.

@@ -50,10 +50,11 @@ type Entry struct {
 	Attempt int    // the next one, from 1
 	Txn     uint64 // the transaction of the first failure
 
-	policy Policy
-	due    time.Time
-	delay  time.Duration
-	over   bool // there is no next attempt
+	policy    Policy
+	due       time.Time
+	delay     time.Duration
+	over      bool // there is no next attempt
+	postponed bool // the next attempt is no retry
 }
 
 // New returns an empty schedule. policy is for the values without their own.
@@ -82,7 +83,10 @@ func (s *Schedule) Failed(key string, f Failure) {
 	}
 	next := &Entry{policy: cmp.Or(f.Policy, s.policy), Attempt: 1, Txn: f.Txn}
 	if f.Retries && last != nil && !last.over {
-		next.policy, next.Attempt, next.Txn = last.policy, last.Attempt+1, last.Txn
+		next.policy, next.Txn = last.policy, last.Txn
+		if !last.postponed {
+			next.Attempt = last.Attempt + 1
+		}
 	}
 	s.plan(key, next, f)
 }
@@ -97,9 +101,14 @@ func (s *Schedule) Resume(key string, f Failure) {
 	s.plan(key, next, f)
 }
 
-// Postpone plans one attempt after a pause, without a policy.
+// Postpone plans an attempt after a pause, whatever the policy says. It is no retry, because nothing has
+// failed: if it fails, the policy holds from the first retry on.
 func (s *Schedule) Postpone(key string, pause time.Duration, now time.Time, txn uint64) {
-	s.put(key, &Entry{Attempt: 1, due: now.Add(pause), delay: pause, Txn: txn})
+	policy := s.policy
+	if last := s.byKey[key]; last != nil {
+		policy = last.policy
+	}
+	s.put(key, &Entry{Attempt: 1, Txn: txn, policy: policy, due: now.Add(pause), delay: pause, postponed: true})
 }
 
 // plan computes the time of the next attempt, if there is one.
