@@ -167,8 +167,13 @@ func countText(b *strings.Builder, rest []scheduler.Operation, limit int) {
 		return
 	}
 	counts := map[scheduler.Verb]int{}
-	for _, op := range rest {
+	var failed []*scheduler.Operation
+	for i := range rest {
+		op := &rest[i]
 		counts[op.Verb]++
+		if op.NewErr != nil {
+			failed = append(failed, op)
+		}
 	}
 	fmt.Fprintf(b, "      … and %d more operations:", len(rest))
 	for v := scheduler.Validate; v <= scheduler.Delete; v++ {
@@ -177,7 +182,6 @@ func countText(b *strings.Builder, rest []scheduler.Operation, limit int) {
 		}
 	}
 	b.WriteString("\n")
-	failed := slices.DeleteFunc(slices.Clone(rest), func(o scheduler.Operation) bool { return o.NewErr == nil })
 	shown := bounded(len(failed), limit)
 	for _, op := range failed[:shown] {
 		fmt.Fprintf(b, "      - %s failed: %s\n", printable.Line(op.Key), printable.Line(firstLine(op.NewErr)))

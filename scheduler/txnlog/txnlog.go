@@ -6,8 +6,8 @@
 // By default each transaction is one line. With Options.Operations, each of its values has a line of its own, too. With
 // Options.Full, its text has two pages: the intent and the plan before the first operation, and the executed operations
 // at the end. The scheduler runs the log; a goroutine
-// of its own writes to Out, so that no transaction waits for a slow terminal. A transaction
-// without room in the queue is omitted as a whole and counted.
+// of its own writes to Out, so that no transaction waits for a slow terminal. What waits to be written
+// is bounded in number and memory. A transaction without room is omitted as a whole and counted.
 //
 // A planned transaction with Options.Full waits until its plan is written, so that the log has the plan even
 // if an operation kills the process. It waits at most planTimeout, and not at all while the
@@ -56,6 +56,7 @@ type Log struct {
 
 	mu      sync.Mutex // guards the fields below
 	queue   []page
+	bytes   int                 // of the texts that are not written yet
 	omitted map[uint64]struct{} // the numbers of the omitted transactions in progress
 	left    int                 // transactions omitted since the last drain
 	stuck   bool                // a plan was late, and nothing was written since
@@ -63,30 +64,38 @@ type Log struct {
 }
 
 // A page is the first or the second half of a text, or a mark. A mark is closed when all
-// earlier pages are written.
+// earlier pages are written. It has the text instead of the record, which may be a thousand times as large.
 type page struct {
-	rec  *scheduler.Record
+	seq  uint64
+	text string
 	done bool
 	mark chan<- struct{}
 }
 
-// pageText returns the page: the beginning of a transaction, its end, or both (see singlePage).
-// Unless full, it is the line of a transaction, or its lines.
-func (p *Log) pageText(g page) string {
-	limit := p.limit
+// firstPage returns the page that is written before the first operation.
+func (p *Log) firstPage(r *scheduler.Record) page {
+	return page{seq: r.Seq, text: beginText(r, p.limit)}
+}
+
+// lastPage returns the page that is written at the end.
+func (p *Log) lastPage(r *scheduler.Record) page {
+	return page{seq: r.Seq, text: p.lastText(r), done: true}
+}
+
+// lastText returns the end of the text, or all of it (see singlePage). Unless full, it is the line of the
+// transaction, or its lines.
+func (p *Log) lastText(r *scheduler.Record) string {
 	switch {
 	case !p.full && p.lines:
-		return Lines(g.rec, limit)
+		return Lines(r, p.limit)
 	case !p.full:
-		return Line(g.rec)
-	case !g.done:
-		return beginText(g.rec, limit)
-	case singlePage(g.rec) && stale(g.rec):
-		return staleText(g.rec)
-	case singlePage(g.rec):
-		return Text(g.rec, limit)
+		return Line(r)
+	case singlePage(r) && stale(r):
+		return staleText(r)
+	case singlePage(r):
+		return Text(r, p.limit)
 	}
-	return endText(g.rec, limit)
+	return endText(r, p.limit)
 }
 
 // twoPages reports whether the text has a part that is written before the first operation.
@@ -99,6 +108,8 @@ func singlePage(r *scheduler.Record) bool { return r.Type == scheduler.RetryFail
 const (
 	// maxPages is the number of waiting pages from which transactions are omitted.
 	maxPages = 1000
+	// maxBytes is the length of waiting texts from which transactions are omitted.
+	maxBytes = 16 << 20
 	// planTimeout is the longest wait of a transaction for its plan.
 	planTimeout = time.Second
 )
@@ -114,7 +125,7 @@ func New(opts Options) *Log {
 // Begin adds the first page of a transaction. If the transaction is planned, Begin waits
 // until the page is written, at most planTimeout.
 func (p *Log) Begin(r *scheduler.Record) {
-	if p.twoPages(r) && p.admit(page{rec: r}) && r.Simulated {
+	if p.twoPages(r) && p.admit(p.firstPage(r)) && r.Simulated {
 		p.awaitPlan(r)
 	}
 }
@@ -123,10 +134,10 @@ func (p *Log) Begin(r *scheduler.Record) {
 func (p *Log) End(r *scheduler.Record) {
 	switch {
 	case !p.twoPages(r):
-		p.admit(page{rec: r, done: true})
+		p.admit(p.lastPage(r))
 	case p.wasOmitted(r.Seq):
 	default:
-		p.add(page{rec: r, done: true})
+		p.add(p.lastPage(r))
 	}
 }
 
@@ -143,21 +154,22 @@ func (p *Log) wasOmitted(seq uint64) bool {
 // admit adds the first page of a transaction, if there is room.
 func (p *Log) admit(g page) bool {
 	p.mu.Lock()
-	full := len(p.queue) >= maxPages
+	full := len(p.queue) >= maxPages || p.bytes >= maxBytes
 	first := full && p.left == 0
 	if full {
 		p.left++
 		p.loss.transactions++
+		p.ready.Set() // the writer says so, even if no page is left to be written
 		if !g.done {
 			if p.omitted == nil {
 				p.omitted = map[uint64]struct{}{}
 			}
-			p.omitted[g.rec.Seq] = struct{}{}
+			p.omitted[g.seq] = struct{}{}
 		}
 	}
 	p.mu.Unlock()
 	if first {
-		p.log.Warn("transaction log is too slow; transactions are left out until it has caught up", "transaction", g.rec.Seq)
+		p.log.Warn("transaction log is too slow; transactions are left out until it has caught up", "transaction", g.seq)
 	}
 	if !full {
 		p.add(g)
@@ -170,6 +182,7 @@ func (p *Log) add(g page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = append(p.queue, g)
+	p.bytes += len(g.text)
 	p.ready.Set()
 }
 
@@ -241,8 +254,9 @@ func (p *Log) Run(ctx context.Context) error {
 			open = false
 		}
 		queue, left := p.drain()
-		for _, g := range queue {
-			w.page(g)
+		for i, g := range queue {
+			w.write(g)
+			queue[i] = page{} // its text may be large
 		}
 		if left > 0 {
 			p.log.Warn("transaction log has caught up", "transactions_left_out", left)
@@ -260,19 +274,27 @@ type writing struct {
 	broken  *uint64 // the number of the last transaction whose beginning could not be written
 }
 
-// page writes one page. After a failed beginning, the end of that transaction is dropped.
-func (w *writing) page(g page) {
+// write writes one page. After a failed beginning, the end of that transaction is dropped.
+func (w *writing) write(g page) {
+	defer w.release(len(g.text))
 	switch {
 	case g.mark != nil:
 		close(g.mark)
-	case w.broken != nil && *w.broken == g.rec.Seq: // the end is useless without the beginning
-	case w.text(w.pageText(g)) != nil:
-		seq := g.rec.Seq
+	case w.broken != nil && *w.broken == g.seq: // the end is useless without the beginning
+	case w.text(g.text) != nil:
+		seq := g.seq
 		w.broken = &seq
 		w.mu.Lock()
 		w.loss.transactions++
 		w.mu.Unlock()
 	}
+}
+
+// release makes room for other pages.
+func (w *writing) release(bytes int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bytes -= bytes
 }
 
 // text writes text. It logs the first failure and the recovery.

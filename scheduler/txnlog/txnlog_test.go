@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/stats"
@@ -199,3 +202,52 @@ func (w *gatedWriter) Write(p []byte) (int, error) {
 
 // WriteString keeps io.WriteString from going past Write.
 func (w *gatedWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// TestWaitingTextKeepsNoRecord: a record may have a hundred thousand values, and its text may wait for days.
+func TestWaitingTextKeepsNoRecord(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		log, r := New(Options{Full: full, Out: io.Discard}), &scheduler.Record{Type: scheduler.Northbound}
+		record := weak.Make(r)
+		log.Begin(r)
+		log.End(r)
+		runtime.GC()
+		if record.Value() != nil {
+			t.Errorf("full: %v: the text that waits keeps its record in memory", full)
+		}
+		runtime.KeepAlive(log)
+	}
+}
+
+// TestWaitingTextIsBounded adds transactions with long texts while nobody reads. None is added while too much
+// text waits.
+func TestWaitingTextIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &gatedWriter{open: make(chan struct{})}
+		log := New(Options{Operations: true, Limit: -1, Out: out, Log: slog.New(slog.DiscardHandler)})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- log.Run(ctx) }()
+		line := scheduler.Operation{Verb: scheduler.Create, Key: strings.Repeat("x", maxErrorText), NewState: scheduler.Configured}
+		r := &scheduler.Record{Type: scheduler.Northbound, Executed: slices.Repeat([]scheduler.Operation{line}, maxBytes/maxErrorText/2)}
+		for i, want := range []uint64{0, 0, 1, 2} {
+			log.End(r)
+			synctest.Wait() // the writer has taken the text, but not written it
+			if lost, _ := log.Loss(); lost != want {
+				t.Errorf("%d of %d transactions lost, want %d", lost, i+1, want)
+			}
+		}
+		close(out.open)
+		synctest.Wait()
+		if !strings.HasSuffix(out.String(), "… 2 transactions are not shown: the output was too slow\n") {
+			t.Error("the output does not say that transactions are not shown")
+		}
+		log.End(r)
+		if lost, _ := log.Loss(); lost != 2 {
+			t.Errorf("%d transactions lost when somebody reads again, want 2", lost)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
