@@ -57,6 +57,7 @@ type Log struct {
 	mu      sync.Mutex // guards the fields below
 	queue   []page
 	bytes   int                 // of the texts that are not written yet
+	items   int                 // of the records
 	omitted map[uint64]struct{} // the numbers of the omitted transactions in progress
 	left    int                 // transactions omitted since the last drain
 	stuck   bool                // a plan was late, and nothing was written since
@@ -64,38 +65,40 @@ type Log struct {
 }
 
 // A page is the first or the second half of a text, or a mark. A mark is closed when all
-// earlier pages are written. It has the text instead of the record, which may be a thousand times as large.
+// earlier pages are written.
 type page struct {
-	seq  uint64
-	text string
-	done bool
-	mark chan<- struct{}
+	seq   uint64
+	rec   *scheduler.Record // nil: there is the text instead
+	items int               // of the record
+	text  string
+	done  bool
+	mark  chan<- struct{}
 }
 
-// firstPage returns the page that is written before the first operation.
-func (p *Log) firstPage(r *scheduler.Record) page {
-	return page{seq: r.Seq, text: beginText(r, p.limit)}
+// newPage returns a page of a record.
+func newPage(r *scheduler.Record, done bool) page {
+	return page{seq: r.Seq, rec: r, items: 1 + len(r.Values) + len(r.Executed), done: done}
 }
 
-// lastPage returns the page that is written at the end.
-func (p *Log) lastPage(r *scheduler.Record) page {
-	return page{seq: r.Seq, text: p.lastText(r), done: true}
-}
-
-// lastText returns the end of the text, or all of it (see singlePage). Unless full, it is the line of the
-// transaction, or its lines.
-func (p *Log) lastText(r *scheduler.Record) string {
+// pageText returns the text of a page: the beginning of a transaction, its end, or both (see singlePage).
+// Unless full, it is the line of a transaction, or its lines.
+func (p *Log) pageText(g page) string {
+	limit := p.limit
 	switch {
+	case g.rec == nil:
+		return g.text
 	case !p.full && p.lines:
-		return Lines(r, p.limit)
+		return Lines(g.rec, limit)
 	case !p.full:
-		return Line(r)
-	case singlePage(r) && stale(r):
-		return staleText(r)
-	case singlePage(r):
-		return Text(r, p.limit)
+		return Line(g.rec)
+	case !g.done:
+		return beginText(g.rec, limit)
+	case singlePage(g.rec) && stale(g.rec):
+		return staleText(g.rec)
+	case singlePage(g.rec):
+		return Text(g.rec, limit)
 	}
-	return endText(r, p.limit)
+	return endText(g.rec, limit)
 }
 
 // twoPages reports whether the text has a part that is written before the first operation.
@@ -110,6 +113,9 @@ const (
 	maxPages = 1000
 	// maxBytes is the length of waiting texts from which transactions are omitted.
 	maxBytes = 16 << 20
+	// maxItems is the number of values and operations in waiting records, which may be a thousand times as large as
+	// their texts. The scheduler makes the texts of further pages.
+	maxItems = 10_000
 	// planTimeout is the longest wait of a transaction for its plan.
 	planTimeout = time.Second
 )
@@ -125,7 +131,7 @@ func New(opts Options) *Log {
 // Begin adds the first page of a transaction. If the transaction is planned, Begin waits
 // until the page is written, at most planTimeout.
 func (p *Log) Begin(r *scheduler.Record) {
-	if p.twoPages(r) && p.admit(p.firstPage(r)) && r.Simulated {
+	if p.twoPages(r) && p.admit(newPage(r, false)) && r.Simulated {
 		p.awaitPlan(r)
 	}
 }
@@ -134,10 +140,10 @@ func (p *Log) Begin(r *scheduler.Record) {
 func (p *Log) End(r *scheduler.Record) {
 	switch {
 	case !p.twoPages(r):
-		p.admit(p.lastPage(r))
+		p.admit(newPage(r, true))
 	case p.wasOmitted(r.Seq):
 	default:
-		p.add(p.lastPage(r))
+		p.add(newPage(r, true))
 	}
 }
 
@@ -180,9 +186,16 @@ func (p *Log) admit(g page) bool {
 // add queues a page. It never waits for the writer.
 func (p *Log) add(g page) {
 	p.mu.Lock()
+	late := p.items+g.items > maxItems && p.items > 0
+	p.mu.Unlock()
+	if late && g.rec != nil {
+		g = page{seq: g.seq, text: p.pageText(g), done: g.done}
+	}
+	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = append(p.queue, g)
 	p.bytes += len(g.text)
+	p.items += g.items
 	p.ready.Set()
 }
 
@@ -256,7 +269,7 @@ func (p *Log) Run(ctx context.Context) error {
 		queue, left := p.drain()
 		for i, g := range queue {
 			w.write(g)
-			queue[i] = page{} // its text may be large
+			queue[i] = page{} // its text or record may be large
 		}
 		if left > 0 {
 			p.log.Warn("transaction log has caught up", "transactions_left_out", left)
@@ -276,12 +289,12 @@ type writing struct {
 
 // write writes one page. After a failed beginning, the end of that transaction is dropped.
 func (w *writing) write(g page) {
-	defer w.release(len(g.text))
+	defer w.release(g)
 	switch {
 	case g.mark != nil:
 		close(g.mark)
 	case w.broken != nil && *w.broken == g.seq: // the end is useless without the beginning
-	case w.text(g.text) != nil:
+	case w.text(w.pageText(g)) != nil:
 		seq := g.seq
 		w.broken = &seq
 		w.mu.Lock()
@@ -291,10 +304,11 @@ func (w *writing) write(g page) {
 }
 
 // release makes room for other pages.
-func (w *writing) release(bytes int) {
+func (w *writing) release(g page) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.bytes -= bytes
+	w.bytes -= len(g.text)
+	w.items -= g.items
 }
 
 // text writes text. It logs the first failure and the recovery.

@@ -203,11 +203,17 @@ func (w *gatedWriter) Write(p []byte) (int, error) {
 // WriteString keeps io.WriteString from going past Write.
 func (w *gatedWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
+// fill adds a page, after which the scheduler makes the texts of further ones.
+func fill(log *Log) {
+	log.End(&scheduler.Record{Type: scheduler.RetryFailed, Executed: make([]scheduler.Operation, maxItems)})
+}
+
 // TestWaitingTextKeepsNoRecord: a record may have a hundred thousand values, and its text may wait for days.
 func TestWaitingTextKeepsNoRecord(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		log, r := New(Options{Full: full, Out: io.Discard}), &scheduler.Record{Type: scheduler.Northbound}
 		record := weak.Make(r)
+		fill(log)
 		log.Begin(r)
 		log.End(r)
 		runtime.GC()
@@ -229,9 +235,10 @@ func TestWaitingTextIsBounded(t *testing.T) {
 		go func() { ended <- log.Run(ctx) }()
 		line := scheduler.Operation{Verb: scheduler.Create, Key: strings.Repeat("x", maxErrorText), NewState: scheduler.Configured}
 		r := &scheduler.Record{Type: scheduler.Northbound, Executed: slices.Repeat([]scheduler.Operation{line}, maxBytes/maxErrorText/2)}
+		fill(log)
+		synctest.Wait() // the writer has taken the first page, but not written it
 		for i, want := range []uint64{0, 0, 1, 2} {
 			log.End(r)
-			synctest.Wait() // the writer has taken the text, but not written it
 			if lost, _ := log.Loss(); lost != want {
 				t.Errorf("%d of %d transactions lost, want %d", lost, i+1, want)
 			}
