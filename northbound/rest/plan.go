@@ -31,7 +31,10 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if err != nil {
 		return reply.BadRequest(err)
 	}
-	as := q.Get("as")
+	as, err := q.One("as")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
 	if as != "" && replace {
 		return reply.BadRequest(errors.New("replace: not with as, which replaces the content of a source"))
 	}

@@ -218,8 +218,8 @@ func withValue(known fact, usual, name string, m, value *yaml.Node) fact {
 		}
 		return fact{stops, "other hosts reach this address, and show no certificates: add cert-file, key-file and ca-files; insecure-transport: true is as before"}
 	case "initfileregistry.conf initial-configuration-file-path":
-		if !filepath.IsAbs(value.Value) {
-			return fact{changed, "it is below -config-dir, and no longer below the current directory"}
+		if !strings.Contains(value.Value, "/") {
+			return fact{changed, "it is in -config-dir, and no longer in the current directory"}
 		}
 	}
 	return known
