@@ -20,12 +20,12 @@ import (
 
 // Keys of the metadata of a request. docs/grpc.md describes them.
 const (
-	metaResume = "resume"         // of a subscription: where an earlier one ended
-	metaSource = "datasrc"        // the data source, which is the name of the layer
-	metaRevert = "revert"         // true: all or nothing
-	metaWait   = "wait-done"      // true: as wait_done in a message that has it
+	metaResume = "resume"    // of a subscription: where an earlier one ended
+	metaSource = "datasrc"   // the data source, which is the name of the layer
+	metaRevert = "revert"    // true: all or nothing
+	metaWait   = "wait-done" // true: as wait_done in a message that has it
 	metaDryRun = "dry-run"   // true: the values are only checked
-	metaSeqNum = "seqnum"         // of the answer: the number of the transaction
+	metaSeqNum = "seqnum"    // of the answer: the number of the transaction
 )
 
 // DefaultSource is the data source of a request that names none.

@@ -9,6 +9,7 @@ import (
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/body"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/turns"
 )
 
 // bodyOf reads the values in the body of a request. Errors have status 400, or 413
@@ -36,10 +37,10 @@ func (h *handler) textOf(w http.ResponseWriter, r *http.Request) (text []byte, e
 }
 
 // receive reads the body of a request. A large one waits for its turn.
-func (h *handler) receive(w http.ResponseWriter, r *http.Request, turn *bodyTurn) ([]byte, error) {
-	more := func() error { return turn.take(r.Context()) }
+func (h *handler) receive(w http.ResponseWriter, r *http.Request, turn *turns.Body) ([]byte, error) {
+	more := func() error { return turn.Take(r.Context()) }
 	text, err := body.Read(http.MaxBytesReader(w, r.Body, h.MaxBody), min(r.ContentLength, h.MaxBody), h.MaxBody, more)
-	if errors.Is(err, errBusy) {
+	if errors.Is(err, turns.ErrBusy) {
 		return nil, err
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

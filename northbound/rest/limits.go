@@ -3,13 +3,13 @@ package rest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/turns"
 )
 
 const (
@@ -31,9 +31,6 @@ const (
 // made and written: the text of the largest transaction or value in it.
 const bytesOfAnswer = 8 << 20
 
-// errBusy is the answer after expensiveWait, with status 503.
-var errBusy = errors.New("too many requests of this kind at once; try again later")
-
 // limited returns the endpoint, which waits for a slot first if it is expensive.
 func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 	if !e.Expensive {
@@ -43,14 +40,14 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 		until := time.Now().Add(expensiveWait)
 		if e.ReadsBack {
-			if err := takeTurn(r.Context(), h.reading, until); err != nil {
+			if err := turns.Take(r.Context(), h.reading, until); err != nil {
 				return err
 			}
 			defer func() { <-h.reading }()
 		}
 		if e.Body != "" { // bodyOf knows the need
-			turn := &bodyTurn{turns: h.largeBodies, until: until}
-			defer turn.leave()
+			turn := &turns.Body{Slots: h.largeBodies, Until: until}
+			defer turn.Leave()
 			// A client that stops sending must not hold a slot.
 			text, err := h.receive(w, r, turn)
 			if err != nil {
@@ -66,7 +63,7 @@ func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
 
 // inTurn serves an expensive request when there is a slot and so much memory for it.
 func (h *handler) inTurn(w http.ResponseWriter, r *http.Request, bytes int64, until time.Time, serve func(http.ResponseWriter) error) error {
-	if err := takeTurn(r.Context(), h.turns, until); err != nil {
+	if err := turns.Take(r.Context(), h.turns, until); err != nil {
 		return err
 	}
 	defer func() { <-h.turns }()
@@ -74,47 +71,8 @@ func (h *handler) inTurn(w http.ResponseWriter, r *http.Request, bytes int64, un
 	defer cancel()
 	leave, err := h.Memory.Enter(ctx, bytes)
 	if err != nil {
-		return cmp.Or(r.Context().Err(), reply.Status(http.StatusServiceUnavailable, errBusy))
+		return cmp.Or(r.Context().Err(), reply.Status(http.StatusServiceUnavailable, turns.ErrBusy))
 	}
 	defer leave()
 	return serve(deadline.Unread(w, h.answerTime, maxUnread))
-}
-
-// A bodyTurn is the turn of a request to have a large body in memory, until its answer. Of those that change
-// or check values, one has it at a time.
-type bodyTurn struct {
-	turns chan struct{}
-	until time.Time // when the request gives up
-	held  bool
-}
-
-// take waits for the turn. A nil bodyTurn needs none.
-func (t *bodyTurn) take(ctx context.Context) error {
-	if t == nil || t.held {
-		return nil
-	}
-	err := takeTurn(ctx, t.turns, t.until)
-	t.held = err == nil
-	return err
-}
-
-// leave ends the turn, if it was taken.
-func (t *bodyTurn) leave() {
-	if t.held {
-		<-t.turns
-	}
-}
-
-// takeTurn waits for a slot until the given time. The caller releases it.
-func takeTurn(ctx context.Context, turns chan<- struct{}, until time.Time) error {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case turns <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return reply.Status(http.StatusServiceUnavailable, errBusy)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

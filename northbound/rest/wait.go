@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/body"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/turns"
 	"github.com/keyplane/keyplane/northbound/rest/internal/waiting"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
@@ -59,7 +60,7 @@ func (h *handler) wait(w http.ResponseWriter, r *http.Request, _ endpoint.Query)
 // waitOf reads a request that waits. Its memory counts until leave is called.
 func (h *handler) waitOf(w http.ResponseWriter, r *http.Request) (q wire.Wait, leave func(), err error) {
 	if r.ContentLength < 0 || r.ContentLength > smallWait {
-		if err := takeTurn(r.Context(), h.largeWaits, time.Now().Add(expensiveWait)); err != nil {
+		if err := turns.Take(r.Context(), h.largeWaits, time.Now().Add(expensiveWait)); err != nil {
 			return q, nil, err
 		}
 		defer func() { <-h.largeWaits }()
