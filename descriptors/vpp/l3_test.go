@@ -164,6 +164,9 @@ func routeMoves(t *testing.T, vpp *simulated.VPP) {
 		{"to a reference", `4 out hop "10.1.0.9"`, `4 out hop "alloc:net1/GW"`, breaks, "via 10.1.0.9 loop0 weight 1"},
 		{"from a reference", `4 out hop "alloc:net1/GW"`, `4 out hop "10.1.0.9"`, breaks, "via 10.1.0.9 loop0 weight 1"},
 		{"to a next hop with a length", `4 out hop "10.1.0.2"`, `4 out hop "10.1.0.2/24"`, breaks, "via 10.1.0.2 loop0 weight 1"},
+		{"to the host itself as the next hop", `4host out`, `4host out hop "10.9.0.9"`, breaks, "via 10.9.0.9 loop0 weight 1"},
+		{"from the host itself as the next hop", `6host out hop "fd09::9"`, `6host out`, breaks, "via fd09::9 loop0 weight 1"},
+		{"of a host to another next hop", `4host out`, `4host out hop "10.1.0.3"`, makes, "via 10.1.0.3 loop0 weight 1"},
 		{"to a drop", `4 out hop "10.1.0.2"`, `4 drop`, makes, "drop"},
 		{"from a drop", `4 drop`, `4 out hop "10.1.0.2"`, makes, "via 10.1.0.2 loop0 weight 1"},
 		{"to a drop with a next hop", `4 drop`, `4 drop hop "10.1.0.2"`, breaks, "drop"},
@@ -191,10 +194,41 @@ func routeMoves(t *testing.T, vpp *simulated.VPP) {
 	}
 }
 
-// routeChange declares a route to a network of an IP version, in short: "4 out hop ADDRESS drop".
+// TestRouteToHost has a route to one host by an interface, without next hop: VPP makes the host its
+// next hop. The route is found as declared, changes in place, and is removed, also by an agent that
+// was started again.
+func TestRouteToHost(t *testing.T) { onEachVPP(t, routeToHost) }
+
+func routeToHost(t *testing.T, vpp *simulated.VPP) {
+	for _, host := range []struct{ network, path string }{
+		{`4host out`, "via 10.9.0.9 loop0"},
+		{`4host out hop "0.0.0.0"`, "via 10.9.0.9 loop0"},
+		{`6host out`, "via fd09::9 loop0"},
+	} {
+		known := quiet()
+		a := startAgentKnowing(t, vpp.Socket, known)
+		awaitReady(t, a)
+		a.want(true, loopKey, loop)
+		a.commit(routeChange(a, host.network))
+		expectPath(t, vpp, host.path+" weight 1")
+		a.commit(routeChange(a, host.network+" weight: 5"))
+		expectPath(t, vpp, host.path+" weight 5")
+		a.resyncsInSync(vpp)
+		a.stop()
+
+		a = startAgentKnowing(t, vpp.Socket, known)
+		awaitReady(t, a)
+		a.want(true, loopKey, loop)
+		expectPath(t, vpp, "")
+		a.stop()
+	}
+}
+
+// routeChange declares a route to a network of an IP version, in short: "4 out hop ADDRESS drop"; 4host is one
+// address of it.
 func routeChange(a *agent, text string) scheduler.Change {
 	a.Helper()
-	text = strings.NewReplacer("4 ", `dst_network: "10.9.0.0/16" `, "6 ", `dst_network: "fd09::/64" `, "out", `outgoing_interface: "loop1"`, "hop", "next_hop_addr:", "drop", "type: DROP").Replace(text)
+	text = strings.NewReplacer("4host ", `dst_network: "10.9.0.9/32" `, "6host ", `dst_network: "fd09::9/128" `, "4 ", `dst_network: "10.9.0.0/16" `, "6 ", `dst_network: "fd09::/64" `, "out", `outgoing_interface: "loop1"`, "hop", "next_hop_addr:", "drop", "type: DROP").Replace(text)
 	message := testkit.Parse[*l3.Route](a.T, text)
 	key, err := models.For[*l3.Route]().Key(message)
 	if err != nil {
@@ -227,7 +261,7 @@ func expectPath(t *testing.T, vpp *simulated.VPP, path string) {
 	var got []string
 	for line := range strings.Lines(vpp.Show("show ip fib")) {
 		line = strings.TrimSpace(line)
-		for _, network := range []string{"10.9.0.0/16 ", "fd09::/64 "} {
+		for _, network := range []string{"10.9.0.0/16 ", "10.9.0.9/32 ", "fd09::/64 ", "fd09::9/128 "} {
 			if its, ok := strings.CutPrefix(line, network); ok {
 				got = append(got, strings.TrimSpace(its))
 			}

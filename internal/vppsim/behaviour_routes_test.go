@@ -145,6 +145,15 @@ func routeRows() []row {
 			v.is("delete what is not there", v.route(0, false, false, "100.0.0.0/24", a), 0)
 		}},
 		{"many paths", manyPaths},
+		{"a path by an interface to one host has that host as its next hop", func(v *vpp) {
+			i := v.loop()
+			itself := via(i, "100.0.1.9")
+			v.is("add", v.route(0, true, true, "100.0.1.9/32", via(i, "")), 0)
+			v.is("add with the next hop", v.route(0, true, true, "100.0.1.9/32", itself), 0)
+			v.shows("100.0.1.9/32", fmt.Sprintf("%d 100.0.1.9 w1 p0 t0", i))
+			v.is("delete", v.route(0, false, true, "100.0.1.9/32", via(i, "")), 0)
+			v.shows("100.0.1.9/32")
+		}},
 		{"what a path needs", func(v *vpp) {
 			i := v.loop()
 			v.is("no paths", v.route(0, true, false, "101.0.0.0/24"), -52)

@@ -154,7 +154,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		MakeBeforeBreak: isPathOfItsOwn,
 		// A saved route has the addresses of its references, since the allocation may be
 		// another one after a restart.
-		Resolve: func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },
+		Resolve: func(_ string, v *l3.Route) *l3.Route { return h.reported(v) },
 
 		Create:        h.createRoute,
 		CreateAll:     h.createRoutes,

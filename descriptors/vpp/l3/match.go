@@ -168,3 +168,24 @@ func (h handler) withoutReferences(v *l3.Route) *l3.Route {
 	v.NextHopAddr = alloc.Host(h.Allocations, v.GetNextHopAddr(), v.GetOutgoingInterface())
 	return v
 }
+
+// reported returns v as Retrieve reports it while it is not declared: with addresses in place of
+// references, and with the next hop that VPP has.
+func (h handler) reported(v *l3.Route) *l3.Route {
+	v = h.withoutReferences(v)
+	declared, _ := netip.ParseAddr(v.GetNextHopAddr())
+	next, err := nextHop(v)
+	// Most routes are declared with their next hop, so they cost no text.
+	if err != nil || declared == next && !next.IsUnspecified() {
+		return v
+	}
+	hop := ""
+	if !next.IsUnspecified() {
+		hop = next.String()
+	}
+	if hop != v.GetNextHopAddr() {
+		v = proto.CloneOf(v)
+		v.NextHopAddr = hop
+	}
+	return v
+}

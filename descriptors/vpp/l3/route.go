@@ -102,7 +102,7 @@ func samePrefix(a, b string) bool {
 	return a == b || errP == nil && errQ == nil && p == q
 }
 
-// sameNextHop compares next hops. No next hop equals the unspecified address.
+// sameNextHop compares next hops as VPP has them. No next hop equals the unspecified address.
 func sameNextHop(a, b *l3.Route) bool {
 	if a.GetNextHopAddr() == b.GetNextHopAddr() {
 		return true
@@ -112,23 +112,29 @@ func sameNextHop(a, b *l3.Route) bool {
 	return errP == nil && errQ == nil && p == q
 }
 
-// nextHop returns the next hop as VPP gets it: the unspecified address if there is none.
+// nextHop returns the next hop as VPP has it: see nextHopTo.
 func nextHop(v *l3.Route) (netip.Addr, error) {
 	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
 	return nextHopTo(dst, v)
 }
 
 // nextHopTo is nextHop for a given destination, which is invalid while a reference is
-// unresolved.
+// unresolved. A route without next hop has the unspecified address. If it leads to one host
+// by an interface, VPP makes that host its next hop (fib_table.c, fib_table_route_path_fixup).
 func nextHopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
+	hop := v.GetNextHopAddr()
+	next, err := netip.ParseAddr(hop)
 	switch {
-	case v.GetNextHopAddr() != "":
-		if a, err := netip.ParseAddr(v.GetNextHopAddr()); err == nil {
-			return a, nil
-		}
+	case hop != "" && err != nil:
 		return netip.Addr{}, ErrUnallocated
+	case hop != "" && !next.IsUnspecified():
+		return next, nil
 	case !dst.IsValid():
 		return netip.Addr{}, ErrUnallocated
+	case dst.IsSingleIP() && v.GetOutgoingInterface() != "":
+		return dst.Addr(), nil
+	case hop != "":
+		return next, nil
 	case dst.Addr().Is4():
 		return netip.IPv4Unspecified(), nil
 	}
@@ -138,8 +144,9 @@ func nextHopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
 // isPathOfItsOwn reports whether no other key means the same path in VPP. VPP adds a path that
 // it has without an error. If it then removed the one of the other key, both would be gone. So
 // these are not paths of their own: references, whose address may be that of another route;
-// next hops in another notation than ours, or that mean none; and fields in the key that the
-// type does not use. It is called for each route several times, so it makes no key to compare.
+// next hops in another notation than ours, or that mean none or are the destination itself; and
+// fields in the key that the type does not use. It is called for each route several times, so it
+// makes no key to compare.
 func isPathOfItsOwn(key string, v *l3.Route) bool {
 	hop := v.GetNextHopAddr()
 	switch {
@@ -152,7 +159,8 @@ func isPathOfItsOwn(key string, v *l3.Route) bool {
 	}
 	address, err := netip.ParseAddr(hop)
 	rest, atEnd := strings.CutSuffix(key, hop)
-	return err == nil && !address.IsUnspecified() && !address.Is4In6() && atEnd && strings.HasSuffix(rest, "/gw/")
+	return err == nil && !address.IsUnspecified() && !address.Is4In6() && atEnd && strings.HasSuffix(rest, "/gw/") &&
+		!strings.Contains(rest, "/dst/"+hop+"/")
 }
 
 // routeDependencies requires the interface, the tables, and the allocated addresses of

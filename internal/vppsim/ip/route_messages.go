@@ -108,6 +108,7 @@ func (p *IP) changeRoute(add, multipath bool, q ip.IPRoute) (uint32, core.Errno)
 		if errno := p.checkPath(&q.Paths[n]); errno != core.OK {
 			return core.None, errno
 		}
+		leadToHost(prefix, &q.Paths[n])
 	}
 	if !add {
 		t.routes.remove(prefix, multipath, q.Paths)
@@ -152,6 +153,15 @@ func (p *IP) checkPath(path *fib_types.FibPath) core.Errno {
 		return api.NO_SUCH_FIB
 	}
 	return core.OK
+}
+
+// leadToHost makes a host the next hop of its own path by an interface, as VPP does
+// (fib_table_route_path_fixup): the neighbour is then used once it is known.
+func leadToHost(prefix netip.Prefix, path *fib_types.FibPath) {
+	attached := path.Type == fib_types.FIB_API_PATH_TYPE_NORMAL && path.SwIfIndex != core.None && path.Nh == fib_types.FibPathNh{}
+	if attached && prefix.IsSingleIP() {
+		path.Nh.Address = vppwire.Address(prefix.Addr()).Un
+	}
 }
 
 // pathText describes a path for the command line.
