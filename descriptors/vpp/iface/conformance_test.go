@@ -56,7 +56,8 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	c := vpp.Dial()
 	index := links{}
 	for _, name := range []string{base, other} {
-		index[name] = Meta{Index: uint32(vpp.Loopback(c, ""))}
+		loopback := uint32(vpp.Loopback(c, ""))
+		index[name] = Meta{Index: loopback, Parent: loopback}
 	}
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})

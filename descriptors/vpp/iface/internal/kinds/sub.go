@@ -72,11 +72,16 @@ func effectiveTags(s *interfaces.SubInterface) *interfaces.SubInterface {
 }
 
 // createSub creates the sub-interface on its parent, which the dependency guarantees. The
-// parent may still be deleted at this moment by somebody else.
+// parent may still be deleted at this moment by somebody else. VPP would take the parent of a
+// parent that is a sub-interface itself (interface_api.c, vl_api_create_vlan_subif_t_handler).
 func createSub(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
-	parent, ok := e.Interfaces.Get(v.GetSub().GetParentName())
+	name := v.GetSub().GetParentName()
+	parent, ok := e.Interfaces.Get(name)
 	if !ok {
-		return 0, fmt.Errorf("%s: %w", v.GetSub().GetParentName(), ErrNotThere)
+		return 0, fmt.Errorf("%s: %w", name, ErrNotThere)
+	}
+	if parent.Parent != parent.Index {
+		return 0, scheduler.Terminal(fmt.Errorf("sub.parent_name is %q, which is a sub-interface; expected an interface that is none", name))
 	}
 	reply := &vppif.CreateVlanSubifReply{}
 	err := e.API.Call(ctx, &vppif.CreateVlanSubif{SwIfIndex: parent.SwIfIndex(), VlanID: v.GetSub().GetSubId()}, reply)
