@@ -293,3 +293,37 @@ func TestRouterStartsOnceItsInterfaceHasAnAddress(t *testing.T) {
 		a.expectState(router, scheduler.Pending)
 	})
 }
+
+// TestRouterOnTunnel has virtual routers on tunnels for IP packets. VPP dies of the advertisements
+// of one that runs on a GRE tunnel, so that is not started.
+func TestRouterOnTunnel(t *testing.T) { onEachVPP(t, routerOnTunnel) }
+
+func routerOnTunnel(t *testing.T, vpp *simulated.VPP) {
+	const onGRE, onIPIP = "config/vpp/v2/vrrp/gre1/vrid/7", "config/vpp/v2/vrrp/ipip1/vrid/7"
+	router := func(on, enabled string) string {
+		return `{"interface":"` + on + `","vr_id":7,"priority":255,"interval":1000,"ip_addresses":["10.1.0.1"],"enabled":` + enabled + `}`
+	}
+	tunnel := func(name, kind string) []string {
+		return []string{interfacesPrefix + name, `{"name":"` + name + `","enabled":true,"ip_addresses":["10.1.0.1/24"],` + kind + `}`}
+	}
+	ends := `"src_addr":"10.2.0.1","dst_addr":"10.2.0.2"}`
+	gre, ethernet := tunnel("gre1", `"type":"GRE_TUNNEL","gre":{"tunnel_type":"L3",`+ends), tunnel("gre1", `"type":"GRE_TUNNEL","gre":{"tunnel_type":"TEB",`+ends)
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	_, err := a.declare(true, append(gre, onGRE, router("gre1", "true"))...)
+	if err == nil || !strings.Contains(err.Error(), "gre1: the interface has no MAC address, which a virtual router on a GRE tunnel needs") {
+		t.Errorf("the transaction says %v", err)
+	}
+	a.expectState(onGRE, scheduler.Failed)
+	if vpp.Revive() {
+		t.Fatal("VPP has died")
+	}
+	a.want(false, onGRE, router("gre1", "false"))
+	a.expectState(onGRE, scheduler.Configured)
+
+	a.want(true, append(ethernet, onGRE, router("gre1", "true"))...)
+	a.expectState(onGRE, scheduler.Configured)
+	a.want(true, append(tunnel("ipip1", `"type":"IPIP_TUNNEL","ipip":{`+ends), onIPIP, router("ipip1", "true"))...)
+	a.expectState(onIPIP, scheduler.Configured)
+	awaits(t, vpp, "show vrrp vr", "10.1.0.1 runs")
+}

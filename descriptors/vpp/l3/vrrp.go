@@ -232,9 +232,17 @@ func (h handler) changeVRRP(ctx context.Context, at interface_types.InterfaceInd
 	return h.API.Call(ctx, request, &vrrp.VrrpVrAddDelReply{})
 }
 
-// startVRRP starts or stops a router. VPP accepts a router that is in that state already.
+// greDevice is VPP's device class of GRE tunnels and of their sub-interfaces.
+const greDevice = "GRE tunnel device"
+
+// startVRRP starts or stops a router. VPP accepts a router that is in that state already. On a GRE
+// tunnel for IP packets it dies once the router sends advertisements. Other tunnels without a MAC
+// address do no harm (25.10).
 func (h handler) startVRRP(ctx context.Context, v *l3.VRRPEntry, start bool) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
+	if err == nil && start && meta.DevType == greDevice {
+		err = iface.NeedMAC(ctx, h.API, v.GetInterface(), meta, "a virtual router on a GRE tunnel")
+	}
 	if err != nil {
 		return err
 	}

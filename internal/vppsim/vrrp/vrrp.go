@@ -188,7 +188,8 @@ func (p *Routers) anyHas(index uint32, addresses []ip_types.Address) bool {
 }
 
 // startStop starts or stops a virtual router. Starting a started one changes nothing. A
-// unicast router needs peers, which no message here adds.
+// unicast router needs peers, which no message here adds. On a GRE tunnel without a MAC address
+// VPP dies of the first advertisement, which a backup sends a little later than here.
 func (p *Routers) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply) core.Errno {
 	r := p.routers[key{uint32(q.SwIfIndex), q.VrID, q.IsIPv6 != 0}]
 	i := p.vpp.Interface(uint32(q.SwIfIndex))
@@ -202,6 +203,8 @@ func (p *Routers) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopRepl
 		return api.INIT_FAILED
 	case i == nil || !i.IsUp() || !hasVersion(i, q.IsIPv6 != 0):
 		r.Runtime.State = vrrp.VRRP_API_VR_STATE_INTF_DOWN
+	case i.DevType == "GRE tunnel device" && !p.vpp.HasMAC(i):
+		return core.Crash
 	case r.Config.Priority == ownerPriority:
 		r.Runtime.State = vrrp.VRRP_API_VR_STATE_MASTER
 	default:
