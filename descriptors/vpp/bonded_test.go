@@ -58,3 +58,35 @@ func membersHaveTheAddressOfTheirBond(t *testing.T, vpp *simulated.VPP) {
 	have("it has left the bond", map[string]string{"bond1": first, "loop1": first, "loop2": later})
 	a.resyncsInSync(vpp)
 }
+
+// TestBondKeepsItsAddress declares the MAC address of a bond that has a member already. The member
+// gets it too, and the bond keeps it when its member is made anew.
+func TestBondKeepsItsAddress(t *testing.T) { onEachVPP(t, bondKeepsItsAddress) }
+
+func bondKeepsItsAddress(t *testing.T, vpp *simulated.VPP) {
+	const first, declared = "02:00:00:00:00:01", "02:00:00:00:00:42"
+	bond := func(more string) []string {
+		return []string{interfacesPrefix + "bond1", `{"name":"bond1","type":"BOND_INTERFACE","bond":{"id":5,"mode":"XOR","bonded_interfaces":[{"name":"memif1"}]}` + more + `}`}
+	}
+	member := func(id string) []string {
+		return []string{interfacesPrefix + "memif1", `{"name":"memif1","type":"MEMIF","phys_address":"` + first + `","memif":{"id":` + id + `}}`}
+	}
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	hands := vpp.Dial()
+	both := func(when, mac string) {
+		t.Helper()
+		for _, d := range listed[vppif.SwInterfaceDetails](t, hands, &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)}) {
+			if d.Tag != "" && d.L2Address.String() != mac {
+				t.Errorf("%s: %s has %s, want %s", when, d.Tag, d.L2Address, mac)
+			}
+		}
+		a.resyncsInSync(vpp)
+	}
+	a.want(true, append(member("7"), bond("")...)...)
+	both("without a declared address", first)
+	a.want(false, bond(`,"phys_address":"`+declared+`"`)...)
+	both("with a declared address", declared)
+	a.want(false, member("8")...)
+	both("with a new member", declared)
+}

@@ -5,6 +5,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
+	"go.fd.io/govpp/binapi/ethernet_types"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/ipip"
@@ -87,6 +88,26 @@ func kindRows() []row {
 			v.call("not one", api.INVALID_SW_IF_INDEX, &bond.BondDelete{SwIfIndex: i}, &bond.BondDeleteReply{})
 			v.call("with a member", 0, &bond.BondDelete{SwIfIndex: b.SwIfIndex}, &bond.BondDeleteReply{})
 			v.call("it is free", api.INVALID_INTERFACE, &bond.BondDetachMember{SwIfIndex: i}, &bond.BondDetachMemberReply{})
+		}},
+		{"a bond has the address of its creation or of its first member", func(v *vpp) {
+			created, set, own := ethernet_types.MacAddress{2, 1}, ethernet_types.MacAddress{2, 2}, ethernet_types.MacAddress{2, 3}
+			for _, custom := range []bool{false, true} {
+				var b bond.BondCreate2Reply
+				v.call("bond_create2", 0, &bond.BondCreate2{Mode: bond.BOND_API_MODE_XOR, ID: 3, UseCustomMac: custom, MacAddress: created}, &b)
+				i := v.loop()
+				for at, mac := range map[index]ethernet_types.MacAddress{b.SwIfIndex: set, i: own} {
+					v.call("sw_interface_set_mac_address", 0, &vppif.SwInterfaceSetMacAddress{SwIfIndex: at, MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{})
+				}
+				v.call("bond_add_member", 0, &bond.BondAddMember{SwIfIndex: i, BondSwIfIndex: b.SwIfIndex}, &bond.BondAddMemberReply{})
+				of, its := own, own
+				if custom {
+					of, its = set, created
+				}
+				if has, member := v.details(b.SwIfIndex).L2Address, v.details(i).L2Address; has != of || member != its {
+					v.Errorf("created with an address: %t; it has %v, its member %v; want %v and %v", custom, has, member, of, its)
+				}
+				v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: b.SwIfIndex}, &bond.BondDeleteReply{})
+			}
 		}},
 		{"sub-interfaces", func(v *vpp) {
 			parent := v.loop()

@@ -232,11 +232,14 @@ func lives() map[kinds.Form]life {
 		},
 		{Type: interfaces.Interface_BOND_INTERFACE}: {
 			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: XOR lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
-			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: XOR lb: L34 }`},
-			recreated: []string{`bond: { id: 5 mode: XOR lb: L2 }`, `bond: { id: 5 mode: ROUND_ROBIN }`, `bond: { id: 7 mode: XOR lb: L34 }`},
-			equal:     []string{`bond: { id: 5 mode: XOR lb: L34 }`},
-			invalid:   `bond: { lb: 77 bonded_interfaces: {} bonded_interfaces: { name: "a" } bonded_interfaces: { name: "a" is_passive: true } }`,
-			fields:    []string{"bond.mode", "bond.lb", "bond.bonded_interfaces[0].name", "bond.bonded_interfaces[2].name"},
+			updated: []string{`mtu: 1400 bond: { id: 5 mode: XOR lb: L34 }`},
+			recreated: []string{
+				`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: XOR lb: L34 }`, `bond: { id: 5 mode: XOR lb: L2 }`,
+				`bond: { id: 5 mode: ROUND_ROBIN }`, `bond: { id: 7 mode: XOR lb: L34 }`,
+			},
+			equal:   []string{`bond: { id: 5 mode: XOR lb: L34 }`},
+			invalid: `bond: { lb: 77 bonded_interfaces: {} bonded_interfaces: { name: "a" } bonded_interfaces: { name: "a" is_passive: true } }`,
+			fields:  []string{"bond.mode", "bond.lb", "bond.bonded_interfaces[0].name", "bond.bonded_interfaces[2].name"},
 		},
 	}
 }

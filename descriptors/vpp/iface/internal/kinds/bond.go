@@ -17,13 +17,17 @@ const anyID = ^uint32(0)
 
 // bondKind is the kind of BOND_INTERFACE. Its members are derived. A bond with a declared
 // ID is recognised by it. With anyID the link identifies nothing.
+//
+// A MAC address that is set later does not reach the members, and the next first member
+// replaces it by its own (VPP bonding/cli.c, bond_add_member).
 func bondKind() Kind {
 	return Kind{
-		Link:     "bond",
-		Validate: validateBond,
-		SameLink: sameBond,
-		Marked:   func(_ *Env, _ *Found, v *interfaces.Interface) bool { return v.GetBond().GetId() != anyID },
-		Create:   createBond,
+		Link:           "bond",
+		CreatedWithMAC: true,
+		Validate:       validateBond,
+		SameLink:       sameBond,
+		Marked:         func(_ *Env, _ *Found, v *interfaces.Interface) bool { return v.GetBond().GetId() != anyID },
+		Create:         createBond,
 		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
 			return e.API.Call(ctx, &bond.BondDelete{SwIfIndex: meta.SwIfIndex()}, &bond.BondDeleteReply{})
 		},
