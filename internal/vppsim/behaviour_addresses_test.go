@@ -142,6 +142,15 @@ func unnumbered(v *vpp) {
 	set(true, borrower, borrower, 0)
 	shows(borrower)
 	set(true, lender, borrower, 0)
+	v.table(10, "")
+	bind := func(want api.VPPApiError, vrf uint32) {
+		v.Helper()
+		v.call("sw_interface_set_table", want, &vppif.SwInterfaceSetTable{SwIfIndex: borrower, VrfID: vrf}, &vppif.SwInterfaceSetTableReply{})
+	}
+	bind(0, 10)
+	bind(0, 0)
+	v.is("an address to borrow", v.address(lender, true, "10.0.0.1/24"), 0)
+	bind(api.ADDRESS_FOUND_FOR_INTERFACE, 10)
 	set(true, unknown, borrower, api.INVALID_SW_IF_INDEX_2)
 	set(true, lender, unknown, api.INVALID_SW_IF_INDEX)
 	v.is("delete the lender", v.delete(lender), 0)

@@ -80,13 +80,27 @@ func (h *handler) enterLenders(ctx context.Context, v keys.VRF) error {
 		its := &vppif.SwInterfaceGetTableReply{}
 		err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: lender.SwIfIndex(), IsIPv6: ipv6}, its)
 		if err == nil {
-			err = h.setTable(ctx, meta, ipv6, its.VrfID)
+			err = h.setBorrowersTable(ctx, v.Interface, meta, ipv6, its.VrfID)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setBorrowersTable is setTable for an interface that may still borrow from its former lender. VPP
+// refuses another table then, so the loan ends. The next one follows: an interface gets its lender
+// after it has entered the VRF.
+func (h *handler) setBorrowersTable(ctx context.Context, name string, meta Meta, ipv6 bool, id uint32) error {
+	err := h.setTable(ctx, meta, ipv6, id)
+	if !errors.Is(err, api.ADDRESS_FOUND_FOR_INTERFACE) {
+		return err
+	}
+	if err := h.setUnnumbered(ctx, keys.Interface(name).Unnumbered(), nil, false); err != nil {
+		return err
+	}
+	return h.bind(ctx, meta, ipv6, id)
 }
 
 // setEntered notes the VRF that an interface entered last.

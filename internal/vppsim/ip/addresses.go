@@ -116,10 +116,14 @@ func (p *IP) dumpAddresses(q *ip.IPAddressDump, yield func(ip.IPAddressDetails))
 // keyOf returns the table of an interface.
 func keyOf(i *core.Interface, ipv6 bool) Key { return Key{ipv6, i.Tables[Family(ipv6)]} }
 
-// setTable binds an interface to a table. VPP refuses that while the interface has an
-// address of the same IP version, even for the present table.
+// setTable binds an interface to a table. VPP refuses that while the interface has or borrows
+// an address of the same IP version, even for the present table.
 func (p *IP) setTable(i *core.Interface, q *vppif.SwInterfaceSetTable, _ *vppif.SwInterfaceSetTableReply) core.Errno {
-	hasAddress := slices.ContainsFunc(i.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == q.IsIPv6 })
+	all := i.Addresses
+	if lender, borrows := p.unnumbered[i.Index]; borrows && p.vpp.Interface(lender) != nil {
+		all = p.vpp.Interface(lender).Addresses
+	}
+	hasAddress := slices.ContainsFunc(all, func(a netip.Prefix) bool { return a.Addr().Is6() == q.IsIPv6 })
 	switch {
 	case !p.HasTable(q.IsIPv6, q.VrfID):
 		return api.NO_SUCH_FIB
