@@ -66,3 +66,41 @@ func TestMemberDies(t *testing.T) {
 		e.Start()
 	}
 }
+
+// A member that lost its disk was started as a cluster of its own, and is still among the endpoints. It is not used
+// as long as one of the known cluster answers.
+func TestMemberOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	for name, users := range map[string]bool{"open": false, "with users": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, other := start(t), start(t)
+			s.put(root+"a", "1")
+			cfg := etcd.Config{Endpoints: []string{s.line.Addr, other.line.Addr}, DialTimeout: time.Minute, OperationTimeout: time.Minute}
+			if users {
+				allowAgent(t, s.client)
+				cfg.Username, cfg.Password = "agent", "secret"
+			}
+			other.line.Set(testkit.Reset)
+			c := etcd.New(cfg, slog.New(slog.DiscardHandler))
+			known := conformance.ListingOf(t, c, root)
+			other.line.Set(testkit.Pass)
+			ctx := s.ctx()
+			for listed := 0; listed < 10; {
+				for b, err := range c.Watch(ctx, root) {
+					if ctx.Err() != nil || err == nil && b.Identity != known.Identity {
+						t.Fatalf("after %d listings of %s: %+v, %v", listed, known.Identity, b, err)
+					}
+					if b.Synced {
+						listed++
+						break
+					}
+				}
+			}
+			s.line.Retarget(other.etcd.Addr)
+			if l := conformance.ListingOf(t, c, root); l.Identity == known.Identity || l.Keys != 0 {
+				t.Errorf("after all endpoints were replaced: %+v", l)
+			}
+		})
+	}
+}

@@ -5,11 +5,11 @@
 //	session, err := watched.Session(ctx, 0) // keys that vanish with the agent: a lease
 //
 // A watch lists the prefix page by page at one revision and then follows from the next
-// one. The changes of one revision are one Batch. A watch never resumes: any end of the
-// stream (a stopped server, a member without a leader, compaction, an expired token) ends
-// the watch, and the next one lists again. Resuming would be cheaper. But it could not
-// distinguish a restarted cluster from one that was restored from a backup and has since
-// passed our revision.
+// one. The listing is complete only when a server has confirmed the watch. The changes of
+// one revision are one Batch. A watch never resumes: any end of the stream (a stopped server,
+// a member without a leader, compaction, an expired token) ends the watch, and the next one
+// lists again. Resuming would be cheaper. But it could not distinguish a restarted cluster
+// from one that was restored from a backup and has since passed our revision.
 //
 // An interrupted listing continues at the same revision, if the same cluster answers. The
 // agent asks a silent watch, on its own stream, for the server's progress, because the
@@ -27,6 +27,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -50,6 +51,7 @@ type Connector struct {
 	log      *slog.Logger
 	askAfter time.Duration
 	talent   talent
+	cluster  atomic.Uint64 // of the last confirmed watch; 0: none yet
 }
 
 // New returns a Connector. It does not connect.
@@ -74,8 +76,14 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	}
 	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit, bounds: c.cfg.Bounds}
 	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, talent: &c.talent}
-	if err := w.list(ctx); err != nil {
+	w.cluster, w.at.cluster = &c.cluster, c.cluster.Load()
+	last, err := w.list(ctx)
+	if w.at.rev == 0 && errors.Is(err, ErrOtherCluster) {
+		c.choose(ctx, &w)
+		last, err = w.list(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	return w.follow(ctx)
+	return w.follow(ctx, last)
 }

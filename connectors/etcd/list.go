@@ -101,9 +101,9 @@ func unavailable(err error) bool {
 	return status.Code(err) == codes.Unavailable || errors.As(err, &said) && said.Code() == codes.Unavailable
 }
 
-// list emits every pair. The first page sets the revision of all pages, so an interrupted
-// listing can continue.
-func (w *watch) list(ctx context.Context) error {
+// list emits every pair but those of the last page, whose batch it returns: the caller emits it once it trusts
+// the listing. The first page sets the revision of all pages, so an interrupted listing can continue.
+func (w *watch) list(ctx context.Context) (last kvdbsync.Batch, err error) {
 	at := newCursor(w.keys())
 	pages, listed := newPager(), 0
 	retry := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
@@ -117,7 +117,7 @@ func (w *watch) list(ctx context.Context) error {
 		}
 		if err != nil {
 			if ctx.Err() != nil || !pages.interrupted(err, w.at.rev != 0) {
-				return fmt.Errorf("listing %s in etcd: %w", w.prefix, err)
+				return last, fmt.Errorf("listing %s in etcd: %w", w.prefix, err)
 			}
 			w.log.Warn("the listing of etcd was interrupted; it goes on", "prefix", w.prefix, "keys", listed, "err", err)
 			w.renew(pages.tries)
@@ -125,15 +125,18 @@ func (w *watch) list(ctx context.Context) error {
 			continue
 		}
 		pages.got(page.Kvs)
-		last := at.pass(page.GetResponse, pages.size)
-		b := kvdbsync.Batch{Rev: w.at.rev, Synced: last, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
+		complete := at.pass(page.GetResponse, pages.size)
+		b := kvdbsync.Batch{Rev: w.at.rev, Synced: complete, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
 		b.Identity = strconv.FormatUint(w.at.cluster, 16)
 		for _, kv := range page.Kvs {
 			b.Events = append(b.Events, w.listed(kv, page.large))
 		}
-		if len(b.Events) > 0 || last {
-			if err := w.emit(b); err != nil || last {
-				return err
+		if complete {
+			return b, nil
+		}
+		if len(b.Events) > 0 {
+			if err := w.emit(b); err != nil {
+				return last, err
 			}
 		}
 		listed += len(page.Kvs)
@@ -183,11 +186,16 @@ func (w *watch) page(ctx context.Context, key, end string, size int64, also ...c
 	if err := checkPage(got, key, end); err != nil {
 		return page{}, err
 	}
-	if w.at.rev == 0 {
-		w.at = position{cluster: got.Header.ClusterId, rev: got.Header.Revision}
-		w.seen = w.at.rev
+	if w.at.cluster == 0 {
+		w.at.cluster = got.Header.ClusterId
 	}
-	return page{GetResponse: got}, w.at.checkHeader(got.Header)
+	if err := w.at.checkHeader(got.Header); err != nil {
+		return page{}, err
+	}
+	if w.at.rev == 0 {
+		w.at.rev, w.seen = got.Header.Revision, got.Header.Revision
+	}
+	return page{GetResponse: got}, nil
 }
 
 // checkPage returns an error if a page lacks a necessary field, or if its keys do not

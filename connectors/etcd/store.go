@@ -81,7 +81,7 @@ func only(key string, kv *mvccpb.KeyValue, bounds kvdbsync.Bounds) ([]byte, erro
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	var pairs []kvdbsync.Pair
 	tally := kvdbsync.NewTally(c.bounds)
-	w := watch{client: c.client, bounds: c.bounds, log: slog.New(slog.DiscardHandler), timeout: c.timeout, prefix: prefix, emit: func(b kvdbsync.Batch) error {
+	emit := func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
 			if e.Err != nil {
 				return fmt.Errorf("%s: %w", e.Key, e.Err)
@@ -92,8 +92,13 @@ func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
 		}
 		return nil
-	}}
-	if err := w.list(ctx); err != nil {
+	}
+	w := watch{client: c.client, bounds: c.bounds, log: slog.New(slog.DiscardHandler), timeout: c.timeout, prefix: prefix, emit: emit}
+	last, err := w.list(ctx)
+	if err == nil {
+		err = emit(last)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return pairs, nil

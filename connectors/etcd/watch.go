@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -26,7 +27,8 @@ type watch struct {
 	prefix  string
 	emit    func(kvdbsync.Batch) error
 	at      position
-	seen    int64 // revision of the last emitted batch
+	cluster *atomic.Uint64 // known to the Connector
+	seen    int64          // revision of the last emitted batch
 	vigil   vigil
 	bounds  kvdbsync.Bounds
 }
@@ -39,8 +41,9 @@ func (w *watch) keys() (key, end string) {
 	return w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)
 }
 
-// follow emits the changes after the listing, until the stream ends.
-func (w *watch) follow(ctx context.Context) error {
+// follow emits the last batch of the listing and the changes after it, until the stream ends. It opens the stream
+// first: one of the endpoints may belong to another cluster, and its listing must have no effect.
+func (w *watch) follow(ctx context.Context, last kvdbsync.Batch) error {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -58,6 +61,10 @@ func (w *watch) follow(ctx context.Context) error {
 	stream, err := w.open(ctx, cancel)
 	if err != nil {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)
+	}
+	w.cluster.Store(listed.cluster)
+	if err := w.emit(last); err != nil {
+		return err
 	}
 	beside.Go(func() {
 		if err := guard.Run(func() error { w.vigil.keep(ctx, stream, cancel); return nil }); err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,41 +69,37 @@ func TestAnotherClusterBehindTheSameAddress(t *testing.T) {
 	}
 }
 
-// Between the listing and the watch the server dies and comes back with less, or
-// as another one: the watch would wait for a revision that is years away.
+// Between the listing and the watch the server dies and comes back with less, or as another one: the watch would
+// wait for a revision that is years away. The listing has no effect then.
 func TestServerReplacedBetweenListingAndWatch(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	for i := range 10 {
-		s.put(root+"a", fmt.Sprint(i))
-	}
-	replaced := map[string]struct {
-		with func(*server)
-		want error
+	for name, test := range map[string]struct {
+		replace func(s, other *server)
+		want    error
 	}{
-		"another cluster": {func(s *server) {
-			other := start(s.t)
-			for i := range 20 {
-				other.put(root+"a", fmt.Sprint(i))
-			}
+		"another cluster": {func(s, other *server) {
 			s.line.Retarget(other.etcd.Addr)
 			s.line.Set(testkit.Reset)
 			s.line.Set(testkit.Pass)
 		}, etcd.ErrOtherCluster},
-		"restored": {func(s *server) { s.etcd.Kill(); s.etcd.Wipe(); s.etcd.Start() }, etcd.ErrWentBack},
-	}
-	for _, name := range slices.Sorted(maps.Keys(replaced)) { // the last one wipes the server
+		"restored": {func(s, _ *server) { s.etcd.Kill(); s.etcd.Wipe(); s.etcd.Start() }, etcd.ErrWentBack},
+	} {
 		t.Run(name, func(t *testing.T) {
-			mine := join(t, s.etcd)
-			var last error
-			for b, err := range mine.connector().Watch(mine.ctx(), root) {
-				if last = err; b.Synced {
-					replaced[name].with(mine)
-				}
+			t.Parallel()
+			s, other := start(t), start(t)
+			for i := range 10 {
+				s.put(root+"a", fmt.Sprint(i))
+				other.put(root+"a", fmt.Sprint(i))
 			}
-			// The connection may be found dead first, which is as good.
-			if !errors.Is(last, replaced[name].want) && !isUnavailable(last) {
-				t.Errorf("the watch ended with %v, want %v", last, replaced[name].want)
+			other.put(root+"a", "newer")
+			front := testkit.StartGRPCProxy(t, s.line.Addr)
+			front.Before(watchMethod, func() { test.replace(s, other) })
+			c := etcd.New(etcd.Config{Endpoints: []string{front.Addr}, OperationTimeout: time.Minute}, slog.New(slog.DiscardHandler))
+			for b, err := range c.Watch(s.ctx(), root) {
+				// The connection may be found dead first, which is as good.
+				if !errors.Is(err, test.want) && !isUnavailable(err) {
+					t.Fatalf("the watch yields %+v, %v; want %v", b, err, test.want)
+				}
 			}
 		})
 	}

@@ -24,9 +24,10 @@ type GRPCProxy struct {
 
 	far *grpc.ClientConn
 
-	mu    sync.Mutex // guards the following
-	calls map[*call]bool
-	begun map[string]int // calls so far, by method
+	mu     sync.Mutex // guards the following
+	calls  map[*call]bool
+	begun  map[string]int    // calls so far, by method
+	before map[string]func() // by method; see Before
 }
 
 // A call is an open call.
@@ -47,7 +48,7 @@ func StartGRPCProxy(t testing.TB, target string) *GRPCProxy {
 	if err != nil {
 		t.Fatalf("gRPC proxy to %s: %v", target, err)
 	}
-	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}, begun: map[string]int{}}
+	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}, begun: map[string]int{}, before: map[string]func(){}}
 	server := grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.MaxRecvMsgSize(1<<30), grpc.UnknownServiceHandler(p.handle),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	var serving sync.WaitGroup
@@ -81,6 +82,23 @@ func (p *GRPCProxy) Begun(method string) int {
 	return p.begun[method]
 }
 
+// Before has do called before the next call of a method is forwarded.
+func (p *GRPCProxy) Before(method string, do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before[method] = sync.OnceFunc(do)
+}
+
+// prepare calls what Before was given for a method.
+func (p *GRPCProxy) prepare(method string) {
+	p.mu.Lock()
+	do := p.before[method]
+	p.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}
+
 // begin registers a call, so that Silence finds it, until end is called.
 func (p *GRPCProxy) begin(method string) (c *call, end func()) {
 	p.mu.Lock()
@@ -107,6 +125,7 @@ func (p *GRPCProxy) handle(_ any, near grpc.ServerStream) error {
 	method, _ := grpc.Method(near.Context())
 	c, end := p.begin(method)
 	defer end()
+	p.prepare(method)
 	about, _ := metadata.FromIncomingContext(near.Context())
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(near.Context(), about.Copy()))
 	defer cancel()
