@@ -104,3 +104,29 @@ func TestMemberOfAnotherCluster(t *testing.T) {
 		})
 	}
 }
+
+// A learner refuses watches, so one that is sent to it after a listing is repeated at another endpoint.
+func TestLearnerAmongTheEndpoints(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--strict-reconfig-check=false") // which lets no member join in the first seconds
+	s.put(root+"a", "1")
+	learner, peer := testkit.EtcdLearner(t, s.etcd)
+	if _, err := s.client.MemberAddAsLearner(s.ctx(), []string{peer}); err != nil {
+		t.Fatal(err)
+	}
+	learner.Start()
+	c := etcd.New(etcd.Config{Endpoints: []string{s.etcd.Addr, learner.Addr}, OperationTimeout: time.Minute}, slog.New(slog.DiscardHandler))
+	ctx := s.ctx()
+	for watches := 0; watches < 10; {
+		for b, err := range c.Watch(ctx, root) {
+			// A listing is refused if only the learner is connected yet.
+			if err != nil && (ctx.Err() != nil || !strings.Contains(err.Error(), "listing "+root)) {
+				t.Fatalf("after %d watches: %v", watches, err)
+			}
+			if b.Synced {
+				watches++
+				break
+			}
+		}
+	}
+}

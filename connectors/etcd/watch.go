@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -116,17 +117,31 @@ func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (pb.Wa
 	return stream, w.confirm(ctx, header)
 }
 
-// create begins a watch after the listed revision, and waits for its confirmation. It uses the bare protocol: the library's watcher hides reconnects, and the fragments of a revision.
+// create begins a watch after the listed revision, and waits for its confirmation. A learner refuses watches. The next
+// stream goes to the next endpoint, as the etcd client repeats the requests of a listing.
 func (w *watch) create(ctx context.Context, cancel context.CancelCauseFunc, hear func(*pb.WatchResponse), request *pb.WatchCreateRequest) (
-	pb.Watch_WatchClient, *pb.ResponseHeader, error,
+	stream pb.Watch_WatchClient, header *pb.ResponseHeader, err error,
 ) {
 	late := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("no answer within %v", w.timeout)) })
 	defer late.Stop()
+	fromLearner := rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
+	for range w.client.Endpoints() {
+		stream, header, err = w.createOnce(ctx, hear, request)
+		if !errors.Is(err, fromLearner) {
+			break
+		}
+	}
+	return stream, header, err
+}
+
+// createOnce is create at one endpoint. It uses the bare protocol: the library's watcher hides reconnects, and the
+// fragments of a revision.
+func (w *watch) createOnce(ctx context.Context, hear func(*pb.WatchResponse), request *pb.WatchCreateRequest) (pb.Watch_WatchClient, *pb.ResponseHeader, error) {
 	stream, err := pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx)
 	if err == nil {
 		err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: request}})
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: receive gets the reason
 		return nil, nil, because(ctx, rpctypes.Error(err))
 	}
 	r, err := receive(stream, hear, w.bounds)

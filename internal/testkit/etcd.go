@@ -26,6 +26,7 @@ type Etcd struct {
 	Addr     string // host:port for clients; the same after a restart
 	Endpoint string // Addr as a URL
 	Data     string // the folder of its data
+	cluster  string // all members, by name, with their URLs for each other
 	*process
 }
 
@@ -91,6 +92,21 @@ func planCluster(t testing.TB, program string, members int, o EtcdOptions) []*Et
 	return cluster
 }
 
+// EtcdLearner returns a member that is to join a cluster as a learner. Before it is started, the cluster must have added
+// a learner with the URL peer.
+func EtcdLearner(t testing.TB, member *Etcd) (learner *Etcd, peer string) {
+	t.Helper()
+	ports := freePorts(t, 3)
+	addr := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
+	peer = "http://" + addr(1)
+	learner = planMember(t, EtcdOptions{}, member.cluster+",learner="+peer, addr(0), addr(1), addr(2))
+	learner.path = member.path
+	learner.args = append([]string{"--name=learner", "--initial-cluster-state=existing"}, learner.args...)
+	learner.ready = func() bool { return answersOK("http://" + addr(2) + "/readyz/linearizable_read") } // /readyz is for voters
+	t.Cleanup(learner.Kill)
+	return learner, peer
+}
+
 // planMember returns a member that has not been started. It writes without fsync, so the
 // load on the disk is no part of a test, and its elections take a tenth of a second.
 func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAddr string) *Etcd {
@@ -110,7 +126,7 @@ func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAdd
 		"--heartbeat-interval=10", "--election-timeout=100",
 	}
 	return &Etcd{
-		Addr: addr, Endpoint: client, Data: data,
+		Addr: addr, Endpoint: client, Data: data, cluster: cluster,
 		process: &process{
 			t: t, args: append(args, o.Args...),
 			ready: func() bool { return answersOK(metrics + "/readyz") },
