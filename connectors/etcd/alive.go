@@ -50,7 +50,7 @@ type vigil struct {
 	talent  *talent
 	begin   int64                                             // first revision of the watch
 	heard   kvdbsync.Pulse                                    // by each response of the watch
-	reached atomic.Bool                                       // the store has the first revision of the watch
+	newest  atomic.Int64                                      // known revision of the store
 	now     func(context.Context) (*pb.ResponseHeader, error) // of the store; an error if it is not as new as the listing
 	second  func(context.Context) (bool, error)               // a second watch gets an answer to a question
 }
@@ -60,10 +60,18 @@ func (v *vigil) hear(r *pb.WatchResponse) {
 	if asked(r) {
 		v.talent.answers.Store(true)
 	}
-	if r.Header.GetRevision() >= v.begin {
-		v.reached.Store(true)
-	}
+	v.note(r.Header.GetRevision())
 	v.heard.Beat()
+}
+
+// note records a revision of the store.
+func (v *vigil) note(rev int64) {
+	for {
+		newest := v.newest.Load()
+		if rev <= newest || v.newest.CompareAndSwap(newest, rev) {
+			return
+		}
+	}
 }
 
 // question asks for the progress of all watches of a stream.
@@ -78,17 +86,24 @@ func asked(r *pb.WatchResponse) bool { return r.WatchId == noWatch && len(r.Even
 const noWatch = -1
 
 // keep asks on the stream whenever the watch is silent, and ends the watch if no answer
-// comes. It returns when ctx ends, or when the servers do not answer such questions. In
-// the second case only the periodic listing finds a silent watch, since to list for each suspicion
-// costs more than that.
+// comes. It returns when ctx ends.
 //
 // A watch begins with the revision after the listed one. Until the store has reached it, there is nothing to
 // tell, and newer servers (such as 3.7) answer no questions. So the revision of the store is read instead.
+//
+// Where servers do not answer such questions, only the periodic listing finds a silent watch, since to list for each
+// suspicion costs more than that. But etcd's gRPC proxy also hides that the store was restored, as it follows on with a
+// watch of its own. The revision of the store shows that.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
-	if !v.awaitBegin(ctx, began, end) {
-		return
+	begins := func() bool { return v.newest.Load() < v.begin && !v.talent.lacking() }
+	if v.read(ctx, began, end, begins) && v.ask(ctx, began, stream, end) {
+		v.read(ctx, began, end, v.talent.lacking)
 	}
+}
+
+// ask asks on the stream until ctx ends. It returns true when the servers turn out not to answer.
+func (v *vigil) ask(ctx context.Context, began time.Time, stream sender, end context.CancelCauseFunc) bool {
 	for tries := 0; !v.talent.lacking(); {
 		knows := v.talent.answers.Load()
 		pause := v.after
@@ -96,19 +111,19 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 			pause = min(firstAskAfter, v.after)
 		}
 		if !v.awaitSilence(ctx, began, pause) {
-			return
+			return false
 		}
 		asked := time.Now()
 		if stream.Send(question()) != nil {
-			return // the receiver reports the reason
+			return false // the receiver reports the reason
 		}
 		if !backoff.Sleep(ctx, v.timeout) {
-			return
+			return false
 		}
 		switch {
 		case knows && !v.heard.After(asked):
 			end(fmt.Errorf("%w: no answer within %v", ErrSilent, v.timeout))
-			return
+			return false
 		case v.talent.answers.Load():
 			tries = 0
 		default:
@@ -116,11 +131,12 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 			if tries == firstAsks {
 				if err := v.judge(ctx); err != nil {
 					end(err)
+					return false
 				}
-				return
 			}
 		}
 	}
+	return true
 }
 
 // judge tells a silent watch, for which it returns an error, from servers that do not answer.
@@ -136,25 +152,25 @@ func (v *vigil) judge(ctx context.Context) error {
 	return nil
 }
 
-// awaitBegin returns true when the store has reached the first revision of the watch. While the watch is silent, it
-// reads the revision of the store, and ends the watch if that fails, or if it is no longer the store that was
-// listed. It returns false when ctx has ended.
-func (v *vigil) awaitBegin(ctx context.Context, began time.Time, end context.CancelCauseFunc) bool {
-	for !v.reached.Load() && !v.talent.lacking() {
-		if !v.awaitSilence(ctx, began, v.after) {
+// read reads the revision of the store whenever the watch is silent, as long as needed. It ends the watch if that
+// fails, or if the store is no longer the one that was listed, or has gone back. Then, and when ctx has ended, it
+// returns false.
+func (v *vigil) read(ctx context.Context, since time.Time, end context.CancelCauseFunc, needed func() bool) bool {
+	for needed() {
+		if !v.awaitSilence(ctx, since, v.after) {
 			return false
 		}
+		newest := v.newest.Load()
 		header, err := v.now(ctx)
+		if rev := header.GetRevision(); err == nil && rev < newest {
+			err = fmt.Errorf("%w: to revision %d from %d", ErrWentBack, rev, newest)
+		}
 		if err != nil {
 			end(fmt.Errorf("reading the revision of the store: %w", err))
 			return false
 		}
-		if header.GetRevision() >= v.begin {
-			return true
-		}
-		if !backoff.Sleep(ctx, v.after) {
-			return false
-		}
+		v.note(header.GetRevision())
+		since = time.Now()
 	}
 	return true
 }

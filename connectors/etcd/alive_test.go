@@ -126,3 +126,38 @@ func TestStoreWithoutChanges(t *testing.T) {
 		}
 	})
 }
+
+// A store whose servers answer no questions is read instead, all the time. The watch ends if the store goes back, also
+// to a revision after the listed one.
+func TestStoreThatGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			heard int64
+			reads []int64 // the last one again and again
+			ends  error
+		}{
+			"no change":           {20, []int64{20}, nil},
+			"changes elsewhere":   {20, []int64{20, 30, 40}, nil},
+			"behind an event":     {20, []int64{20, 19}, ErrWentBack},
+			"behind what is read": {20, []int64{30, 29}, ErrWentBack},
+		} {
+			var known talent
+			known.lacks.Store(true)
+			v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known, begin: 7}
+			v.hear(&pb.WatchResponse{Header: &pb.ResponseHeader{Revision: test.heard}})
+			reads := 0
+			v.now = func(context.Context) (*pb.ResponseHeader, error) {
+				reads++
+				return &pb.ResponseHeader{Revision: test.reads[min(reads, len(test.reads))-1]}, nil
+			}
+			var q questions
+			err := watchFor(t, v, &q, time.Hour)
+			if !errors.Is(err, test.ends) || q.asked != 0 {
+				t.Errorf("%s: %d questions, ended with %v", name, q.asked, err)
+			}
+			if most := int(time.Hour / askAfter); test.ends == nil && (reads < most-1 || reads > most) {
+				t.Errorf("%s: the revision was read %d times within an hour", name, reads)
+			}
+		}
+	})
+}

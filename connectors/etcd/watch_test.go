@@ -336,6 +336,33 @@ func TestBehindAnEtcdProxy(t *testing.T) {
 	}
 }
 
+// etcd's gRPC proxy follows on with a watch of its own when the store was restored, and hides that.
+func TestRestoreBehindAnEtcdProxy(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	proxy := testkit.StartEtcdProxy(t, []*testkit.Etcd{s.etcd})
+	c := etcd.New(etcd.Config{Endpoints: []string{proxy.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+	c.AskAfter(50 * time.Millisecond)
+	m := follow(t, c)
+	m.Await()
+	for i := range 10 {
+		s.put(root+"a", fmt.Sprint(i))
+	}
+	m.Await("a", "9")
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := s.ctx(); !c.Lacking(); <-tick.C {
+		if late.Err() != nil {
+			t.Fatal("it is still not known that the proxy answers no questions")
+		}
+	}
+	s.etcd.Kill()
+	s.etcd.Wipe()
+	s.etcd.Start()
+	s.put(root+"b", "1")
+	m.Await("b", "1")
+}
+
 // etcd answers no questions about the progress of a watch until something changes. That does not end the watch.
 func TestQuietStore(t *testing.T) {
 	t.Parallel()
