@@ -46,7 +46,7 @@ type listing struct {
 	first    bool   // the first listing of the Source
 	parts    []part // in order; a key may come more than once
 	problems []error
-	long     longKeys
+	bad      badKeys
 	decoder  *predecoder // of the first listing
 	tally    Tally
 }
@@ -72,8 +72,8 @@ func (s *Source) gather(l *listing, b Batch) error {
 		e, watched := s.relative(e)
 		switch {
 		case !watched:
-		case len(e.Key) > MaxKey:
-			l.long.note(e)
+		case CheckKey(e.Key) != nil:
+			l.bad.note(e)
 		default:
 			events = append(events, e)
 			l.lost = l.lost || e.Absent

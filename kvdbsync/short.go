@@ -3,6 +3,7 @@ package kvdbsync
 import (
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/keyplane/keyplane/internal/printable"
 )
@@ -48,48 +49,52 @@ func allShort(errs []error) []error {
 	return errs
 }
 
-// CheckKey returns a short error that wraps ErrTooMuch if a key is too long.
+// CheckKey returns a short error if a key is too long, which wraps ErrTooMuch, or if it is not UTF-8: the messages of
+// gRPC, JSON and YAML have no place for such a key.
 func CheckKey(key string) error {
-	if len(key) <= MaxKey {
-		return nil
+	switch {
+	case len(key) > MaxKey:
+		return fmt.Errorf("%w: the key %q… has %d bytes; expected at most %d", ErrTooMuch, printable.Beginning(key, 80), len(key), MaxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("the key %.200q is not UTF-8 text", key)
 	}
-	return fmt.Errorf("%w: the key %q… has %d bytes; expected at most %d", ErrTooMuch, printable.Beginning(key, 80), len(key), MaxKey)
+	return nil
 }
 
-// A longKeys is the set of the keys of a store that are too long. They have no place in the
+// A badKeys is the set of the keys of a store that CheckKey refuses. They have no place in the
 // mirror, and are one problem of the store. It knows them by their digests, and keeps the error of one.
-type longKeys struct {
+type badKeys struct {
 	digests map[[16]byte]bool
 	first   [16]byte
 	err     error // of first; nil: that is gone
 }
 
-// note records an event of a key that is too long.
-func (l *longKeys) note(e Event) {
+// note records an event of a bad key.
+func (k *badKeys) note(e Event) {
 	digest := digestOf([]byte(e.Key))
 	if e.Value == nil && e.Err == nil {
-		delete(l.digests, digest)
-		if digest == l.first {
-			l.err = nil
+		delete(k.digests, digest)
+		if digest == k.first {
+			k.err = nil
 		}
 		return
 	}
-	if len(l.digests) == 0 {
-		l.digests, l.first, l.err = map[[16]byte]bool{}, digest, CheckKey(e.Key)
+	if len(k.digests) == 0 {
+		k.digests, k.first, k.err = map[[16]byte]bool{}, digest, CheckKey(e.Key)
 	}
-	l.digests[digest] = true
+	k.digests[digest] = true
 }
 
 // problems returns those of the store, and that of its keys.
-func (l *longKeys) problems(others []error) []error {
-	switch n := len(l.digests); {
+func (k *badKeys) problems(others []error) []error {
+	switch n := len(k.digests); {
 	case n == 0:
 		return others
-	case n == 1 && l.err != nil:
-		return append(slices.Clip(others), fmt.Errorf("a key is ignored: %w", l.err))
-	case l.err != nil:
-		return append(slices.Clip(others), fmt.Errorf("%d keys are ignored, such as this one: %w", n, l.err))
+	case n == 1 && k.err != nil:
+		return append(slices.Clip(others), fmt.Errorf("a key is ignored: %w", k.err))
+	case k.err != nil:
+		return append(slices.Clip(others), fmt.Errorf("%d keys are ignored, such as this one: %w", n, k.err))
 	default:
-		return append(slices.Clip(others), fmt.Errorf("%w: ignored keys with more than %d bytes: %d", ErrTooMuch, MaxKey, n))
+		return append(slices.Clip(others), fmt.Errorf("ignored keys that have more than %d bytes or are not UTF-8 text: %d", MaxKey, n))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 // mostShown is more than the text of an error may have, and much less than a store can send.
@@ -71,12 +72,28 @@ func TestKeysThatAreTooLong(t *testing.T) {
 		steps <- changed(put(second, "1"))
 		expect(t, s, "(2 keys are ignored, such as this one: "+one("b", kvdbsync.MaxKey+1)+")")
 		steps <- changed(kvdbsync.Event{Key: first})
-		expect(t, s, "(too large: ignored keys with more than 4096 bytes: 1)")
+		expect(t, s, "(ignored keys that have more than 4096 bytes or are not UTF-8 text: 1)")
 		steps <- changed(kvdbsync.Event{Key: second})
 		expect(t, s, "")
 		if h := s.Health(); h.Problems != 0 {
 			t.Errorf("%d problems are left", h.Problems)
 		}
+	})
+}
+
+// A key that is not UTF-8 is a problem of the store, too.
+func TestKeyThatIsNotUTF8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m conformance.Memory
+		m.Txn(put("/root/caf\xe9", "1"), put("/root/café", "1"))
+		s := run(t, kvdbsync.Options{Connector: &m, Root: "/root/"})
+		expect(t, s, `café=1 (a key is ignored: the key "caf\xe9" is not UTF-8 text) resynced`)
+		m.Txn(put("/root/caf\xe9", "2"))
+		expect(t, s, "nothing")
+		m.Txn(kvdbsync.Event{Key: "/root/caf\xe9"})
+		expect(t, s, "")
+		m.Txn(put("/root/caf\xe9", "3"))
+		expect(t, s, `(a key is ignored: the key "caf\xe9" is not UTF-8 text)`)
 	})
 }
 

@@ -122,7 +122,7 @@ type Source struct {
 	resynced    bool    // since the last Take
 	distrust    error   // since the last Take
 	problems    []error
-	long        longKeys
+	bad         badKeys
 	unannounced bool          // Take has something besides pending events
 	decoded     int64         // bytes of values that predecode has decoded since the last Take
 	came        time.Time     // time of the oldest pending event; zero: none is pending
@@ -224,7 +224,7 @@ func (s *Source) replace(l *listing) {
 		s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 	}
 	s.rev = l.about.Rev
-	s.problems, s.long = l.problems, l.long
+	s.problems, s.bad = l.problems, l.bad
 	problems := len(s.allProblems())
 	s.synced, s.resynced, s.unannounced = true, true, true
 	keys := s.mirror.live
@@ -249,14 +249,14 @@ func (s *Source) follow(now Listing) {
 
 // apply takes over one batch. It returns an error if the store then exceeds the bounds.
 func (s *Source) apply(b Batch) error {
-	var long []Event
+	var bad []Event
 	events := b.Events[:0] // the batch belongs to the source
 	for _, e := range b.Events {
 		e, watched := s.relative(s.bounded(e))
 		switch {
 		case !watched:
-		case len(e.Key) > MaxKey:
-			long = append(long, e)
+		case CheckKey(e.Key) != nil:
+			bad = append(bad, e)
 		default:
 			events = append(events, e)
 		}
@@ -271,8 +271,8 @@ func (s *Source) apply(b Batch) error {
 	}
 	s.clock()
 	s.rev = max(s.rev, b.Rev)
-	if b.Problems != nil || long != nil {
-		s.followProblems(b.Problems, long)
+	if b.Problems != nil || bad != nil {
+		s.followProblems(b.Problems, bad)
 	}
 	rev, keys, problems := s.rev, s.mirror.live, len(s.allProblems())
 	bytes := s.mirror.bytes
@@ -288,22 +288,21 @@ func (s *Source) apply(b Batch) error {
 	return nil
 }
 
-// followProblems takes over the problems of a batch, nil for those before, and events of keys that are
-// too long. The caller holds mu.
-func (s *Source) followProblems(problems []error, long []Event) {
+// followProblems takes over the problems of a batch, nil for those before, and events of bad keys. The caller
+// holds mu.
+func (s *Source) followProblems(problems []error, bad []Event) {
 	before := s.allProblems()
 	if problems != nil {
 		s.problems = allShort(problems)
 	}
-	for _, e := range long {
-		s.long.note(e)
+	for _, e := range bad {
+		s.bad.note(e)
 	}
 	s.unannounced = s.unannounced || !slices.EqualFunc(before, s.allProblems(), sameText)
 }
 
-// allProblems returns those that the connector reported, and that of keys that are too long. The caller
-// holds mu.
-func (s *Source) allProblems() []error { return s.long.problems(s.problems) }
+// allProblems returns those that the connector reported, and that of bad keys. The caller holds mu.
+func (s *Source) allProblems() []error { return s.bad.problems(s.problems) }
 
 // mostDecoded is the number of bytes of values that a source decodes until its consumer
 // takes them. A decoded value takes up to ten times its bytes. The consumer decodes the

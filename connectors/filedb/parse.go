@@ -144,7 +144,7 @@ func (p *parser) add(key string, it structured.Item) {
 	p.take(entry{key, packed.Of(value), kvdbsync.Origin{File: p.file, Line: it.Line}, err})
 }
 
-// take adds an entry, unless its key is too long: errors about it name the key.
+// take adds an entry, unless no item can have its key: errors about it name the key.
 func (p *parser) take(e entry) {
 	if err := kvdbsync.CheckKey(e.key); err != nil {
 		p.fault(fmt.Errorf("%d: %w", e.origin.Line, err))
