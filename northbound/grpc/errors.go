@@ -95,10 +95,11 @@ func pendingValues(e *wait.Error) (out []proto.Message) {
 // failureOf returns a status with as many details as fit. A detail that does not fit is
 // left out with all later ones; the text still names the first values.
 func failureOf(code codes.Code, text string, details []proto.Message) error {
-	st := status.New(code, printable.Cut(text, maxText))
+	st := status.New(code, printable.Cut(textOf(text), maxText))
 	room := maxDetails
 	var fit []protoadapt.MessageV1
 	for _, d := range details {
+		d = inUTF8(d)
 		if room -= proto.Size(d) + 64; room < 0 { // the Any of a detail has the name of its type
 			break
 		}

@@ -87,7 +87,7 @@ func (s *service) itemOf(key string, value proto.Message) (*generic.Item, error)
 	if !s.secrets {
 		value = models.Redacted(value)
 	}
-	data, err := proto.Marshal(value)
+	data, err := marshal(value)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}

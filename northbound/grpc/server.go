@@ -104,7 +104,7 @@ func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
 		out = append(out, rpc.ChainUnaryInterceptor(counts.UnaryServerInterceptor()), rpc.ChainStreamInterceptor(counts.StreamServerInterceptor()))
 	}
 	return append(out,
-		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize),
+		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize), rpc.ForceServerCodecV2(newCodec()),
 		rpc.ChainUnaryInterceptor(guard.unary), rpc.ChainStreamInterceptor(guard.stream),
 	), nil
 }

@@ -2,6 +2,7 @@ package grpc_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,6 +110,28 @@ func TestSubscribe(t *testing.T) {
 	if _, err := bad.stream.Recv(); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `subscriptions[0].id: id.model is "no.model"`) {
 		t.Error(err)
 	}
+}
+
+// An error may quote the name of a file, and Linux accepts any bytes as the name of an interface. Such a text does not
+// end a call.
+func TestTextsThatAreNotUTF8(t *testing.T) {
+	w := newWorld(t, nil)
+	client := generic.NewManagerServiceClient(w.dial(t))
+	w.fail(ifPrefix+"if1", errors.New("b\xfcro.yaml"))
+	_, err := client.SetConfig(t.Context(), &generic.SetConfigRequest{Updates: put(iface("if1"))})
+	const want = "FailedPrecondition: KeyErrors: [" + ifPrefix + "if1 (CREATE): b\ufffdro.yaml] | if1 RETRYING CREATE []"
+	if text := explain(err); text != want {
+		t.Errorf("error\n%s, want\n%s", text, want)
+	}
+	f := follow(t, client, "")
+	f.want("if1 RETRYING b\ufffdro.yaml mtu 0")
+	if err := w.set(ifPrefix+"caf\xe9", iface("caf\xe9")); err != nil {
+		t.Error(err)
+	}
+	if err := w.sched.Refresh("interface"); err != nil {
+		t.Error(err)
+	}
+	f.want("caf\ufffd DISCOVERED mtu 0")
 }
 
 // A subscription goes on where another one ended: with what has changed since, and with what
