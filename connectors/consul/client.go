@@ -75,7 +75,8 @@ func sameHost(next *http.Request, via []*http.Request) error {
 // precedence.
 func (c Config) base() (*api.Config, error) {
 	b := api.DefaultConfig()
-	b.Address = cmp.Or(c.Address, b.Address)
+	// The library would take a final slash for a path, and ask for //v1/...
+	b.Address = strings.TrimRight(cmp.Or(c.Address, b.Address), "/")
 	b.Datacenter = c.Datacenter
 	b.Namespace = cmp.Or(c.Namespace, b.Namespace)
 	b.Partition = cmp.Or(c.Partition, b.Partition)

@@ -27,6 +27,7 @@ func TestStore(t *testing.T) {
 	c := testkit.StartConsul(t, testkit.ConsulOptions{})
 	for name, run := range map[string]func(*testing.T, *server){
 		"limits": limits, "shortest session": shortestSession, "unix socket": unixSocket,
+		"final slash": finalSlash,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, join(t, c)) })
 	}
@@ -98,6 +99,16 @@ func unixSocket(t *testing.T, s *server) {
 	pairs, err := client.List(t.Context(), root+"a")
 	if must(t, pairs, err); len(pairs) != 1 {
 		t.Errorf("listed %v", pairs)
+	}
+}
+
+// finalSlash has an address as a browser shows it.
+func finalSlash(t *testing.T, s *server) {
+	client, err := consul.Dial(consul.Config{Address: "http://" + s.consul.Addr + "/"})
+	defer must(t, client, err).Close()
+	must(t, client, client.Put(t.Context(), root+"a", []byte("1")))
+	if value, err := client.Get(t.Context(), root+"a"); err != nil || string(value) != "1" {
+		t.Errorf("got %q and %v", value, err)
 	}
 }
 
