@@ -56,12 +56,24 @@ func (c *Client) get(ctx context.Context, key string) (*api.KVPair, error) {
 		return nil, err
 	}
 	defer r.end()
-	pair, _, err := c.api.KV().Get(storeKey(key), r.read())
+	get := c.getByPath
+	if isCleaned(storeKey(key)) {
+		get = c.getByTransaction
+	}
+	pair, err := get(storeKey(key), r)
 	return pair, r.explain(err)
+}
+
+func (c *Client) getByPath(key string, r request) (*api.KVPair, error) {
+	pair, _, err := c.api.KV().Get(key, r.read())
+	return pair, err
 }
 
 // List implements kvdbsync.Store.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	if isCleaned(storeKey(prefix)) {
+		return nil, fmt.Errorf("listing %s in consul: expected a prefix without //, /./ and /../, which consul removes", prefix)
+	}
 	var pairs []kvdbsync.Pair
 	a, err := c.list(ctx, question{prefix: storeKey(prefix)})
 	if err != nil {
@@ -85,19 +97,13 @@ func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 
 // Put implements kvdbsync.Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) error {
-	return c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) error {
-		_, err := c.api.KV().Put(p, o)
-		return err
-	})
+	_, err := c.put(ctx, api.KVSet, &api.KVPair{Key: storeKey(key), Value: value})
+	return err
 }
 
 // PutIfAbsent implements kvdbsync.Writer.
 func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
-	err = c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) (err error) {
-		stored, _, err = c.api.KV().CAS(p, o) // with index 0: the key must not exist
-		return err
-	})
-	return stored, err
+	return c.put(ctx, api.KVCAS, &api.KVPair{Key: storeKey(key), Value: value}) // with index 0: the key must not exist
 }
 
 // PutIfSame implements kvdbsync.Writer. Consul compares the index of the key's last change.
@@ -109,22 +115,31 @@ func (c *Client) PutIfSame(ctx context.Context, key string, old, value []byte) (
 	if now == nil || !bytes.Equal(now.Value, old) {
 		return false, nil
 	}
-	err = c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) (err error) {
-		p.ModifyIndex, p.Flags = now.ModifyIndex, now.Flags
-		stored, _, err = c.api.KV().CAS(p, o)
-		return err
-	})
-	return stored, err
+	return c.put(ctx, api.KVCAS, &api.KVPair{Key: now.Key, Value: value, ModifyIndex: now.ModifyIndex, Flags: now.Flags})
 }
 
-// put sends one value without a transaction, because Consul then accepts larger values.
-func (c *Client) put(ctx context.Context, key string, value []byte, send func(*api.KVPair, *api.WriteOptions) error) error {
-	r, err := c.begun(ctx)
-	if err == nil {
-		defer r.end()
-		err = r.explain(send(&api.KVPair{Key: storeKey(key), Value: value}, r.write()))
+// put sends one value, by KVSet or KVCAS. It avoids a transaction, because Consul then accepts larger values.
+func (c *Client) put(ctx context.Context, verb api.KVOp, p *api.KVPair) (stored bool, err error) {
+	change := []kvdbsync.Pair{{Key: "/" + p.Key, Value: p.Value}}
+	if isCleaned(p.Key) {
+		op := &api.KVTxnOp{Verb: verb, Key: p.Key, Value: p.Value, Index: p.ModifyIndex, Flags: p.Flags}
+		err := c.change(ctx, change, api.KVTxnOps{op})
+		if errors.Is(err, errStale) {
+			return false, nil
+		}
+		return err == nil, err
 	}
-	return unwritten([]kvdbsync.Pair{{Key: key, Value: value}}, err)
+	r, err := c.begun(ctx)
+	if err != nil {
+		return false, unwritten(change, err)
+	}
+	defer r.end()
+	if verb == api.KVCAS {
+		stored, _, err = c.api.KV().CAS(p, r.write())
+	} else {
+		_, err = c.api.KV().Put(p, r.write())
+	}
+	return stored, unwritten(change, r.explain(err))
 }
 
 // Delete implements kvdbsync.Store.
@@ -186,6 +201,7 @@ func reason(what string) error {
 		"doesn't exist":        kvdbsync.ErrNotFound,
 		"invalid session":      kvdbsync.ErrSessionOver,
 		"lock is already held": errHeld,
+		"index is stale":       errStale,
 	} {
 		if strings.Contains(what, text) {
 			return fmt.Errorf("%w: %s", known, what)

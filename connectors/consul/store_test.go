@@ -27,7 +27,7 @@ func TestStore(t *testing.T) {
 	c := testkit.StartConsul(t, testkit.ConsulOptions{})
 	for name, run := range map[string]func(*testing.T, *server){
 		"limits": limits, "shortest session": shortestSession, "unix socket": unixSocket,
-		"final slash": finalSlash,
+		"final slash": finalSlash, "keys that are no clean paths": uncleanKeys,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, join(t, c)) })
 	}
@@ -109,6 +109,42 @@ func finalSlash(t *testing.T, s *server) {
 	must(t, client, client.Put(t.Context(), root+"a", []byte("1")))
 	if value, err := client.Get(t.Context(), root+"a"); err != nil || string(value) != "1" {
 		t.Errorf("got %q and %v", value, err)
+	}
+}
+
+// uncleanKeys are keys that Consul would take for others if they were in a URL.
+func uncleanKeys(t *testing.T, s *server) {
+	client := s.dial()
+	const prefix = "/vnf-agent/unclean/"
+	for _, name := range []string{"a//b", "a/./b", "a/../b", "..", "a//"} {
+		key := prefix + name
+		must(t, key, client.Put(t.Context(), key, []byte("1")))
+		if value, err := client.Get(t.Context(), key); err != nil || string(value) != "1" {
+			t.Errorf("%s: got %q and %v", key, value, err)
+		}
+		again, err := client.PutIfAbsent(t.Context(), key, []byte("2"))
+		must(t, key, err)
+		changed, err := client.PutIfSame(t.Context(), key, []byte("1"), []byte("3"))
+		must(t, key, err)
+		late, err := client.PutIfSame(t.Context(), key, []byte("1"), []byte("4"))
+		if must(t, key, err); again || !changed || late {
+			t.Errorf("%s: put if absent: %t; if same: %t, then %t", key, again, changed, late)
+		}
+		all, err := client.List(t.Context(), prefix)
+		if must(t, all, err); len(all) != 1 || all[0].Key != key || string(all[0].Value) != "3" {
+			t.Errorf("%s: the store has %q", key, all)
+		}
+		must(t, key, client.Apply(t.Context(), []kvdbsync.Pair{{Key: key}}))
+		if _, err := client.Get(t.Context(), key); !errors.Is(err, kvdbsync.ErrNotFound) {
+			t.Errorf("%s, deleted: %v", key, err)
+		}
+		if stored, err := client.PutIfAbsent(t.Context(), key, nil); !stored || err != nil {
+			t.Errorf("%s: put if absent: %t and %v", key, stored, err)
+		}
+		must(t, key, client.Apply(t.Context(), []kvdbsync.Pair{{Key: key}}))
+	}
+	if all, err := client.List(t.Context(), prefix+"a//"); err == nil {
+		t.Errorf("a prefix that consul would change gave %q", all)
 	}
 }
 
