@@ -169,16 +169,19 @@ func TestIndexGoesBack(t *testing.T) {
 	}
 }
 
-// An answer before its time with the index of the question says that the server
-// has other data now.
+// After an answer before its time with the index of the question, the watch looks for the present
+// index: the server may have other data now.
 func TestSameIndexBeforeTheWaitIsOver(t *testing.T) {
 	t.Parallel()
-	cfg, asked := fake(t, reached(9, map[string]pairAt{"a": {"1", 9}}), reached(9, map[string]pairAt{"a": {"1", 9}}), reached(4, map[string]pairAt{"a": {"0", 4}}))
+	listed := reached(9, map[string]pairAt{"a": {"1", 9}})
+	absent := reply{status: 404, index: "4"}
+	names := reply{status: 200, index: "4", body: `["a"]`}
+	cfg, asked := fake(t, listed, listed, absent, names, reached(4, map[string]pairAt{"a": {"0", 4}}))
 	if got := describe(batches(t, cfg, 2)[1]); got != "a=0" {
 		t.Errorf("after it came %s", got)
 	}
-	if third := asked()[2]; third.Has("index") {
-		t.Errorf("the question after it is %v", third)
+	if last := asked()[4]; !last.Has("recurse") || last.Has("index") {
+		t.Errorf("the question after it is %v", last)
 	}
 }
 

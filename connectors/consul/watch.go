@@ -61,7 +61,8 @@ func (w *watch) next(ctx context.Context) (bytes int, err error) {
 		return 0, err
 	}
 	defer a.close()
-	if wentBack(w.index, a.index, time.Since(begun) < w.client.cfg.WaitTime) {
+	early := time.Since(begun) < w.client.cfg.WaitTime
+	if a.index < w.index || w.index > 0 && a.index == w.index && early && !w.isCurrent(ctx) {
 		w.startOver(fmt.Errorf("%w: to %d from %d", errIndexBack, a.index, w.index))
 		return 0, nil
 	}
@@ -111,10 +112,10 @@ func (w *watch) pages(rev int64) func([]kvdbsync.Event) error {
 	return func(page []kvdbsync.Event) error { return w.emit(kvdbsync.Batch{Rev: rev, Events: page}) }
 }
 
-// wentBack reports whether the known indexes have become invalid. A lower index is one
-// sign. The same index before the end of the wait time is another: the server has restored
-// a snapshot, probably with a lower index. It would wait until this index exceeds the
-// watch's index.
-func wentBack(asked, got uint64, early bool) bool {
-	return asked > 0 && (got < asked || got == asked && early)
+// isCurrent reports whether the index of the watch is still that of the prefix. The same index before the end of
+// the wait time has two causes. The server has restored a snapshot, probably with a lower index: it would wait
+// until this index exceeds the watch's index. Or it has a shorter max_query_time.
+func (w *watch) isCurrent(ctx context.Context) bool {
+	now, err := w.client.standing(ctx, storeKey(w.prefix), 0)
+	return err == nil && compare(asked{after: w.index, empty: w.known.count == 0}, now, 0) == upToDate
 }

@@ -180,6 +180,19 @@ func waitThatRunsOut(t *testing.T, s *server) {
 	s.put(root+"a", "1")
 	cfg := s.config()
 	cfg.WaitTime = 50 * time.Millisecond
+	noNewsThenOne(t, s, cfg)
+}
+
+// The server does not wait for as long as it was asked to.
+func TestServerWithShorterWait(t *testing.T) {
+	t.Parallel()
+	s := join(t, testkit.StartConsul(t, testkit.ConsulOptions{Config: map[string]any{"max_query_time": "50ms"}}))
+	s.put(root+"a", "1")
+	noNewsThenOne(t, s, s.config())
+}
+
+func noNewsThenOne(t *testing.T, s *server, cfg consul.Config) {
+	t.Helper()
 	_, next := s.begin(cfg)
 	for range 3 {
 		if b := next(); len(b.Events) > 0 || b.Synced {
