@@ -185,6 +185,7 @@ func TestCluster(t *testing.T) {
 			{"conformance", clusterConformance},
 			{"store", clusterStore},
 			{"keys that have moved", movedKeys},
+			{"one node of several", oneNode},
 		},
 		"other slots": {
 			{"first slot of a master", firstSlot},
@@ -247,6 +248,18 @@ func clusterStore(t *testing.T, c *cluster) {
 	}
 	if pairs, err := client.List(t.Context(), root); len(pairs) > 0 || err != nil {
 		t.Errorf("some were made: %v, %v", pairs, err)
+	}
+}
+
+// oneNode has only a part of the keys, so it is no single server. A server may refuse to name its mode in HELLO.
+func oneNode(t *testing.T, c *cluster) {
+	c.everywhere("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-hello")
+	for _, cfg := range []redis.Config{{}, {Username: "old", Password: "secret"}} {
+		cfg.Endpoint = c.nodes[0].Addr
+		err := follow(t, redis.New(cfg, discard())).AwaitLost(conformance.Any)
+		if want := "is a node of a Cluster: write endpoints: [" + cfg.Endpoint + "]"; !strings.Contains(err.Error(), want) {
+			t.Errorf("as %q: %v; want %s", cfg.Username, err, want)
+		}
 	}
 }
 

@@ -31,17 +31,9 @@ func (w *watch) identity(ctx context.Context) (ids, former string, err error) {
 // replicationIDs finds the current and the former replication ID in the text of INFO.
 // Zeros mean that there is no former one.
 func replicationIDs(info string) (id, former string) {
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch name {
-		case "master_replid":
-			id = value
-		case "master_replid2":
-			former = strings.Trim(value, "0")
-			if former != "" {
-				former = value
-			}
-		}
+	former = infoField(info, "master_replid2")
+	if strings.Trim(former, "0") == "" {
+		former = ""
 	}
-	return id, former
+	return infoField(info, "master_replid"), former
 }

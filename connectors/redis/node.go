@@ -68,6 +68,22 @@ func newNode(life context.Context, a access, addr, prefix string, box *inbox, me
 // previous command may take long on a slow line. If the line falls silent, both end.
 const waitForTurn = 24 * time.Hour
 
+// checkAlone returns an error for a node of a Cluster: it has only a part of the keys.
+func (n *node) checkAlone(ctx context.Context) error {
+	mode := n.greeted.mode
+	if mode == nil {
+		about, err := n.info(ctx, "server")
+		if err != nil {
+			return err
+		}
+		mode = infoField(about, "redis_mode")
+	}
+	if mode == "cluster" {
+		return fmt.Errorf("endpoint %s is a node of a Cluster: write endpoints: [%[1]s], which finds the other nodes", n.addr)
+	}
+	return nil
+}
+
 // subscribe enables keyspace notifications on a server without tracking.
 func (n *node) subscribe(ctx context.Context) error {
 	if n.greeted.tracking {

@@ -15,6 +15,7 @@ type greeting struct {
 	tracking bool  // the server names changed keys under the prefix
 	refusal  error // reason for no tracking
 	replica  bool  // the server is a replica
+	mode     any   // standalone, cluster or sentinel; nil: the server refuses HELLO
 }
 
 // greet asks the server to track the prefix.
@@ -25,7 +26,7 @@ func greet(ctx context.Context, cn *goredis.Conn, prefix string) (g greeting, er
 		return refusedGreeting(g, err)
 	}
 	about, _ := hello.Val().(map[any]any)
-	g.replica = about["role"] == "replica"
+	g.replica, g.mode = about["role"] == "replica", about["mode"]
 	if about["proto"] != int64(3) {
 		g.refusal = fmt.Errorf("no RESP3: %v", about["proto"])
 		return g, nil

@@ -101,6 +101,11 @@ func (w *watch) add(ctx context.Context, n *node) error {
 	if w.access.sentinels() && n.greeted.replica {
 		return fmt.Errorf("%w: the Sentinels name %s, which is a replica", ErrMoved, n.addr)
 	}
+	if w.access.Endpoint != "" {
+		if err := n.checkAlone(ctx); err != nil {
+			return err
+		}
+	}
 	if err := n.checkMemory(ctx); err != nil {
 		return err
 	}
