@@ -10,6 +10,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/keyplane/keyplane/internal/links"
 	"github.com/keyplane/keyplane/internal/plainfile"
 )
 
@@ -105,17 +106,16 @@ type place struct {
 	ticker   *time.Ticker
 }
 
-// watchPlace watches the folder of the file, and that of its target if it is a link.
-// Without inotify it looks every second.
+// watchPlace watches the folder of the file, and that of each link on the way to it. Without inotify it looks every
+// second.
 func watchPlace(path string) *place {
 	p := &place{names: map[string]bool{}}
 	var err error
 	p.notifier, err = fsnotify.NewWatcher()
-	if err == nil {
-		err = p.add(path)
-	}
-	if real, linked := filepath.EvalSymlinks(path); err == nil && linked == nil && real != path {
-		err = p.add(real)
+	for _, at := range links.Places(path) {
+		if err == nil {
+			err = p.add(at)
+		}
 	}
 	if err != nil {
 		p.ticker = time.NewTicker(time.Second)
@@ -123,7 +123,7 @@ func watchPlace(path string) *place {
 	return p
 }
 
-// add watches the folder of the path, because a rename is an event of the folder.
+// add watches the folder of a file or link, because a rename is an event of the folder.
 func (p *place) add(path string) error {
 	p.names[path], p.names[filepath.Dir(path)] = true, true
 	return p.notifier.Add(filepath.Dir(path))

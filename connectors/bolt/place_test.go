@@ -118,6 +118,27 @@ func TestALinkThatLeadsElsewhere(t *testing.T) {
 	}
 }
 
+// A deployment keeps its releases and swaps a link above the file.
+func TestALinkAboveTheFileIsSwapped(t *testing.T) {
+	dir := t.TempDir()
+	for _, release := range []string{"1", "2"} {
+		if err := os.MkdirAll(filepath.Join(dir, "releases", release), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		makeFile(t, filepath.Join(dir, "releases", release, "keys.db"), release)
+		if err := os.Symlink("releases/"+release, filepath.Join(dir, "current"+release)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	current := filepath.Join(dir, "current")
+	rename(t, current+"1", current)
+	db, _ := open(t, bolt.Config{Path: current + "/keys.db"})
+	s := follow(t, db)
+	s.await("k", "1")
+	rename(t, current+"2", current)
+	s.await("k", "2")
+}
+
 // What is written after the file was replaced is in the new one, also where nobody watches.
 func TestAUseNoticesThatTheFileIsReplaced(t *testing.T) {
 	db, path := open(t, bolt.Config{})

@@ -259,6 +259,32 @@ func TestFilesInNewDirectories(t *testing.T) {
 	}
 }
 
+// A deployment keeps its releases and swaps a link above the configured path.
+func TestALinkAboveTheFilesIsSwapped(t *testing.T) {
+	dir := t.TempDir()
+	for _, release := range []string{"1", "2"} {
+		network := filepath.Join(dir, "releases", release, "network")
+		if err := os.MkdirAll(network, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, network+"/a.yaml", "data: [{key: config/a, value: "+release+"}]")
+		if err := os.Symlink("releases/"+release, filepath.Join(dir, "current"+release)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	current := filepath.Join(dir, "current")
+	swap := func(release string) {
+		if err := os.Rename(current+release, current); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("1")
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{current + "/network"}, Rescan: time.Hour}))
+	m.holds(t, "config/a", "1")
+	swap("2")
+	m.holds(t, "config/a", "2")
+}
+
 // A file that is always being written delays the first batch, but not for ever.
 func TestEndlessWriter(t *testing.T) {
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/internal/links"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
@@ -71,7 +72,7 @@ func explore(ctx context.Context, c Config, expected int) *walk {
 
 // place finds the files of one configured path.
 func (w *walk) place(ctx context.Context, p *place) {
-	w.await(p.path, 0)
+	w.await(p.path)
 	info, err := os.Stat(p.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -214,7 +215,7 @@ func (w *walk) entry(f folder, path string, e fs.DirEntry) {
 		w.candidate(f.place, path, info, err)
 	}
 	if link {
-		w.await(path, 0)
+		w.await(path)
 	}
 }
 
@@ -266,34 +267,23 @@ func (w *walk) file(p *place, path string, info fs.FileInfo) {
 	}
 }
 
-// await watches for anything that appears or changes at path: there, at the nearest
-// existing directory above, and at the targets of links.
-func (w *walk) await(path string, links int) {
-	const mostLinks = 40 // the limit of the kernel
-	for at := path; ; at = filepath.Dir(at) {
-		if w.watch(filepath.Dir(at), filepath.Base(at)) || at == "/" {
-			break
-		}
+// await watches for anything that changes what path leads to: there, at each link on the way, or at the nearest
+// existing directory above.
+func (w *walk) await(path string) {
+	for _, place := range links.Places(path) {
+		w.watch(filepath.Dir(place), filepath.Base(place))
 	}
-	target, err := os.Readlink(path)
-	if err != nil || links == mostLinks {
-		return
-	}
-	if !filepath.IsAbs(target) {
-		target = filepath.Join(filepath.Dir(path), target)
-	}
-	w.await(target, links+1)
 }
 
-// watch adds a directory, or one name in it, and reports whether it exists.
-func (w *walk) watch(dir, name string) bool {
+// watch adds a directory, or one name in it, if it exists.
+func (w *walk) watch(dir, name string) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return false
+		return
 	}
 	info, err := os.Stat(real)
 	if err != nil || !info.IsDir() {
-		return false
+		return
 	}
 	d := w.dirs[real]
 	d.id = identity{dev: identify(info).dev, ino: identify(info).ino}
@@ -306,5 +296,4 @@ func (w *walk) watch(dir, name string) bool {
 		d.names[name] = true
 	}
 	w.dirs[real] = d
-	return true
 }
