@@ -157,24 +157,6 @@ func TestKeysOfOthersAreIgnored(t *testing.T) {
 	}
 }
 
-func FuzzInfoField(f *testing.F) {
-	f.Add("# Memory\r\nused_memory:1\r\nmaxmemory:100\r\nmaxmemory_policy:noeviction\r\n", "maxmemory")
-	f.Add("maxmemory:", "maxmemory")
-	f.Add("a:b:c\n", "a")
-	f.Fuzz(func(t *testing.T, about, name string) {
-		value := infoField(about, name)
-		if value != "" && !strings.Contains(about, name+":") {
-			t.Errorf("found %q of %q", value, name)
-		}
-		if strings.ContainsAny(name, ":\r\n") {
-			return
-		}
-		if got := infoField(name+": 1 \r\n"+about, name); got != "1" {
-			t.Errorf("found %q, not what is there", got)
-		}
-	})
-}
-
 // A command that waits for the one connection that reads must wait as long as the answer
 // before it takes, which may be minutes on a slow line.
 func TestReadingWaitsForItsTurn(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/info"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -95,8 +95,8 @@ func (n *node) checkMemory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	policy := infoField(about, "maxmemory_policy")
-	if limit := infoField(about, "maxmemory"); limit == "" || limit == "0" || policy == "noeviction" {
+	policy := info.Field(about, "maxmemory_policy")
+	if limit := info.Field(about, "maxmemory"); limit == "" || limit == "0" || policy == "noeviction" {
 		policy = ""
 	}
 	if n.memory.limited(n.addr, policy) && policy != "" {
@@ -248,7 +248,7 @@ func (n *node) evictions(ctx context.Context) (int64, error) {
 	if err != nil {
 		return unknownCount, err
 	}
-	count, err := strconv.ParseInt(infoField(about, "evicted_keys"), 10, 64)
+	count, err := strconv.ParseInt(info.Field(about, "evicted_keys"), 10, 64)
 	if err != nil {
 		return unknownCount, nil //nolint:nilerr // the server refuses INFO
 	}
@@ -262,15 +262,4 @@ func (n *node) info(ctx context.Context, section string) (string, error) {
 		return "", fmt.Errorf("redis %s: %w", n.addr, err)
 	}
 	return about, nil
-}
-
-// infoField finds "name:value" on a line of its own. It returns "" if there is none, such as
-// after a refused INFO.
-func infoField(about, name string) string {
-	for line := range strings.Lines(about) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

@@ -61,9 +61,9 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 // listNode passes on the pairs of one master. It requests the keys of the next page while
 // it processes the values of the current one.
 func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.Event) error {
-	read := newPager(w.read.read)
+	read := newPager(w.read.read, w.size)
 	if w.cluster != nil {
-		read = newPager(fromNode(n.data, w.cluster, w.access.Bounds))
+		read = newPager(fromNode(n.data, w.cluster, w.access.Bounds), w.size)
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	found := make(chan []string)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/keyplane/keyplane/connectors/redis/internal/info"
 )
 
 // identity returns the masters' replication IDs, and the former IDs of their data. A
@@ -16,7 +18,7 @@ func (w *watch) identity(ctx context.Context) (ids, former string, err error) {
 		if err != nil && !refused(err) {
 			return "", "", fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
 		}
-		id, older := replicationIDs(text)
+		id, older := info.ReplicationIDs(text)
 		if id == "" {
 			return "", "", nil
 		}
@@ -26,14 +28,4 @@ func (w *watch) identity(ctx context.Context) (ids, former string, err error) {
 		}
 	}
 	return strings.Join(now, " "), strings.Join(before, " "), nil
-}
-
-// replicationIDs finds the current and the former replication ID in the text of INFO.
-// Zeros mean that there is no former one.
-func replicationIDs(info string) (id, former string) {
-	former = infoField(info, "master_replid2")
-	if strings.Trim(former, "0") == "" {
-		former = ""
-	}
-	return infoField(info, "master_replid"), former
 }

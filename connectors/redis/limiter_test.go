@@ -15,6 +15,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/info"
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -201,17 +203,17 @@ func FuzzAnswers(f *testing.F) {
 		case 0:
 			_ = scan(ctx, client, "", bounds, func([]string) error { return nil })
 		case 1:
-			_, _ = newPager(atOnce(client, bounds)).all(ctx, []string{"a", "b"}, bounds)
+			_, _ = newPager(atOnce(client, bounds), &paging.Size{}).all(ctx, []string{"a", "b"}, bounds)
 		case 2:
-			_, _ = newPager(oneByOne(client, bounds)).all(ctx, []string{"a", "b"}, bounds)
+			_, _ = newPager(oneByOne(client, bounds), &paging.Size{}).all(ctx, []string{"a", "b"}, bounds)
 		case 3:
 			if slots, err := client.ClusterSlots(ctx).Result(); err == nil { //nolint:staticcheck // as the connector
 				serve(make([]bool, slotCount), slots, "id")
 			}
 		case 4:
 			about, _ := client.Info(ctx, "stats").Result()
-			_, _ = replicationIDs(about)
-			_ = infoField(about, "evicted_keys")
+			_, _ = info.ReplicationIDs(about)
+			_ = info.Field(about, "evicted_keys")
 		case 5:
 			n := &node{box: newInbox("", bounds), heard: map[string]struct{}{}, pongs: make(chan struct{}, 1)}
 			n.sub = client.PSubscribe(ctx, "*")

@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -41,7 +42,7 @@ func (s *fakeStore) read(_ context.Context, keys []string) (reading, error) {
 // long as there is something to take.
 func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, awaitAll func() error) {
 	s, seen = &fakeStore{has: map[string]string{}, box: newInbox("", kvdbsync.Bounds{}), reading: func() {}}, map[string]string{}
-	w := &watch{box: s.box, read: newPager(s.read), emit: func(b kvdbsync.Batch) error {
+	w := &watch{box: s.box, read: newPager(s.read, &paging.Size{}), emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
 			seen[e.Key] = string(e.Value)
 		}

@@ -7,6 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -50,7 +51,7 @@ func TestAnAbsentKeyTearsNoTransaction(t *testing.T) {
 	}
 	var got []string
 	bounds := kvdbsync.Bounds{}.WithDefaults()
-	w := &watch{box: box, read: newPager(atOnce(&between{client, func() { change(2) }}, bounds)), emit: func(b kvdbsync.Batch) error {
+	w := &watch{box: box, read: newPager(atOnce(&between{client, func() { change(2) }}, bounds), &paging.Size{}), emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
 			got = append(got, fmt.Sprintf("%s=%s", e.Key, e.Value))
 		}

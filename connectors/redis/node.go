@@ -12,6 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/info"
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -76,7 +77,7 @@ func (n *node) checkAlone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		mode = infoField(about, "redis_mode")
+		mode = info.Field(about, "redis_mode")
 	}
 	if mode == "cluster" {
 		return fmt.Errorf("endpoint %s is a node of a Cluster: write endpoints: [%[1]s], which finds the other nodes", n.addr)

@@ -11,6 +11,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -203,7 +204,8 @@ func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.
 type pager struct {
 	// The way to read: all keys at one moment, or one by one in a Cluster.
 	read reader
-	most int // maximum number of keys per request
+	size *paging.Size // shared by all watches of the Connector
+	most int          // maximum number of keys per request, in addition to that of size
 	// The events of the last call of all may not be of one moment.
 	several bool
 }
@@ -211,21 +213,24 @@ type pager struct {
 // mostKeys bounds one request. A page is usually bounded by its bytes before that.
 const mostKeys = 1 << 20
 
-// newPager returns a pager that begins with the largest number of keys. It reads fewer at
+// newPager returns a pager that begins with as many keys as size allows. It reads fewer at
 // once after a page that was too large.
-func newPager(read reader) *pager { return &pager{read: read, most: mostKeys} }
+func newPager(read reader, size *paging.Size) *pager {
+	return &pager{read: read, size: size, most: mostKeys}
+}
 
 // each passes on the events page by page. A page that was not full doubles the number of keys
 // of the next one. A single key that does not fit is ErrTooMuch, because asking again could
 // not help.
 func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Event) error) error {
 	for len(keys) > 0 {
-		some := keys[:min(len(keys), p.most)]
+		some := keys[:min(len(keys), p.most, p.size.Keys())]
 		r, err := p.read(ctx, some)
 		if err != nil {
-			return err
+			return p.size.Failed(err)
 		}
 		events, left := r.events, r.left
+		p.size.Answered(events)
 		p.several = p.several || r.several || len(left) > 0 || len(some) < len(keys)
 		switch {
 		case len(left) == 0:

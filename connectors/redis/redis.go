@@ -33,6 +33,7 @@ import (
 	"iter"
 	"log/slog"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -60,9 +61,10 @@ var (
 type Connector struct {
 	cfg    Config
 	log    *slog.Logger
-	held   *holdings // keys held by the sessions, other than leases
-	leases *holdings // keys held by leases
-	memory *memory   // of the servers
+	held   *holdings   // keys held by the sessions, other than leases
+	leases *holdings   // keys held by leases
+	memory *memory     // of the servers
+	size   paging.Size // of requests for values
 }
 
 // New returns a Connector. It does not connect. It warns of settings without effect.

@@ -11,6 +11,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -21,6 +22,7 @@ type Client struct {
 	client goredis.UniversalClient
 	// Reads any keys; in a Cluster one by one, because MGET takes keys of one slot only.
 	read   reader
+	size   paging.Size
 	bounds kvdbsync.Bounds
 	reload func(context.Context) // reads the Cluster's slots again; nil: not a Cluster
 	// Calls do for each master, concurrently. A panic of do is an error.
@@ -101,7 +103,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 // List implements kvdbsync.Store. It omits keys that hold no string. A value that is too
 // large is an error.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
-	l := listing{bounds: c.bounds, tally: kvdbsync.NewTally(c.bounds), read: newPager(c.read), pairs: map[string][]byte{}}
+	l := listing{bounds: c.bounds, tally: kvdbsync.NewTally(c.bounds), read: newPager(c.read, &c.size), pairs: map[string][]byte{}}
 	err := c.each(ctx, func(ctx context.Context, master *goredis.Client) error {
 		return scan(ctx, master, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
 	})

@@ -11,6 +11,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -32,6 +33,7 @@ type watch struct {
 	cluster *goredis.ClusterClient // nil: not a Cluster
 	read    *pager                 // owned by follow's goroutine
 	memory  *memory
+	size    *paging.Size // of the Connector
 	// The keys that evictions have removed. Only follow's goroutine uses it.
 	lost eviction
 
@@ -46,14 +48,14 @@ func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(prefix, c.cfg.Bounds), memory: c.memory}
+	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(prefix, c.cfg.Bounds), memory: c.memory, size: &c.size}
 	w.lost.gone = map[string]struct{}{}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
 		o := a.toCluster(limiting(dialer(ctx, a.TLS, a.ReadTimeout), a.Bounds, false))
 		o.PoolTimeout = waitForTurn
 		w.cluster = goredis.NewClusterClient(o)
-		w.read = newPager(oneByOne(w.cluster, a.Bounds))
+		w.read = newPager(oneByOne(w.cluster, a.Bounds), w.size)
 	}
 	if err := w.open(ctx); err != nil {
 		w.close()
@@ -83,7 +85,7 @@ func (w *watch) open(ctx context.Context) error {
 		}
 	}
 	if w.cluster == nil {
-		w.read = newPager(atOnce(w.nodes[0].data, w.access.Bounds))
+		w.read = newPager(atOnce(w.nodes[0].data, w.access.Bounds), w.size)
 	}
 	if w.cluster != nil || w.access.sentinels() { // otherwise there is only the one that is configured
 		w.all.Go(w.box.guarded(func() error { return w.followMasters(ctx, masters) }))
