@@ -19,6 +19,8 @@ import (
 
 	"go.fd.io/govpp/api"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
@@ -78,16 +80,60 @@ func messageLines(t *testing.T) (lines []string) {
 	return lines
 }
 
-// usedMessages are the messages that the code names, with the packages that do.
+// TestEveryTagIsSigned holds the signing of tags to the messages that the code uses. An item whose tag
+// is not signed would belong to every agent.
+func TestEveryTagIsSigned(t *testing.T) {
+	owner := ownership.New(ownership.Options{Label: "vpp1", Installation: installation})
+	signing := ownership.WithTags(nil, owner).(conn.Translator)
+	tagged := messagesIn(func(m api.Message) bool { return tagIn(m).IsValid() })
+	used := namedMessages(t, tagged)
+	for _, m := range tagged {
+		name := m.GetMessageName()
+		if used[name] == nil {
+			continue
+		}
+		tagIn(m).SetString(owner.Tag("web"))
+		signing.Translate(m)
+		if tag := tagIn(m).String(); tag != "web" {
+			t.Errorf("%s: the tag is %q after its translation; add the message to tagOf in internal/ownership", name, tag)
+		}
+	}
+}
+
+// tagIn is the field of a message that has the tag of an item; invalid: it has none.
+func tagIn(m api.Message) (tag reflect.Value) {
+	v := reflect.ValueOf(m).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).Kind() == reflect.String && strings.HasSuffix(v.Type().Field(i).Name, "Tag") {
+			tag = v.Field(i)
+		}
+	}
+	return tag
+}
+
+// usedMessages are the requests and events that the code names, with the packages that do.
 func usedMessages(t *testing.T) map[string][]string {
-	known := map[string]string{} // of the bindings: package and type to message
+	return namedMessages(t, messagesIn(func(m api.Message) bool {
+		return !strings.HasSuffix(m.GetMessageName(), "_reply") && m.GetMessageType() != api.ReplyMessage
+	}))
+}
+
+// messagesIn are those of the bindings that a filter selects, by package and type.
+func messagesIn(selects func(api.Message) bool) map[string]api.Message {
+	out := map[string]api.Message{}
 	for _, all := range api.GetRegisteredMessages() {
-		for _, m := range all {
-			if kind := reflect.TypeOf(m).Elem(); !strings.HasSuffix(m.GetMessageName(), "_reply") && m.GetMessageType() != api.ReplyMessage {
-				known[kind.PkgPath()+"."+kind.Name()] = m.GetMessageName()
+		for _, registered := range all { // typed nil pointers
+			kind := reflect.TypeOf(registered).Elem()
+			if m := reflect.New(kind).Interface().(api.Message); selects(m) {
+				out[kind.PkgPath()+"."+kind.Name()] = m
 			}
 		}
 	}
+	return out
+}
+
+// namedMessages are those of some messages that the code names, with the packages that do.
+func namedMessages(t *testing.T, known map[string]api.Message) map[string][]string {
 	out := map[string][]string{}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && (entry.Name() == "simulated" || entry.Name() == "ownership") {
@@ -102,7 +148,7 @@ func usedMessages(t *testing.T) map[string][]string {
 		}
 		for name := range namesOf(file) {
 			if message, is := known[name]; is {
-				out[message] = append(out[message], partOf(path))
+				out[message.GetMessageName()] = append(out[message.GetMessageName()], partOf(path))
 			}
 		}
 		return nil

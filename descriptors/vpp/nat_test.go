@@ -3,6 +3,7 @@ package vpp_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,6 +152,49 @@ func pooledStory(t *testing.T, vpp *simulated.VPP) {
 	until(t, func() bool { return eiMappings(t, c) == 1 }, func() string { return "the mapping is not back" })
 	a.awaitApplied()
 	expectRestartReads(t, vpp, a, keys.NAT44Global, independent, natPoolKey, natPool, pooledKey, pooledDNAT)
+}
+
+// TestMappingsOfOthers has other programs make mappings of the endpoint-independent NAT44. They stay.
+// One with a declared label and no owner, as earlier releases wrote it, is this agent's.
+func TestMappingsOfOthers(t *testing.T) { onEachVPP(t, mappingsOfOthers) }
+
+func mappingsOfOthers(t *testing.T, vpp *simulated.VPP) {
+	a := startAgentKnowing(t, vpp.Socket, memories{label: "vpp1"})
+	awaitReady(t, a)
+	values := []string{keys.NAT44Global, `{"endpoint_independent":true}`, natPoolKey, natPool}
+	a.want(true, values...)
+	c := vpp.Dial()
+	for i, tag := range []string{"pooled", "other", "vpp2." + installation + "@pooled"} {
+		vpp.Ask(c, &nat44_ei.Nat44EiAddDelStaticMapping{
+			IsAdd: true, Tag: tag, ExternalIPAddress: [4]byte{10, 6, 0, 2}, ExternalPort: uint16(80 + i), Protocol: 6,
+			LocalIPAddress: [4]byte{10, 1, 0, 2}, LocalPort: uint16(8080 + i), ExternalSwIfIndex: ^interface_types.InterfaceIndex(0),
+		}, &nat44_ei.Nat44EiAddDelStaticMappingReply{})
+		vpp.Ask(c, &nat44_ei.Nat44EiAddDelIdentityMapping{
+			IsAdd: true, Tag: tag, IPAddress: [4]byte{10, 6, 0, 2}, Port: uint16(22 + i), Protocol: 6, SwIfIndex: ^interface_types.InterfaceIndex(0),
+		}, &nat44_ei.Nat44EiAddDelIdentityMappingReply{})
+	}
+	values = append(values, pooledKey, pooledDNAT, webDNATKey,
+		`{"label":"web","st_mappings":[{"external_ip":"10.6.0.3","external_port":80,"local_ips":[{"local_ip":"10.1.0.3","local_port":80}]}],"id_mappings":[{"ip_address":"10.6.0.3","port":22}]}`)
+	for range 2 {
+		a.want(true, values...)
+		var tags []string
+		for _, d := range listed[nat44_ei.Nat44EiStaticMappingDetails](t, c, &nat44_ei.Nat44EiStaticMappingDump{}) {
+			tags = append(tags, d.Tag)
+		}
+		for _, d := range listed[nat44_ei.Nat44EiIdentityMappingDetails](t, c, &nat44_ei.Nat44EiIdentityMappingDump{}) {
+			tags = append(tags, d.Tag)
+		}
+		slices.Sort(tags)
+		ours, others := "vpp1."+installation+"@web", "vpp2."+installation+"@pooled"
+		if want := []string{"other", "other", "pooled", "pooled", ours, ours, others, others}; !slices.Equal(tags, want) {
+			t.Fatalf("VPP has the tags %q, want %q", tags, want)
+		}
+	}
+	a.resyncsInSync(vpp)
+	a.unwant(pooledKey, webDNATKey)
+	if n := eiMappings(t, c); n != 2 {
+		t.Errorf("VPP has %d mappings, want the two of others", n)
+	}
 }
 
 // eiMappings returns the number of static mappings of the endpoint-independent NAT44.

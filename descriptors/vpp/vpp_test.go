@@ -94,10 +94,14 @@ func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memor
 	return startAgentKnowing(t, socket, memories{deaths: deaths, applied: applied})
 }
 
+// installation is that of agents that sign their tags.
+const installation = "0123456789abcdef"
+
 // memories are those of an agent; nil: none.
 type memories struct {
 	deaths, applied, settings scheduler.Memory
-	quiet                     bool // no log of transactions, which grows with a long test
+	quiet                     bool   // no log of transactions, which grows with a long test
+	label                     string // of an agent that signs its tags
 }
 
 // quiet are empty memories of an agent that logs no transactions.
@@ -120,7 +124,7 @@ func startAgentKnowing(t *testing.T, socket string, known memories) *agent {
 		t.Fatal(err)
 	}
 	plugin, err := vpp.Register(s, vpp.Options{
-		Log: o.Log,
+		Log: o.Log, Label: known.label, Installation: installation,
 		// A VPP that answers late, because the machine is busy, is not one that hangs.
 		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock"), ProbeTimeout: testkit.Patience}, Memory: known.deaths, Settings: known.settings, Allocations: book,
 	})

@@ -10,6 +10,7 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/nat44_ed"
+	"go.fd.io/govpp/binapi/nat44_ei"
 	"go.fd.io/govpp/binapi/tapv2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -120,7 +121,7 @@ func tagOf(m api.Message) *string {
 	return tagOfNAT(m)
 }
 
-// tagOfNAT is tagOf for the messages of NAT44.
+// tagOfNAT is tagOf for the messages of both kinds of NAT44.
 func tagOfNAT(m api.Message) *string {
 	switch m := m.(type) {
 	case *nat44_ed.Nat44AddDelStaticMapping:
@@ -136,6 +137,14 @@ func tagOfNAT(m api.Message) *string {
 	case *nat44_ed.Nat44AddDelIdentityMapping:
 		return &m.Tag
 	case *nat44_ed.Nat44IdentityMappingDetails:
+		return &m.Tag
+	case *nat44_ei.Nat44EiAddDelStaticMapping:
+		return &m.Tag
+	case *nat44_ei.Nat44EiStaticMappingDetails:
+		return &m.Tag
+	case *nat44_ei.Nat44EiAddDelIdentityMapping:
+		return &m.Tag
+	case *nat44_ei.Nat44EiIdentityMappingDetails:
 		return &m.Tag
 	}
 	return nil
