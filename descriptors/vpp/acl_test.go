@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	vppacl "go.fd.io/govpp/binapi/acl"
+	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -86,6 +87,63 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	if lists := listsIn(t, vpp); len(lists) > 0 {
 		t.Errorf("left behind: %+v", lists)
 	}
+}
+
+// TestAccessListsOfOthers has another program apply lists of its own, before and after the agent has
+// read VPP back. They stay, and come before those of the agent.
+func TestAccessListsOfOthers(t *testing.T) { onEachVPP(t, accessListsOfOthers) }
+
+func accessListsOfOthers(t *testing.T, vpp *simulated.VPP) {
+	a := startAgentKnowing(t, vpp.Socket, memories{label: "vpp1"})
+	awaitReady(t, a)
+	a.want(true, loopKey, loop)
+	states, err := a.states.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := interface_types.InterfaceIndex(states["loop1"].GetIfIndex())
+	c := vpp.Dial()
+	applied := func() (tags []string) {
+		names := map[uint32]string{}
+		for _, d := range listsIn(t, vpp) {
+			names[d.ACLIndex] = strings.TrimPrefix(d.Tag, "vpp1."+installation+"@")
+		}
+		for _, d := range listed[vppacl.ACLInterfaceListDetails](t, c, &vppacl.ACLInterfaceListDump{SwIfIndex: at}) {
+			for _, number := range d.Acls {
+				tags = append(tags, names[number])
+			}
+		}
+		return tags
+	}
+	var others []uint32
+	theirs := func(tag string) {
+		t.Helper()
+		var made vppacl.ACLAddReplaceReply
+		vpp.Ask(c, &vppacl.ACLAddReplace{ACLIndex: ^uint32(0), Tag: tag}, &made)
+		others = append(others, made.ACLIndex)
+		n := uint8(len(others))
+		vpp.Ask(c, &vppacl.ACLInterfaceSetACLList{SwIfIndex: at, NInput: n, Acls: others}, &vppacl.ACLInterfaceSetACLListReply{})
+	}
+	expect := func(when string, want ...string) {
+		t.Helper()
+		if got := applied(); !slices.Equal(got, want) {
+			t.Errorf("%s: the interface has the lists %q, want %q", when, got, want)
+		}
+	}
+	theirs("x")
+	a.want(false, webKey, webList)
+	expect("attached", "x", "web", "web")
+	theirs("y")
+	a.unwant(webKey)
+	expect("detached", "x", "y")
+	a.refreshes()
+	a.want(false, webKey, webList)
+	expect("attached after a resync", "x", "y", "web", "web")
+	a.refreshes()
+	a.unwant(webKey)
+	a.want(false, webKey, strings.Replace(webList, `"egress":["loop1"]`, `"egress":[]`, 1))
+	expect("attached to one direction", "x", "y", "web")
+	a.resyncsInSync(vpp)
 }
 
 // TestAccessListsOfBridgedInterface has an interface with lists leave its bridge domain and come

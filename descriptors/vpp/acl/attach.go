@@ -33,17 +33,23 @@ type slot struct {
 // vectors are the IP lists of one interface. VPP replaces both directions as a whole, so
 // requests for one interface take turns. A request sends all changes that were made while it
 // waited; those that waited behind it then find theirs sent already. So a start with 200 lists
-// on an interface needs a handful of messages.
+// on an interface needs a handful of messages. The lists of others are read in each turn, since
+// other programs change them at any time.
 type vectors struct {
 	turn chan struct{} // holds one token; its holder may send
 
 	mu      sync.Mutex      // guards the fields below
 	ours    map[slot]uint32 // numbers of this agent's lists, as they are to be
 	told    map[slot]uint32 // the same as VPP has them
-	foreign [2][]uint32     // numbers of other lists, ingress and egress, in VPP's order
-	stale   bool            // foreign may be that of an earlier interface with this index
 	changes uint64          // of ours so far
 	sent    uint64          // the value of changes that VPP has been told of
+}
+
+// newVectors returns the vectors of an interface without lists of this agent.
+func newVectors() *vectors {
+	v := &vectors{turn: make(chan struct{}, 1), ours: map[slot]uint32{}, told: map[slot]uint32{}}
+	v.turn <- struct{}{}
+	return v
 }
 
 // attachments holds the vectors of each interface by sw_if_index.
@@ -58,8 +64,7 @@ func (a *attachments) at(index interface_types.InterfaceIndex) *vectors {
 	defer a.mu.Unlock()
 	one := a.all[index]
 	if one == nil {
-		one = &vectors{turn: make(chan struct{}, 1), ours: map[slot]uint32{}, told: map[slot]uint32{}}
-		one.turn <- struct{}{}
+		one = newVectors()
 		if a.all == nil {
 			a.all = map[interface_types.InterfaceIndex]*vectors{}
 		}
@@ -100,26 +105,47 @@ func (v *vectors) wanted() (ours map[slot]uint32, change uint64) {
 	return maps.Clone(v.ours), v.changes
 }
 
-// with returns the vectors for VPP: the lists of others, and ours by name.
-func (v *vectors) with(ours map[slot]uint32) (in, out []uint32) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	in, out = slices.Clone(v.foreign[0]), slices.Clone(v.foreign[1])
-	for _, s := range slices.SortedFunc(maps.Keys(ours), func(a, b slot) int { return cmp.Compare(a.list, b.list) }) {
-		if s.egress {
-			out = append(out, ours[s])
+// merge returns the vectors for VPP: the lists of others that it has, and ours by name.
+func (v *vectors) merge(has []vppacl.ACLInterfaceListDetails, ours map[slot]uint32) (in, out []uint32) {
+	add := func(list uint32, egress bool) {
+		if egress {
+			out = append(out, list)
 		} else {
-			in = append(in, ours[s])
+			in = append(in, list)
 		}
+	}
+	for _, d := range has {
+		for i, list := range d.Acls {
+			if egress := i >= int(d.NInput); !v.isOurs(list, egress) {
+				add(list, egress)
+			}
+		}
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(ours), func(a, b slot) int { return cmp.Compare(a.list, b.list) }) {
+		add(ours[s], s.egress)
 	}
 	return in, out
 }
 
-// state returns whether VPP has been told of a change, and whether foreign must be read first.
-func (v *vectors) state(change uint64) (sent, stale bool) {
+// isOurs reports whether a list is this agent's, to be or still in VPP.
+func (v *vectors) isOurs(list uint32, egress bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.sent >= change, v.stale
+	for _, known := range []map[slot]uint32{v.ours, v.told} {
+		for s, one := range known {
+			if one == list && s.egress == egress {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isSent reports whether VPP has been told of a change.
+func (v *vectors) isSent(change uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.sent >= change
 }
 
 // attach applies a list to an interface.
@@ -201,25 +227,19 @@ func (h *handler) send(ctx context.Context, index interface_types.InterfaceIndex
 		return err
 	}
 	defer end()
-	sent, stale := at.state(change)
-	if sent {
+	if at.isSent(change) {
 		return nil
 	}
-	if stale {
-		if err := h.readForeign(ctx, index, at); err != nil {
-			return err
-		}
-	}
 	ours, changes := at.wanted()
-	in, out := at.with(ours)
-	err = h.apply(ctx, index, in, out)
+	err = h.setLists(ctx, index, at, ours)
 	if errors.Is(err, api.NO_SUCH_ENTRY) {
 		// Somebody else has removed lists, ours or theirs. VPP then refuses the whole vector.
-		if err := h.dropMissing(ctx, index, at, ours); err != nil {
-			return err
+		exists, errRead := h.existingLists(ctx)
+		if errRead != nil {
+			return errRead
 		}
-		in, out = at.with(ours)
-		err = h.apply(ctx, index, in, out)
+		maps.DeleteFunc(ours, func(_ slot, list uint32) bool { return !exists[list] })
+		err = h.setLists(ctx, index, at, ours)
 	}
 	if err != nil {
 		return err
@@ -228,22 +248,21 @@ func (h *handler) send(ctx context.Context, index interface_types.InterfaceIndex
 	return nil
 }
 
-// has records that VPP has these lists, which are ours as of a change. Without any of them, VPP may
-// delete the interface, and give its index to another one.
-func (v *vectors) has(ours map[slot]uint32, change uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.told, v.sent, v.stale = ours, change, len(ours) == 0
-}
-
-// dropMissing removes lists from ours that do not exist, and reads those of others again.
-func (h *handler) dropMissing(ctx context.Context, index interface_types.InterfaceIndex, at *vectors, ours map[slot]uint32) error {
-	exists, err := h.existingLists(ctx)
+// setLists reads the lists of others on an interface, and sets them with ours.
+func (h *handler) setLists(ctx context.Context, index interface_types.InterfaceIndex, at *vectors, ours map[slot]uint32) error {
+	has, err := h.applied(ctx, index)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(ours, func(_ slot, list uint32) bool { return !exists[list] })
-	return h.readForeign(ctx, index, at)
+	in, out := at.merge(has, ours)
+	return h.apply(ctx, index, in, out)
+}
+
+// has records that VPP has these lists, which are ours as of a change.
+func (v *vectors) has(ours map[slot]uint32, change uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.told, v.sent = ours, change
 }
 
 // existingLists returns the numbers of the IP lists that exist.
@@ -254,38 +273,6 @@ func (h *handler) existingLists(ctx context.Context) (map[uint32]bool, error) {
 		out[d.ACLIndex] = true
 	}
 	return out, err
-}
-
-// readForeign reads the lists of others on an interface.
-func (h *handler) readForeign(ctx context.Context, index interface_types.InterfaceIndex, at *vectors) error {
-	all, err := h.applied(ctx, index)
-	if err != nil {
-		return err
-	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.foreign, at.stale = [2][]uint32{}, false
-	for _, d := range all {
-		for i, list := range d.Acls {
-			egress := i >= int(d.NInput)
-			if !at.isOurs(list, egress) {
-				at.foreign[direction(egress)] = append(at.foreign[direction(egress)], list)
-			}
-		}
-	}
-	return nil
-}
-
-// isOurs reports whether a list is this agent's, to be or still in VPP. The caller holds mu.
-func (v *vectors) isOurs(list uint32, egress bool) bool {
-	for _, known := range []map[slot]uint32{v.ours, v.told} {
-		for s, one := range known {
-			if one == list && s.egress == egress {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // apply sets the vectors of an interface (VPP acl_interface_set_acl_list).
@@ -322,9 +309,9 @@ func (h *handler) applied(ctx context.Context, index interface_types.InterfaceIn
 	return all, err
 }
 
-// readAttachments reads the interfaces of all lists, and renews the vectors. ip are all IP
-// lists that exist.
-func (h *handler) readAttachments(ctx context.Context, ip []vppacl.ACLDetails) (map[Meta]*acl.ACL_Interfaces, error) {
+// readAttachments reads the interfaces of all lists, and renews the vectors. slots are the names of
+// this agent's IP lists by number.
+func (h *handler) readAttachments(ctx context.Context, slots map[uint32]string) (map[Meta]*acl.ACL_Interfaces, error) {
 	names, out := h.Interfaces.Names(), map[Meta]*acl.ACL_Interfaces{}
 	note := func(list Meta, index interface_types.InterfaceIndex, egress bool) {
 		name := names[uint32(index)]
@@ -344,7 +331,7 @@ func (h *handler) readAttachments(ctx context.Context, ip []vppacl.ACLDetails) (
 	if err != nil {
 		return nil, err
 	}
-	h.renewVectors(applied, ip)
+	h.renewVectors(applied, slots)
 	for _, d := range applied {
 		for i, list := range d.Acls {
 			note(Meta{Index: list}, d.SwIfIndex, i >= int(d.NInput))
@@ -363,34 +350,17 @@ func (h *handler) readAttachments(ctx context.Context, ip []vppacl.ACLDetails) (
 }
 
 // renewVectors replaces the vectors of all interfaces by VPP's.
-func (h *handler) renewVectors(applied []vppacl.ACLInterfaceListDetails, ip []vppacl.ACLDetails) {
-	tags := make(map[uint32]string, len(ip))
-	for _, d := range ip {
-		if !h.Tags.Foreign(d.Tag) {
-			tags[d.ACLIndex] = d.Tag
-		}
-	}
-	h.attached.replace(nil)
+func (h *handler) renewVectors(applied []vppacl.ACLInterfaceListDetails, slots map[uint32]string) {
+	all := map[interface_types.InterfaceIndex]*vectors{}
 	for _, d := range applied {
-		if len(d.Acls) == 0 {
-			continue
-		}
-		at := h.attached.at(d.SwIfIndex)
+		at := newVectors()
 		for i, list := range d.Acls {
-			s := slot{tags[list], i >= int(d.NInput)}
-			if s.list == "" {
-				at.foreign[direction(s.egress)] = append(at.foreign[direction(s.egress)], list)
-			} else {
+			if name := slots[list]; name != "" {
+				s := slot{name, i >= int(d.NInput)}
 				at.ours[s], at.told[s] = list, list
 			}
 		}
+		all[d.SwIfIndex] = at
 	}
-}
-
-// direction returns the index of a direction in vectors.foreign.
-func direction(egress bool) int {
-	if egress {
-		return 1
-	}
-	return 0
+	h.attached.replace(all)
 }

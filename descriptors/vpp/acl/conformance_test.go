@@ -130,7 +130,7 @@ func vector(t *testing.T, h *handler, name string) (tags []string) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d vectors, %v", len(all), err)
 	}
-	lists, err := h.read(t.Context())
+	lists, err := h.read(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,6 @@ func TestOrder(t *testing.T) {
 			link, _ := h.Interfaces.Get("if1")
 			vpp.Ask(c, &vppacl.ACLInterfaceSetACLList{SwIfIndex: link.SwIfIndex(), NInput: 1, Acls: []uint32{other.ACLIndex}}, &vppacl.ACLInterfaceSetACLListReply{})
 			at := h.attached.at(link.SwIfIndex())
-			at.stale = true // as after the deletion of an interface with this index
 
 			const lists = 100
 			errs := make(chan error, lists)

@@ -9,6 +9,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	vppacl "go.fd.io/govpp/binapi/acl"
+	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
@@ -104,20 +105,39 @@ func (h *handler) delete(ctx context.Context, _ string, v *acl.ACL, meta Meta) e
 	return nil
 }
 
-// takeOff takes an IP list off all interfaces.
+// takeOff takes an IP list off all interfaces that have it.
 func (h *handler) takeOff(ctx context.Context, list uint32) error {
 	all, err := h.applied(ctx, allInterfaces)
 	if err != nil {
 		return err
 	}
 	for _, d := range all {
-		in, out := d.Acls[:d.NInput], d.Acls[d.NInput:]
-		is := func(one uint32) bool { return one == list }
-		if slices.ContainsFunc(d.Acls, is) {
-			in, out = slices.DeleteFunc(slices.Clone(in), is), slices.DeleteFunc(slices.Clone(out), is)
-			if err := h.apply(ctx, d.SwIfIndex, in, out); err != nil {
+		if slices.Contains(d.Acls, list) {
+			if err := h.takeOffOne(ctx, list, d.SwIfIndex); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// takeOffOne takes an IP list off an interface. Its vector is read again, since another request may
+// have changed it before this one's turn.
+func (h *handler) takeOffOne(ctx context.Context, list uint32, index interface_types.InterfaceIndex) error {
+	end, err := h.attached.at(index).begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	all, err := h.applied(ctx, index)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		is := func(one uint32) bool { return one == list }
+		in, out := slices.DeleteFunc(slices.Clone(d.Acls[:d.NInput]), is), slices.DeleteFunc(slices.Clone(d.Acls[d.NInput:]), is)
+		if err := h.apply(ctx, index, in, out); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -135,7 +155,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.
 			declared[w.Value.GetName()] = true
 			h.Tags.Expect(w.Value.GetName())
 		}
-		all, err := h.read(ctx)
+		all, err := h.read(ctx, declared)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return
 		}
@@ -147,13 +167,19 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.
 		for _, one := range all {
 			tag := one.Value.GetName()
 			one.Foreign = tag == "" || h.Tags.Foreign(tag)
-			one.OwnerUnknown = !declared[tag] && h.Tags.Unsigned(tag)
+			one.OwnerUnknown = h.ownerUnknown(tag, declared)
 			one.Value.Name = nameOf(tag, one.Meta.Index, one.Meta.MACIP)
 			if !yield(one, nil) {
 				return
 			}
 		}
 	}
+}
+
+// ownerUnknown reports whether a list may be that of another program: its tag has no owner, and no
+// declared list has this name.
+func (h *handler) ownerUnknown(tag string, declared map[string]bool) bool {
+	return !declared[tag] && h.Tags.Unsigned(tag)
 }
 
 // rememberAll replaces the known numbers by those of a dump, in which names are tags.
@@ -171,7 +197,7 @@ func (h *handler) rememberAll(all []found) {
 // read dumps all lists; their names are their tags. Two lists with the same tag come from a
 // request whose answer was lost: all but the first get a name with a number, which nobody
 // declares, so that the scheduler removes them.
-func (h *handler) read(ctx context.Context) ([]found, error) {
+func (h *handler) read(ctx context.Context, declared map[string]bool) ([]found, error) {
 	ip, err := conn.Dump[vppacl.ACLDetails](ctx, h.API, &vppacl.ACLDump{ACLIndex: none})
 	if err != nil {
 		return nil, err
@@ -180,7 +206,13 @@ func (h *handler) read(ctx context.Context) ([]found, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := h.readAttachments(ctx, ip)
+	slots := make(map[uint32]string, len(ip))
+	for _, d := range ip {
+		if !h.Tags.Foreign(d.Tag) && !h.ownerUnknown(d.Tag, declared) {
+			slots[d.ACLIndex] = d.Tag
+		}
+	}
+	at, err := h.readAttachments(ctx, slots)
 	if err != nil {
 		return nil, err
 	}
