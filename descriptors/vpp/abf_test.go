@@ -7,6 +7,7 @@ import (
 
 	vppabf "go.fd.io/govpp/binapi/abf"
 	vppacl "go.fd.io/govpp/binapi/acl"
+	"go.fd.io/govpp/binapi/fib_types"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/vlib"
@@ -99,6 +100,46 @@ func (w *policyWorld) expectNothing() {
 	}, func() string {
 		return fmt.Sprintf("%d lists and these policies are left: %s\n%v", lists, policies, err)
 	})
+}
+
+// TestPolicyWithoutNextHop attaches a policy for IPv6 whose paths name only interfaces. They have the IP
+// version of the attachment, and nothing changes at a resync: VPP dies of a path that is added twice.
+func TestPolicyWithoutNextHop(t *testing.T) { onEachVPP(t, policyWithoutNextHop) }
+
+func policyWithoutNextHop(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	values := policyValues()
+	values[3] = `{"index":1,"acl_name":"web","attached_interfaces":[{"input_interface":"loop3","is_ipv6":true}],` +
+		`"forwarding_paths":[{"interface_name":"loop1","next_hop_ip":"::"},{"interface_name":"loop2"},{"interface_name":"loop2","dvr":true}]}`
+	for range 2 {
+		a.want(true, values...)
+	}
+	a.awaitApplied()
+	a.resyncsInSync(vpp)
+	hand := vpp.Dial()
+	expect := func(want fib_types.FibPathNhProto) {
+		t.Helper()
+		paths := 0
+		for _, d := range listed[vppabf.AbfPolicyDetails](t, hand, &vppabf.AbfPolicyDump{}) {
+			for _, p := range d.Policy.Paths {
+				paths++
+				if p.Proto != want {
+					t.Errorf("a path has %s, want %s: %+v", p.Proto, want, p)
+				}
+			}
+		}
+		if paths != 3 {
+			t.Errorf("the policy has %d paths, want 3", paths)
+		}
+	}
+	expect(fib_types.FIB_API_PATH_NH_PROTO_IP6)
+	a.want(false, values[2], strings.NewReplacer(`"is_ipv6":true`, `"is_ipv6":false`, `"::"`, `""`).Replace(values[3]))
+	a.resyncsInSync(vpp)
+	expect(fib_types.FIB_API_PATH_NH_PROTO_IP4)
+	if vpp.Revive() {
+		t.Error("VPP died")
+	}
 }
 
 // TestPolicyOutlivesItsInterface deletes an interface by hand through which a policy sends packets. VPP keeps

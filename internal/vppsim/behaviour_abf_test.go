@@ -2,6 +2,7 @@ package vppsim_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"go.fd.io/govpp/api"
@@ -67,6 +68,22 @@ func policyRows() []row {
 		attach(false, api.NO_SUCH_ENTRY)
 		set(false, other, 0, path(j, "10.0.0.1", 1)) // nor does the list
 		paths(0)
+	}}, {"paths without a next hop", func(v *vpp) {
+		i := v.loop()
+		list := v.list(newList, "a", 0)
+		paths := []fib_types.FibPath{
+			{SwIfIndex: uint32(i), Weight: 1},
+			{SwIfIndex: uint32(i), Weight: 1, Proto: fib_types.FIB_API_PATH_NH_PROTO_IP6},
+			{SwIfIndex: uint32(i), Weight: 1, Proto: fib_types.FIB_API_PATH_NH_PROTO_IP6, Type: fib_types.FIB_API_PATH_TYPE_DVR},
+		}
+		for n, path := range paths {
+			v.call("abf_policy_add_del", 0, &abf.AbfPolicyAddDel{IsAdd: true, Policy: abf.AbfPolicy{PolicyID: 9, ACLIndex: list, Paths: paths[n : n+1]}}, &abf.AbfPolicyAddDelReply{})
+			all := dump[abf.AbfPolicyDetails](v, &abf.AbfPolicyDump{})
+			if len(all) != 1 || len(all[0].Policy.Paths) != n+1 || !slices.Contains(all[0].Policy.Paths, path) {
+				v.Errorf("the policies are %+v; expected path %+v", all, path)
+			}
+		}
+		v.call("abf_policy_add_del", 0, &abf.AbfPolicyAddDel{Policy: abf.AbfPolicy{PolicyID: 9, ACLIndex: list, Paths: paths}}, &abf.AbfPolicyAddDelReply{})
 	}}, {"a policy outlives its interface", func(v *vpp) {
 		i, j := v.loop(), v.loop()
 		list := v.list(newList, "a", 0)

@@ -16,6 +16,7 @@
 //	change a policy that has a path by | dies (fib_path.c, fib_path_resolve), unless the request names
 //	an index without an interface      | that index: then it refuses
 //	attach once per IP version         | refuses the second: one attachment per interface
+//	a path without next hop            | sends packets of the other IP version with this one's adjacency
 //
 // An attachment is a derived value of its policy, so it comes after it and goes before it.
 // Its value has the IP version with which it was attached. Paths are added to an existing
@@ -150,6 +151,14 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*abf.ABF_AttachedIn
 	}
 }
 
+// versions returns the IP versions for which a policy is attached.
+func versions(v *abf.ABF) (ipv4, ipv6 bool) {
+	for _, a := range v.GetAttachedInterfaces() {
+		ipv4, ipv6 = ipv4 || !a.GetIsIpv6(), ipv6 || a.GetIsIpv6()
+	}
+	return ipv4, ipv6
+}
+
 // faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
@@ -169,9 +178,13 @@ func validate(_ string, v *abf.ABF) error {
 		f.Add("forwarding_paths", fmt.Sprint(n, " paths"), "at most 255")
 	}
 	seen := map[path]int{}
+	ipv4, ipv6 := versions(v)
 	for i, p := range v.GetForwardingPaths() {
 		f.path(fmt.Sprintf("forwarding_paths[%d].", i), p)
-		id := pathOf(p).identity()
+		id := pathOf(p, ipv6).identity()
+		if id.next == unspecified(true) && ipv4 || id.next == unspecified(false) && ipv6 {
+			f.Add(fmt.Sprintf("forwarding_paths[%d].next_hop_ip", i), p.GetNextHopIp(), "an address, or nothing if the policy is attached for one IP version only")
+		}
 		if first, twice := seen[id]; twice {
 			f.Add(fmt.Sprintf("forwarding_paths[%d]", i), nil, "each interface and next hop once; forwarding_paths[%d] has them already", first)
 		} else {
@@ -199,10 +212,11 @@ func (f *faults) path(field string, p *abf.ABF_ForwardingPath) {
 	if p.GetInterfaceName() == "" {
 		f.Add(field+"interface_name", "", "the name of an interface")
 	}
-	if next, err := netip.ParseAddr(p.GetNextHopIp()); p.GetNextHopIp() != "" && (err != nil || next.Zone() != "") {
+	next, err := netip.ParseAddr(p.GetNextHopIp())
+	if p.GetNextHopIp() != "" && (err != nil || next.Zone() != "") {
 		f.Add(field+"next_hop_ip", p.GetNextHopIp(), `an address, such as "10.0.0.1" or "fd00::1", or nothing`)
 	}
-	if p.GetDvr() && p.GetNextHopIp() != "" {
+	if p.GetDvr() && p.GetNextHopIp() != "" && !next.IsUnspecified() {
 		f.Add(field+"next_hop_ip", p.GetNextHopIp(), "no address: with dvr, packets leave on layer 2")
 	}
 }
@@ -215,13 +229,22 @@ type path struct {
 	weight, preference uint32
 }
 
-// pathOf returns a path with defaults: weight 1, and the next hop 0.0.0.0.
-func pathOf(p *abf.ABF_ForwardingPath) path {
+// pathOf returns a path with defaults: weight 1, and the next hop 0.0.0.0, or :: if the policy is
+// attached for IPv6.
+func pathOf(p *abf.ABF_ForwardingPath, ipv6 bool) path {
 	next, err := netip.ParseAddr(p.GetNextHopIp())
 	if err != nil {
-		next = netip.IPv4Unspecified()
+		next = unspecified(ipv6)
 	}
 	return path{p.GetInterfaceName(), next, p.GetDvr(), max(p.GetWeight(), 1), p.GetPreference()}
+}
+
+// unspecified returns the next hop that stands for the packet's own destination.
+func unspecified(ipv6 bool) netip.Addr {
+	if ipv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }
 
 // identity returns the part of a path that VPP compares when it adds or removes one.
@@ -233,12 +256,25 @@ func (p path) identity() path {
 // lost reports whether the interface of a path that VPP has is unknown or was deleted.
 func (p path) lost() bool { return p.name == "" }
 
+// compare orders paths by their identity.
+func (p path) compare(other path) int {
+	byPlace := cmp.Or(cmp.Compare(p.name, other.name), p.next.Compare(other.next))
+	switch {
+	case byPlace != 0 || p.dvr == other.dvr:
+		return byPlace
+	case p.dvr:
+		return 1
+	}
+	return -1
+}
+
 // pathsOf returns all paths in a fixed order: VPP has a set of them.
 func pathsOf(v *abf.ABF) (out []path) {
+	_, ipv6 := versions(v)
 	for _, p := range v.GetForwardingPaths() {
-		out = append(out, pathOf(p))
+		out = append(out, pathOf(p, ipv6))
 	}
-	slices.SortFunc(out, func(a, b path) int { return cmp.Or(cmp.Compare(a.name, b.name), a.next.Compare(b.next)) })
+	slices.SortFunc(out, path.compare)
 	return out
 }
 
@@ -537,8 +573,9 @@ func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
 	out := make([]*abf.ABF, 0, len(policies))
 	for _, d := range policies {
 		v := &abf.ABF{Index: d.Policy.PolicyID, AclName: lists[d.Policy.ACLIndex], AttachedInterfaces: attached[d.Policy.PolicyID]}
+		_, ipv6 := versions(v)
 		for _, p := range d.Policy.Paths {
-			v.ForwardingPaths = append(v.ForwardingPaths, valueOf(p, names))
+			v.ForwardingPaths = append(v.ForwardingPaths, valueOf(p, names, ipv6))
 		}
 		h.noteLost(d.Policy, names)
 		out = append(out, v)
@@ -562,13 +599,14 @@ func named(links []vppif.SwInterfaceDetails, known map[uint32]string) map[uint32
 	return names
 }
 
-// valueOf converts a path of VPP.
-func valueOf(p fib_types.FibPath, names map[uint32]string) *abf.ABF_ForwardingPath {
+// valueOf converts a path of VPP. An unspecified next hop is left out if the declared path of a policy
+// with these attachments has the same.
+func valueOf(p fib_types.FibPath, names map[uint32]string, ipv6 bool) *abf.ABF_ForwardingPath {
 	out := &abf.ABF_ForwardingPath{
 		InterfaceName: names[p.SwIfIndex], Dvr: p.Type == fib_types.FIB_API_PATH_TYPE_DVR,
 		Weight: uint32(p.Weight), Preference: uint32(p.Preference),
 	}
-	if next := vppwire.AddrIn(p.Nh.Address, p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6); !next.IsUnspecified() {
+	if next := vppwire.AddrIn(p.Nh.Address, p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6); next != unspecified(ipv6) {
 		out.NextHopIp = next.String()
 	}
 	return out

@@ -1,6 +1,7 @@
 package abf
 
 import (
+	"strings"
 	"testing"
 
 	vppabf "go.fd.io/govpp/binapi/abf"
@@ -48,7 +49,11 @@ func TestPolicyConforms(t *testing.T) {
 	via := func(name, more string) string {
 		return ` forwarding_paths: { interface_name: "` + name + `" ` + more + ` }`
 	}
-	const next, onIf1 = `next_hop_ip: "10.0.0.1"`, ` attached_interfaces: { input_interface: "if1" priority: 7 }`
+	const (
+		next  = `next_hop_ip: "10.0.0.1"`
+		onIf1 = ` attached_interfaces: { input_interface: "if1" priority: 7 }`
+		on6   = ` attached_interfaces: { input_interface: "if2" is_ipv6: true }`
+	)
 	change := func(name, from, to string, how conformance.How) conformance.Change[*abf.ABF] {
 		return conformance.Change[*abf.ABF]{Name: name, From: p(`index: 1 acl_name: "a"` + from), To: p(`index: 1 acl_name: "a"` + to), How: how}
 	}
@@ -69,6 +74,7 @@ func TestPolicyConforms(t *testing.T) {
 			{Value: p(`index: 0 acl_name: "b"` + via("if2", `next_hop_ip: "fd00::1"`) + ` attached_interfaces: { input_interface: "if1" is_ipv6: true } attached_interfaces: { input_interface: "if3" is_ipv6: true }`)},
 			{Value: p(`index: 4294967295 acl_name: "b"` + via("if2", `dvr: true`))},
 			{Value: p(`index: 3 acl_name: "b"` + via("if2", ``))},
+			{Value: p(`index: 4 acl_name: "b"` + via("if2", `next_hop_ip: "::"`) + via("if2", `dvr: true`) + via("if3", ``) + on6)},
 		},
 		Changes: []conformance.Change[*abf.ABF]{
 			change("another path", via("if2", next), via("if2", next)+via("if3", next), conformance.Updated),
@@ -76,12 +82,17 @@ func TestPolicyConforms(t *testing.T) {
 			change("weight", via("if2", next), via("if2", next+` weight: 2`), conformance.Recreated),
 			change("default weight", via("if2", next), via("if2", next+` weight: 1`), conformance.Unchanged),
 			change("order", via("if2", next)+via("if3", next), via("if3", next)+via("if2", next), conformance.Unchanged),
+			change("order by dvr", via("if2", ``)+via("if2", `dvr: true`), via("if2", `dvr: true`)+via("if2", ``), conformance.Unchanged),
+			change("unspecified next hop", via("if2", ``)+on6, via("if2", `next_hop_ip: "::"`)+on6, conformance.Unchanged),
+			change("IP version", via("if2", ``)+strings.Replace(on6, "true", "false", 1), via("if2", ``)+on6, conformance.Updated),
 			{Name: "list", From: p(`index: 1 acl_name: "a"` + via("if2", next)), To: p(`index: 1 acl_name: "b"` + via("if2", next)), How: conformance.Recreated},
 		},
 		Invalid: []conformance.Invalid[*abf.ABF]{
 			{Name: "nothing", Value: &abf.ABF{Index: 1}, Fields: []string{"acl_name", "forwarding_paths"}},
 			{Name: "paths", Value: p(`index: 1 acl_name: "a"` + via("", `next_hop_ip: "x" weight: 256 preference: 256`) + via("if2", `dvr: true next_hop_ip: "10.0.0.1"`)),
 				Fields: []string{"forwarding_paths[0].interface_name", "forwarding_paths[0].next_hop_ip", "forwarding_paths[0].weight", "forwarding_paths[0].preference", "forwarding_paths[1].next_hop_ip"}},
+			{Name: "both IP versions", Value: p(`index: 1 acl_name: "a"` + via("if2", ``) + via("if3", next) + onIf1 + on6), Fields: []string{"forwarding_paths[0].next_hop_ip"}},
+			{Name: "other IP version", Value: p(`index: 1 acl_name: "a"` + via("if2", `next_hop_ip: "0.0.0.0"`) + via("if3", `next_hop_ip: "::"`) + on6), Fields: []string{"forwarding_paths[0].next_hop_ip"}},
 			{Name: "twice", Value: p(`index: 1 acl_name: "a"` + via("if2", next) + via("if2", next+` weight: 2`) + onIf1 + onIf1 + ` attached_interfaces: {}`),
 				Fields: []string{"forwarding_paths[1]", "attached_interfaces[1].input_interface", "attached_interfaces[2].input_interface"}},
 		},
