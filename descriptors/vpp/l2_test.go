@@ -107,6 +107,30 @@ func bridgeDomainInAnyOrder(t *testing.T, vpp *simulated.VPP) {
 	expectOnlyReads(t, vpp)
 }
 
+// TestBridgeDomainChangesInPlace changes the flags and the MAC age of a bridge domain. Its member and
+// its L2 FIB entry stay.
+func TestBridgeDomainChangesInPlace(t *testing.T) { onEachVPP(t, bridgeDomainChangesInPlace) }
+
+func bridgeDomainChangesInPlace(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true, bridged()...)
+	a.awaitApplied()
+	for _, to := range []struct{ settings, shown string }{
+		{`"learn":true,"forward":true,"mac_age":5`, "flags 3 age 5"},
+		{`"flood":true,"unknown_unicast_flood":true,"arp_termination":true,"mac_age":5`, "flags 28 age 5"},
+		{`"learn":true`, "flags 1 age 0"},
+	} {
+		record := a.want(false, bridgeKey, `{"name":"bd1",`+to.settings+`,"interfaces":[{"name":"loop1","split_horizon_group":3}]}`)
+		if len(record.Executed) != 1 || record.Executed[0].Verb != scheduler.Update {
+			t.Errorf("with %s: executed %v, want one UPDATE", to.settings, record.Executed)
+		}
+		awaits(t, vpp, "show bridge-domain", "bd1 "+to.shown+" loop0 normal shg 3")
+		awaits(t, vpp, "show l2fib", "bd1 62:89:c6:a3:6d:5c loop0 static true bvi false")
+		a.resyncsInSync(vpp)
+	}
+}
+
 // TestInterfaceIsSwitchedOneWay has an interface declared for a cross-connect and for two bridge
 // domains: one has it, and VPP, which would move it and say nothing, is asked for no other.
 func TestInterfaceIsSwitchedOneWay(t *testing.T) { onEachVPP(t, interfaceIsSwitchedOneWay) }

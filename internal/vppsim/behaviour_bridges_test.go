@@ -137,7 +137,10 @@ func bridgeFlags(v *vpp) {
 	set(10, false, l2.BRIDGE_API_FLAG_FLOOD, 0)
 	set(10, true, 0, 0)
 	set(10, true, 1024, 0)
-	if d := v.bridges(10)[0]; d.Flood || d.Forward || d.UuFlood || !d.Learn || !d.ArpTerm || !d.ArpUfwd {
+	for id, want := range map[uint32]api.VPPApiError{99: api.NO_SUCH_ENTRY, 0: api.BD_NOT_MODIFIABLE, 10: 0} {
+		v.call("bridge_domain_set_mac_age", want, &l2.BridgeDomainSetMacAge{BdID: id, MacAge: 9}, &l2.BridgeDomainSetMacAgeReply{})
+	}
+	if d := v.bridges(10)[0]; d.Flood || d.Forward || d.UuFlood || !d.Learn || !d.ArpTerm || !d.ArpUfwd || d.MacAge != 9 {
 		v.Errorf("it is %+v", d)
 	}
 }

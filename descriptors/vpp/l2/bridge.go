@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.fd.io/govpp/binapi/ethernet_types"
+	vppl2 "go.fd.io/govpp/binapi/l2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -72,25 +73,29 @@ func (f *faults) mac(field, text string) {
 	}
 }
 
-// flags are the settings of a bridge domain that VPP cannot change afterwards.
-type flags struct {
-	flood, unknownFlood, forward, learn, arpTermination bool
-	macAge                                              uint32
+// settings are those of a bridge domain itself, apart from its members and tables.
+type settings struct {
+	flags  vppl2.BdFlags
+	macAge uint32
 }
 
-// flagsOf returns the immutable settings of v.
-func flagsOf(v *l2.BridgeDomain) flags {
-	return flags{v.GetFlood(), v.GetUnknownUnicastFlood(), v.GetForward(), v.GetLearn(), v.GetArpTermination(), v.GetMacAge()}
+// settingsOf returns the settings of v.
+func settingsOf(v *l2.BridgeDomain) settings {
+	s := settings{macAge: v.GetMacAge()}
+	for flag, on := range map[vppl2.BdFlags]bool{
+		vppl2.BRIDGE_API_FLAG_FLOOD: v.GetFlood(), vppl2.BRIDGE_API_FLAG_UU_FLOOD: v.GetUnknownUnicastFlood(), vppl2.BRIDGE_API_FLAG_FWD: v.GetForward(),
+		vppl2.BRIDGE_API_FLAG_LEARN: v.GetLearn(), vppl2.BRIDGE_API_FLAG_ARP_TERM: v.GetArpTermination(),
+	} {
+		if on {
+			s.flags |= flag
+		}
+	}
+	return s
 }
 
 // equivalentBridge ignores the members: they are derived values with their own comparison.
 func equivalentBridge(_ string, old, new *l2.BridgeDomain) bool {
-	return flagsOf(old) == flagsOf(new) && slices.Equal(arpEntries(old), arpEntries(new))
-}
-
-// recreateBridge reports whether VPP cannot change old into new.
-func recreateBridge(_ string, old, new *l2.BridgeDomain, _ BridgeMeta) bool {
-	return flagsOf(old) != flagsOf(new)
+	return settingsOf(old) == settingsOf(new) && slices.Equal(arpEntries(old), arpEntries(new))
 }
 
 // An arpEntry is an entry of the ARP termination table: VPP answers ARP requests for ip with

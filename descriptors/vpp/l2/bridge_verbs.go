@@ -23,16 +23,15 @@ const allIDs = ^uint32(0)
 
 // createBridge creates a bridge domain. A bridge domain with the same name that an earlier,
 // failed attempt created is reused.
-func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain) (BridgeMeta, error) {
-	if meta, ok := h.existing(ctx, v); ok {
-		return meta, h.changeARP(ctx, meta, &l2.BridgeDomain{}, v)
+func (h *handler) createBridge(ctx context.Context, key string, v *l2.BridgeDomain) (BridgeMeta, error) {
+	if has, meta, ok := h.existing(ctx, v.GetName()); ok {
+		return h.updateBridge(ctx, key, has, v, meta)
 	}
-	f := flagsOf(v)
 	for {
 		meta := BridgeMeta{ID: h.nextID()}
 		err := h.API.Call(ctx, &vppl2.BridgeDomainAddDel{
-			BdID: meta.ID, IsAdd: true, BdTag: v.GetName(), MacAge: uint8(f.macAge),
-			Flood: f.flood, UuFlood: f.unknownFlood, Forward: f.forward, Learn: f.learn, ArpTerm: f.arpTermination,
+			BdID: meta.ID, IsAdd: true, BdTag: v.GetName(), MacAge: uint8(v.GetMacAge()),
+			Flood: v.GetFlood(), UuFlood: v.GetUnknownUnicastFlood(), Forward: v.GetForward(), Learn: v.GetLearn(), ArpTerm: v.GetArpTermination(),
 		}, &vppl2.BridgeDomainAddDelReply{})
 		if errors.Is(err, api.BD_ALREADY_EXISTS) {
 			continue // another client has created it since the last dump
@@ -45,20 +44,20 @@ func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain
 	}
 }
 
-// existing returns the bridge domain of this name if an earlier attempt created it, it still
-// exists, and its settings are those of v.
-func (h *handler) existing(ctx context.Context, v *l2.BridgeDomain) (BridgeMeta, bool) {
+// existing returns the bridge domain of this name, without members and tables, if an earlier attempt
+// created it and it still exists.
+func (h *handler) existing(ctx context.Context, name string) (*l2.BridgeDomain, BridgeMeta, bool) {
 	h.mu.Lock()
-	id, known := h.ids[v.GetName()]
+	id, known := h.ids[name]
 	h.mu.Unlock()
 	if !known {
-		return BridgeMeta{}, false
+		return nil, BridgeMeta{}, false
 	}
 	all, err := h.dump(ctx, id)
-	if err != nil || len(all) != 1 || all[0].BdTag != v.GetName() || flagsOf(bridgeFromVPP(all[0], nil)) != flagsOf(v) {
-		return BridgeMeta{}, false
+	if err != nil || len(all) != 1 || all[0].BdTag != name {
+		return nil, BridgeMeta{}, false
 	}
-	return BridgeMeta{ID: id}, true
+	return bridgeFromVPP(all[0], nil), BridgeMeta{ID: id}, true
 }
 
 // maxBridgeID is the maximum bd_id: VPP uses 24 bits (VPP l2_bd.h, L2_BD_ID_MAX).
@@ -82,10 +81,29 @@ func (h *handler) remember(name string, id uint32) {
 	h.ids[name] = id
 }
 
-// updateBridge changes the ARP termination table. Other changes concern derived values or
-// re-create the bridge domain.
+// updateBridge changes the settings and the ARP termination table in place, so that the members go on
+// to forward. Other changes concern derived values.
 func (h *handler) updateBridge(ctx context.Context, _ string, old, new *l2.BridgeDomain, meta BridgeMeta) (BridgeMeta, error) {
+	if err := h.changeSettings(ctx, meta, settingsOf(old), settingsOf(new)); err != nil {
+		return meta, err
+	}
 	return meta, h.changeARP(ctx, meta, old, new)
+}
+
+// changeSettings changes the settings of a bridge domain from those of was to those of is. Flags that
+// no value declares keep their state.
+func (h *handler) changeSettings(ctx context.Context, meta BridgeMeta, was, is settings) error {
+	var steps []*conn.Step
+	if set := is.flags &^ was.flags; set != 0 {
+		steps = append(steps, conn.Ask(&vppl2.BridgeFlags{BdID: meta.ID, IsSet: true, Flags: set}, &vppl2.BridgeFlagsReply{}))
+	}
+	if unset := was.flags &^ is.flags; unset != 0 {
+		steps = append(steps, conn.Ask(&vppl2.BridgeFlags{BdID: meta.ID, Flags: unset}, &vppl2.BridgeFlagsReply{}))
+	}
+	if was.macAge != is.macAge {
+		steps = append(steps, conn.Ask(&vppl2.BridgeDomainSetMacAge{BdID: meta.ID, MacAge: uint8(is.macAge)}, &vppl2.BridgeDomainSetMacAgeReply{}))
+	}
+	return h.API.Batch(ctx, steps...)
 }
 
 // changeARP changes the ARP termination table from that of old to that of new.

@@ -74,7 +74,10 @@ func TestSpanConforms(t *testing.T) {
 
 func TestBridgeDomainConforms(t *testing.T) {
 	b := func(text string) *l2.BridgeDomain { return testkit.Parse[*l2.BridgeDomain](t, text) }
-	const answer = `arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:09" } `
+	const (
+		answer = `arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:09" } `
+		flags  = `flood: true unknown_unicast_flood: true forward: true learn: true arp_termination: true`
+	)
 	var h *handler
 	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
 		h, _ = onVPP(t, release)
@@ -95,8 +98,10 @@ func TestBridgeDomainConforms(t *testing.T) {
 			{Value: b(`name: "` + strings.Repeat("c", 63) + `"`)},
 		},
 		Changes: []conformance.Change[*l2.BridgeDomain]{
-			{Name: "flags", From: b(`name: "a"`), To: b(`name: "a" flood: true`), How: conformance.Recreated},
-			{Name: "age", From: b(`name: "a"`), To: b(`name: "a" mac_age: 3`), How: conformance.Recreated},
+			{Name: "all flags come", From: b(`name: "a"`), To: b(`name: "a" ` + flags), How: conformance.Updated},
+			{Name: "all flags go", From: b(`name: "a" ` + flags), To: b(`name: "a"`), How: conformance.Updated},
+			{Name: "one flag for another", From: b(`name: "a" flood: true`), To: b(`name: "a" learn: true`), How: conformance.Updated},
+			{Name: "age", From: b(`name: "a"`), To: b(`name: "a" mac_age: 3`), How: conformance.Updated},
 			{Name: "answer comes", From: b(`name: "a"`), To: b(`name: "a" ` + answer), How: conformance.Updated},
 			{Name: "answer goes", From: b(`name: "a" ` + answer), To: b(`name: "a"`), How: conformance.Updated},
 			{Name: "another answer", From: b(`name: "a" ` + answer), How: conformance.Updated,

@@ -121,7 +121,6 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 		Normalize:  normalizeBridge,
 		Validate:   validateBridge,
 		Equivalent: equivalentBridge,
-		Recreate:   recreateBridge,
 		Derived:    membersOf,
 
 		Create:        h.createBridge,

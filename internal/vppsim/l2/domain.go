@@ -34,6 +34,13 @@ func (p *L2) domainMessages() []core.Message {
 			return e
 		}),
 		core.Call(p.setFlags),
+		core.Call(func(q *l2.BridgeDomainSetMacAge, _ *l2.BridgeDomainSetMacAgeReply) core.Errno {
+			b, errno := p.at(q.BdID)
+			if errno == core.OK {
+				b.macAge = q.MacAge
+			}
+			return errno
+		}),
 		core.Dump(p.dumpDomains),
 	}
 }
