@@ -97,6 +97,46 @@ func natStory(t *testing.T, vpp *simulated.VPP) {
 	}
 }
 
+// TestNATChangesInPlace changes pools and the sides of an interface. VPP is asked only for what comes and
+// goes: with an address, it forgets all translations to it.
+func TestNATChangesInPlace(t *testing.T) { onEachVPP(t, natChangesInPlace) }
+
+func natChangesInPlace(t *testing.T, vpp *simulated.VPP) {
+	for _, kind := range []struct{ global, addresses, sides string }{
+		{`{}`, "nat44_add_del_address_range", "nat44_interface_add_del_feature"},
+		{`{"endpoint_independent":true}`, "nat44_ei_add_del_address_range", "nat44_ei_interface_add_del_feature"},
+	} {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, loopKey, loop, keys.NAT44Global, kind.global, natPoolKey, natPool, natLoopKey, natLoop)
+		a.awaitApplied()
+		for _, to := range []struct {
+			key, value, message string
+			requests            int
+		}{
+			{natPoolKey, `{"name":"a","first_ip":"10.6.0.1","last_ip":"10.6.0.9"}`, kind.addresses, 1},
+			{natPoolKey, `{"name":"a","first_ip":"10.6.0.3","last_ip":"10.6.0.4"}`, kind.addresses, 2},
+			{natPoolKey, `{"name":"a","first_ip":"10.6.0.4","last_ip":"10.6.0.5"}`, kind.addresses, 2},
+			{natLoopKey, `{"name":"loop1","nat_inside":true}`, kind.sides, 1},
+			{natLoopKey, `{"name":"loop1","nat_outside":true}`, kind.sides, 2},
+			{natLoopKey, natLoop, kind.sides, 1},
+		} {
+			vpp.Counts()
+			record := a.want(false, to.key, to.value)
+			if n := vpp.Counts()[to.message]; n != to.requests {
+				t.Errorf("%s with %s: %d times %s, want %d", kind.global, to.value, n, to.message, to.requests)
+			}
+			for _, op := range record.Executed {
+				if op.Key == to.key && op.Verb != scheduler.Update {
+					t.Errorf("%s with %s: executed %s, want UPDATE", kind.global, to.value, op.Verb)
+				}
+			}
+			a.resyncsInSync(vpp)
+		}
+		a.stop()
+	}
+}
+
 // A mapping that both kinds of NAT44 have.
 const (
 	pooledKey  = "config/vpp/nat/v2/dnat44/pooled"

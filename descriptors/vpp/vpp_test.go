@@ -232,6 +232,7 @@ func network() []string {
 		"config/vpp/nat/v2/nat44-global", `{"forwarding":true,"virtual_reassembly":{"timeout":2},"nat_interfaces":[{"name":"loop1","is_inside":true},{"name":"loop1"}],"address_pool":[{"address":"10.6.0.1","vrf_id":5}]}`,
 		"config/vpp/nat/v2/nat44-interface/natsub", `{"name":"natsub","output_feature":true}`,
 		"config/vpp/nat/v2/dnat44/web", `{"label":"web","st_mappings":[{"external_ip":"10.6.2.1","external_port":80,"local_ips":[{"vrf_id":5,"local_ip":"10.1.0.2","local_port":8080}],"twice_nat":"ENABLED","twice_nat_pool_ip":"10.6.1.2"},{"external_interface":"loop1","external_port":81,"local_ips":[{"local_ip":"10.1.0.2","local_port":81}]},{"external_ip":"10.6.2.1","external_port":82,"session_affinity":30,"local_ips":[{"local_ip":"10.1.0.2","local_port":82},{"local_ip":"10.1.0.3","local_port":82}]}],"id_mappings":[{"ip_address":"10.6.2.2"}]}`,
+		"config/vpp/nat/v2/nat44-pool/plain", `{"name":"plain","first_ip":"10.6.0.2","last_ip":"10.6.0.4"}`,
 		"config/vpp/nat/v2/nat44-pool/twice", `{"name":"twice","first_ip":"10.6.1.1","last_ip":"10.6.1.9","twice_nat":true}`,
 		"config/vpp/srv6/v2/policy/fd01::4", `{"bsid":"fd01::4","srh_encapsulation":true,"segment_lists":[{"weight":2,"segments":["fd01::5","fd01::6"]},{"segments":["fd01::7"]}]}`,
 		"config/vpp/srv6/v2/steering/blue", `{"name":"blue","policy_bsid":"FD01:0::4","l3_traffic":{"installation_vrf_id":5,"prefix_address":"10.6.0.0/16"}}`,

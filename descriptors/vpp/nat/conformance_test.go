@@ -56,9 +56,9 @@ func TestInterfaceConforms(t *testing.T) {
 		}, conformance.Suite[*nat.Nat44Interface, struct{}]{
 			Values: []scheduler.Desired[*nat.Nat44Interface]{{Value: v("if1", both)}, {Value: v("if2", output+" "+out)}, {Value: v("if3", in)}},
 			Changes: []conformance.Change[*nat.Nat44Interface]{
-				change("the other side", in, out, conformance.Recreated),
-				change("both sides", in, both, conformance.Recreated),
-				change("one of two", both, out, conformance.Recreated),
+				change("the other side", in, out, conformance.Updated),
+				change("both sides", in, both, conformance.Updated),
+				change("one of two", both, out, conformance.Updated),
 				change("on output", in, output, conformance.Recreated),
 				change("sides of output", output+" "+in, output+" "+out, conformance.Unchanged),
 			},
@@ -89,7 +89,11 @@ func TestPoolConforms(t *testing.T) {
 				{Value: p(`name: "b" first_ip: "10.0.1.1" last_ip: "10.0.1.1" vrf_id: 5`)}, {Value: last},
 			},
 			Changes: []conformance.Change[*nat.Nat44AddressPool]{
-				change("more addresses", `first_ip: "10.0.0.1"`, `first_ip: "10.0.0.1" last_ip: "10.0.0.3"`, conformance.Recreated),
+				change("more addresses", `first_ip: "10.0.0.1"`, `first_ip: "10.0.0.1" last_ip: "10.0.0.3"`, conformance.Updated),
+				change("some other addresses", `first_ip: "10.0.0.3" last_ip: "10.0.0.6"`, `first_ip: "10.0.0.1" last_ip: "10.0.0.4"`, conformance.Updated),
+				change("addresses around it", `first_ip: "10.0.0.3"`, `first_ip: "10.0.0.1" last_ip: "10.0.0.4"`, conformance.Updated),
+				change("an address within", `first_ip: "10.0.0.1" last_ip: "10.0.0.4"`, `first_ip: "10.0.0.3"`, conformance.Updated),
+				change("all other addresses", `first_ip: "10.0.0.1" last_ip: "10.0.0.4"`, `first_ip: "10.0.0.9"`, conformance.Updated),
 				change("VRF", `first_ip: "10.0.0.1"`, `first_ip: "10.0.0.1" vrf_id: 7`, conformance.Recreated),
 				change("last is first", `first_ip: "10.0.0.1"`, `first_ip: "10.0.0.1" last_ip: "10.0.0.1"`, conformance.Unchanged),
 				change("prefix length", `first_ip: "10.0.0.1"`, `first_ip: "10.0.0.1/32" last_ip: "10.0.0.1/24"`, conformance.Unchanged),

@@ -27,6 +27,10 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*nat.Nat44Interface
 
 		Validate:   validateInterface,
 		Equivalent: func(_ string, old, new *nat.Nat44Interface) bool { return featuresOf(old) == featuresOf(new) },
+		// VPP refuses sides beside the output feature.
+		Recreate: func(_ string, old, new *nat.Nat44Interface, _ struct{}) bool {
+			return featuresOf(old).output != featuresOf(new).output
+		},
 		Dependencies: func(_ string, v *nat.Nat44Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{enabledFor(false), {Label: "interface-exists", Key: keys.Interface(v.GetName()).Key()}}
 		},
@@ -36,6 +40,14 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*nat.Nat44Interface
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44Interface) (struct{}, error) {
 			return struct{}{}, h.addFeatures(ctx, v.GetName(), featuresOf(v))
+		},
+		Update: func(ctx context.Context, _ string, old, v *nat.Nat44Interface, _ struct{}) (struct{}, error) {
+			was, is := featuresOf(old), featuresOf(v)
+			// The new side comes first: an interface without any has its packets untranslated.
+			if err := h.addFeatures(ctx, v.GetName(), is.without(was)); err != nil {
+				return struct{}{}, err
+			}
+			return struct{}{}, h.removeFeatures(ctx, v.GetName(), was.without(is))
 		},
 		Delete: func(ctx context.Context, _ string, v *nat.Nat44Interface, _ struct{}) error {
 			return h.removeFeatures(ctx, v.GetName(), featuresOf(v))
@@ -121,6 +133,11 @@ func (f features) sides() (out []bool) {
 		out = append(out, false)
 	}
 	return out
+}
+
+// without returns the features that are not among others.
+func (f features) without(others features) features {
+	return features{f.inside && !others.inside, f.outside && !others.outside, f.output && !others.output}
 }
 
 // addOutput has packets translated on output. VPP refuses that if it is so, or if the interface

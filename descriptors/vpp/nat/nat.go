@@ -47,6 +47,7 @@ package nat
 
 import (
 	"errors"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -64,6 +65,7 @@ const (
 	GlobalAddressName   = "vpp-nat44-global-address"
 	InterfaceName       = "vpp-nat44-interface"
 	PoolName            = "vpp-nat44-address-pool"
+	PoolAddressesName   = "vpp-nat44-pool-addresses"
 	VRFName             = "vpp-nat44-vrf"
 	RouteName           = "vpp-nat44-vrf-route"
 	DNATName            = "vpp-nat44-dnat"
@@ -95,6 +97,7 @@ type handler struct {
 	listed declared // by the value of NAT44
 	single declared // by values of their own
 	routes noted[vrfRoute]
+	held   noted[netip.Addr] // addresses that left their pool while a mapping had them
 }
 
 // declared are the interfaces and addresses that are declared in one of the two possible ways.
@@ -153,13 +156,14 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	registrar := s.OnConnection(o.Connection)
 	_, errInterface := scheduler.Register(registrar, h.interfaceDescriptor())
 	_, errPool := scheduler.Register(registrar, h.poolDescriptor())
+	_, errAddresses := scheduler.Register(registrar, h.poolAddressesDescriptor())
 	_, errGlobal := scheduler.Register(registrar, h.globalDescriptor())
 	_, errListed := scheduler.Register(registrar, h.listedInterfaceDescriptor())
 	_, errAddress := scheduler.Register(registrar, h.listedAddressDescriptor())
 	_, errRoute := scheduler.Register(registrar, h.routeDescriptor())
 	_, errVRF := scheduler.Register(registrar, h.vrfDescriptor())
 	_, errDNAT := scheduler.Register(registrar, h.dnatDescriptor())
-	return errors.Join(errDNAT, errInterface, errPool, errGlobal, errListed, errAddress, errRoute, errVRF)
+	return errors.Join(errDNAT, errInterface, errPool, errAddresses, errGlobal, errListed, errAddress, errRoute, errVRF)
 }
 
 // enabledFor is the dependency on NAT44, or on the endpoint-dependent kind of it. The labels

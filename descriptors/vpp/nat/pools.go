@@ -43,6 +43,10 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 			b, okB := addressesOf(new)
 			return a == b && okA == okB
 		},
+		// VPP has no message that gives an address another VRF.
+		Recreate: func(_ string, old, new *nat.Nat44AddressPool, _ struct{}) bool {
+			return old.GetVrfId() != new.GetVrfId() || old.GetTwiceNat() != new.GetTwiceNat()
+		},
 		Dependencies: func(_ string, v *nat.Nat44AddressPool) []scheduler.Dependency {
 			return append(vrfExists("vrf-table-exists", v.GetVrfId()), enabledFor(v.GetTwiceNat()))
 		},
@@ -73,9 +77,13 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 		},
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44AddressPool) (struct{}, error) {
-			r, ok := addressesOf(v)
-			h.single.note(r, ok, true)
-			return struct{}{}, h.addAddresses(ctx, r)
+			r, _ := addressesOf(v)
+			return struct{}{}, h.addPool(ctx, r)
+		},
+		Update: func(ctx context.Context, _ string, old, v *nat.Nat44AddressPool, _ struct{}) (struct{}, error) {
+			was, _ := addressesOf(old)
+			is, _ := addressesOf(v)
+			return struct{}{}, h.updatePool(ctx, was, is)
 		},
 		Delete: func(ctx context.Context, _ string, v *nat.Nat44AddressPool, _ struct{}) error {
 			r, ok := addressesOf(v)
@@ -84,6 +92,23 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 		},
 		Retrieve:      h.retrievePools,
 		RetrieveAfter: []string{GlobalName},
+	}
+}
+
+// poolAddressesDescriptor implements the derived value of a pool, on which mappings depend. The pool has
+// added its addresses. Those that a changed pool could not give up go with the derived value of the old
+// range, and so after the mappings that have held them. It has no Retrieve: retrievePools reports it.
+func (h *handler) poolAddressesDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:   PoolAddressesName,
+		Prefix: keys.NATPools,
+		Match:  func(key string) bool { _, ok := keys.ParseNATPool(key); return ok },
+
+		Create: func(context.Context, string, *emptypb.Empty) (struct{}, error) { return struct{}{}, nil },
+		Delete: func(ctx context.Context, key string, _ *emptypb.Empty, _ struct{}) error {
+			pool, _ := keys.ParseNATPool(key)
+			return h.removeHeld(ctx, pool)
+		},
 	}
 }
 
@@ -241,6 +266,74 @@ func (h *handler) removeAddresses(ctx context.Context, r addresses) error {
 	return nil
 }
 
+// addPool adds the addresses of a valid pool.
+func (h *handler) addPool(ctx context.Context, r addresses) error {
+	h.single.note(r, true, true)
+	for a := range r.all(true) {
+		h.held.note(a, false)
+	}
+	return h.addAddresses(ctx, r)
+}
+
+// updatePool adds the new addresses of a pool, and then removes those that it no longer has. The others
+// stay, with their translations. The endpoint-independent plugin refuses to remove an address that a
+// mapping has, which may move in the same transaction; see poolAddressesDescriptor. An address that
+// stays in VPP stays noted, so that the next Retrieve reports it as this agent's.
+func (h *handler) updatePool(ctx context.Context, was, is addresses) error {
+	for _, r := range is.without(was) {
+		if err := h.addPool(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, r := range was.without(is) {
+		err := h.removeAddresses(ctx, r)
+		switch {
+		case err == nil:
+			h.single.note(r, true, false)
+		case r.Twice || !errors.Is(err, api.UNSPECIFIED):
+			return err
+		default:
+			for a := range r.all(true) {
+				h.held.note(a, true)
+			}
+		}
+	}
+	return nil
+}
+
+// removeHeld removes the addresses that a pool could not give up when it changed.
+func (h *handler) removeHeld(ctx context.Context, pool keys.NATPool) error {
+	r := addresses{First: pool.First, Last: pool.First, VRF: pool.VRF, Twice: pool.Twice}
+	if pool.Last.IsValid() {
+		r.Last = pool.Last
+	}
+	for a := range r.all(true) {
+		if !h.held.has(a) {
+			continue
+		}
+		if err := h.removeAddresses(ctx, addresses{a, a, r.VRF, r.Twice}); err != nil {
+			return err
+		}
+		h.held.note(a, false)
+		h.single.addresses.note(poolKey{a, r.Twice}, false)
+	}
+	return nil
+}
+
+// without returns the ranges of addresses that are not in another range.
+func (r addresses) without(other addresses) (out []addresses) {
+	if r.Last.Less(other.First) || other.Last.Less(r.First) {
+		return []addresses{r}
+	}
+	if r.First.Less(other.First) {
+		out = append(out, addresses{r.First, other.First.Prev(), r.VRF, r.Twice})
+	}
+	if other.Last.Less(r.Last) {
+		out = append(out, addresses{other.Last.Next(), r.Last, r.VRF, r.Twice})
+	}
+	return out
+}
+
 // vrfsOf returns those addresses of a range that a plugin has, with their VRFs. The error is
 // that of the dump.
 func (h *handler) vrfsOf(ctx context.Context, p plugin, r addresses) (map[netip.Addr]uint32, error) {
@@ -304,8 +397,8 @@ func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[
 }
 
 // declaredPool returns a declared pool as VPP has it, or nil if it has none of it. It marks all
-// addresses as ours. A part is enough for the scheduler to see a difference and to create the
-// pool again. Addresses that were just reported in the list of the value of NAT44 are no such part:
+// addresses as ours. A part is enough for the scheduler to see a difference and to complete the
+// pool. Addresses that were just reported in the list of the value of NAT44 are no such part:
 // a mapping may depend on them there, and VPP would refuse to remove them with the part.
 func (h *handler) declaredPool(v *nat.Nat44AddressPool, has map[poolKey]uint32, ours map[poolKey]bool) *nat.Nat44AddressPool {
 	r, ok := addressesOf(v)
