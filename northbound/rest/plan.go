@@ -27,25 +27,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if err != nil {
 		return reply.BadRequest(err)
 	}
-	replace, err := q.Boolean("replace")
-	if err != nil {
-		return reply.BadRequest(err)
-	}
-	as, err := q.One("as")
-	if err != nil {
-		return reply.BadRequest(err)
-	}
-	if as != "" && replace {
-		return reply.BadRequest(errors.New("replace: not with as, which replaces the content of a source"))
-	}
-	keep, err := q.Boolean("add")
-	if err != nil {
-		return reply.BadRequest(err)
-	}
-	if keep && (as == "" || strings.Contains(as, ":")) {
-		return reply.BadRequest(errors.New("add: expected as=SOURCE, whose other values stay; a file is replaced as a whole"))
-	}
-	fresh, err := q.Boolean("new")
+	of, err := planOf(q)
 	if err != nil {
 		return reply.BadRequest(err)
 	}
@@ -53,13 +35,13 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if err != nil {
 		return err
 	}
-	intended, leave, err := h.intended(r.Context(), as, keep, fresh, text)
+	intended, leave, err := h.intended(r.Context(), of.as, of.keep, of.fresh, text)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	intended.warnings = firstWarnings(intended.warnings)
-	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: intended.changes, Replace: replace})
+	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: intended.changes, Replace: of.replace})
 	if errors.Is(err, scheduler.ErrUnsettled) {
 		return reply.Status(http.StatusServiceUnavailable, err)
 	}
@@ -73,6 +55,31 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	}
 	leave() // the answer needs only the operations
 	return reply.Plan(w, records.Operations(record.Planned), intended.invalid, intended.warnings)
+}
+
+// A preview says what the body of a plan replaces.
+type preview struct {
+	as                   string // the source or file whose content it is; "": values that are declared
+	replace, keep, fresh bool   // the arguments replace, add and new
+}
+
+// planOf reads the arguments of a plan.
+func planOf(q endpoint.Query) (of preview, err error) {
+	if of.as, err = q.One("as"); err != nil {
+		return of, err
+	}
+	for name, on := range map[string]*bool{"replace": &of.replace, "add": &of.keep, "new": &of.fresh} {
+		if *on, err = q.Boolean(name); err != nil {
+			return of, err
+		}
+	}
+	switch {
+	case of.as != "" && of.replace:
+		err = errors.New("replace: not with as, which replaces the content of a source")
+	case of.keep && (of.as == "" || strings.Contains(of.as, ":")):
+		err = errors.New("add: expected as=SOURCE, whose other values stay; a file is replaced as a whole")
+	}
+	return of, err
 }
 
 // An intention is the meaning of a text: the changes of its valid values, and what is to be said about
