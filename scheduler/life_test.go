@@ -103,6 +103,27 @@ func TestLife(t *testing.T) {
 	})
 }
 
+// TestLateMemberOfACycle has the peer of if3 created late, when if3 wants another one, which does not exist.
+func TestLateMemberOfACycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &life{t: t, memory: notebook{}, intent: intent{map[string]step{}, map[string]bool{}}, alone: true}
+		l.net = newFakeNet()
+		l.begin()
+		for _, s := range []step{
+			{what: "want", name: "if3", args: []string{"peer=if2"}}, {what: "commit"},
+			{what: "want", name: "if2", args: []string{"peer=if3"}}, {what: "hang", verb: "if2"}, {what: "commit"}, {what: "want", name: "if3", args: []string{"peer=if1"}}, {what: "commit"},
+		} {
+			l.step(s)
+		}
+		l.mendAll()
+		got := picture(l.net, l.sched)
+		l.stop()
+		if want := l.fresh(); got != want {
+			t.Errorf("there is\n%s\nwanted\n%s", got, want)
+		}
+	})
+}
+
 func newFakeNet() *fakeNet {
 	f := &fakeNet{out: &bytes.Buffer{}, stands: map[string]proto.Message{}, foreign: map[string]bool{}, broken: map[string]string{}}
 	f.set([]string{"foreign", "eth0"})

@@ -104,6 +104,7 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 		if e.assumed {
 			g.saveVersion(e.v)
 			e.assumed = false
+			g.push(e.v.node) // until now, no version of it was deleted as outdated
 		}
 		g.meet(e)
 	}
