@@ -1,13 +1,9 @@
 package rest
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,27 +33,14 @@ func (w *world) waits(body string, f func()) (out wire.Waited, took time.Duratio
 // A wait may take longer than a client has to read the answer: that time begins with the answer.
 func TestWaitOfAServer(t *testing.T) {
 	inWorld(t, func(w *world) {
-		conf := Config{ReadTimeout: time.Second, WriteTimeout: time.Second}
-		w.must(conf.Complete())
-		s := Server{Config: conf, Options: w.options()}
-		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-		ctx, stop := context.WithCancel(w.t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.serve(ctx, l, slog.New(slog.DiscardHandler)) }()
-		near, far := net.Pipe()
-		defer near.Close()
-		l.conns <- far
 		body := `{"Keys": ["` + ifPrefix + `if2"], "Milliseconds": 5000}`
-		_, err := fmt.Fprintf(near, "POST /scheduler/wait HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		w.must(err)
-		answer, err := http.ReadResponse(bufio.NewReader(near), nil)
-		w.must(err)
+		answer, stop := w.connect(Config{ReadTimeout: time.Second, WriteTimeout: time.Second},
+			fmt.Sprintf("POST /scheduler/wait HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 		defer answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
 			t.Errorf("the answer is %s", answer.Status)
 		}
 		stop()
-		w.must(<-ended)
 	})
 }
 
