@@ -26,10 +26,10 @@ const (
 	pressedMemory = 152 << 20
 	// AmpleMemory is the memory, in bytes, up to which garbage is hardly collected until the declared
 	// configuration is applied for the first time, for ampleTime at most. Taking in 100,000 keys would take
-	// half as long again with the limits that hold later. A start that lasts longer has passed this range, or
-	// hostile writers keep its sources busy, which then may never become complete.
+	// half as long again with the limits that hold later. It takes less than ampleTime. A start that lasts longer
+	// has passed this range, or its sources do not become complete: then the garbage is that of clients and servers.
 	AmpleMemory = 300 << 20
-	ampleTime   = 10 * time.Second
+	ampleTime   = 3 * time.Second
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
 	// 220 MB. Above that, collections would cost ever more.
