@@ -26,8 +26,8 @@ const (
 	pressedMemory = 152 << 20
 	// AmpleMemory is the memory, in bytes, up to which garbage is hardly collected until the declared
 	// configuration is applied for the first time, for ampleTime at most. Taking in 100,000 keys would take
-	// half as long again with the limits that hold later. It takes less than ampleTime. A start that lasts longer
-	// has passed this range, or its sources do not become complete: then the garbage is that of clients and servers.
+	// half as long again with the limits that hold later. On an idle machine it ends before ampleTime. A longer
+	// start has passed this range, or its sources do not become complete, and the garbage is that of others.
 	AmpleMemory = 300 << 20
 	ampleTime   = 3 * time.Second
 	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
