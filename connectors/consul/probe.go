@@ -114,12 +114,8 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 	if err != nil {
 		return err
 	}
-	result := compare(q, now, p.table)
-	if result == upToDate {
-		p.table = now.table
-		return nil
-	}
-	if !w.stays(ctx, q) {
+	result := p.judge(q, now)
+	if result == upToDate || !w.stays(ctx, q) {
 		return nil
 	}
 	if result == wentAway {
@@ -127,6 +123,21 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the store is at index %d, and the last answer was of %d", ErrSilent, now.prefix, q.after)
+}
+
+// judge compares a question with the store's current index, and keeps the table's index for the next probe.
+// One that went back forgets it: a store that has restored a snapshot may stay below it for years, and each
+// probe would withdraw the question again.
+func (p *prober) judge(q asked, now standing) comparison {
+	result := compare(q, now, p.table)
+	switch result {
+	case upToDate:
+		p.table = now.table
+	case wentAway:
+		p.table = 0
+	case behind:
+	}
+	return result
 }
 
 // stays reports whether a question is still not answered after some time.

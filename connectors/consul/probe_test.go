@@ -31,3 +31,26 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// A restored snapshot withdraws one question. The probes after it find nothing wrong with the next one,
+// although the store stays below the index that it had before.
+func TestProbesAfterARestore(t *testing.T) {
+	t.Parallel()
+	var p prober
+	steps := []struct {
+		q    asked
+		now  standing
+		want comparison
+	}{
+		{asked{number: 1, after: 70}, standing{table: 90, prefix: 70}, upToDate},
+		{asked{number: 1, after: 70}, standing{table: 50, prefix: 40}, wentAway},
+		{asked{number: 2, after: 40}, standing{table: 51, prefix: 40}, upToDate},
+		{asked{number: 2, after: 40}, standing{table: 52, prefix: 40}, upToDate},
+		{asked{number: 2, after: 40}, standing{table: 30, prefix: 30}, wentAway},
+	}
+	for i, step := range steps {
+		if got := p.judge(step.q, step.now); got != step.want {
+			t.Errorf("probe %d: result %d, want %d", i+1, got, step.want)
+		}
+	}
+}
