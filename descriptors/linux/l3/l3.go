@@ -36,6 +36,8 @@ const (
 var (
 	// ErrConflict reports a route or neighbour of another owner with the same identity.
 	ErrConflict = errors.New("conflicts with an entry of another program")
+	// ErrOwnRoute reports a route of the agent itself with the same identity.
+	ErrOwnRoute = errors.New("conflicts with another declared route")
 	// ErrNotFound reports that the interface does not exist.
 	ErrNotFound = errors.New("interface does not exist")
 	// ErrUnallocated reports a reference without an allocated address.

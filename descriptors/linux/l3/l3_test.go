@@ -165,7 +165,7 @@ func TestRouteInTheWay(t *testing.T) {
 	second := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" gw_addr: "10.2.0.2"`)
 	b.Create(t, first)
 	_, err := h.createRoute(t.Context(), "", second)
-	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "via 10.1.0.2 on link if1") {
+	if !errors.Is(err, ErrOwnRoute) || !strings.HasSuffix(err.Error(), "conflicts with another declared route: one via 10.1.0.2 on link if1; remove it, or set another metric") {
 		t.Errorf("the same destination and metric: %v", err)
 	}
 	second.Metric = 1
@@ -176,7 +176,7 @@ func TestRouteInTheWay(t *testing.T) {
 	try(t, red.AddRoutes(theirs)[0])
 	b.Expect(t, first, second)
 	_, err = h.createRoute(t.Context(), "", route(t, `dst_network: "10.8.0.0/16" outgoing_interface: "if1"`))
-	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "protocol 4") {
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "another program: one on link if1, of protocol 4;") {
 		t.Errorf("a foreign route: %v", err)
 	}
 	have, err := red.Routes(func(r kernel.Route) bool { return r.Dst == theirs.Dst })

@@ -66,7 +66,7 @@ func (h handler) createThrough(name string, values []scheduler.Desired[*l3.Route
 }
 
 // takePlace judges the kernel's answer to a new route. It replaces a route of another program
-// only if that program has replaced ours before.
+// only if that program has replaced ours before, and never one of the agent itself.
 func (h handler) takePlace(space *netns.Space, key string, r kernel.Route, err error) error {
 	if errors.Is(err, unix.EEXIST) {
 		err = checkExistingRoute(space, r)
@@ -95,15 +95,22 @@ func checkExistingRoute(space *netns.Space, want kernel.Route) error {
 	if err != nil {
 		return err
 	}
-	by := "another route"
+	conflict, by := ErrConflict, "another route"
 	for _, r := range have {
 		if r == want {
 			return nil
 		}
-		by = fmt.Sprintf("one via %v on link %s, of protocol %d", r.Gateway, linkName(space, r.Link), r.Protocol)
+		by = "one on link " + linkName(space, r.Link)
+		if r.Gateway.IsValid() {
+			by = fmt.Sprintf("one via %v on link %s", r.Gateway, linkName(space, r.Link))
+		}
+		conflict = ErrOwnRoute
+		if r.Protocol != kernel.Protocol {
+			conflict, by = ErrConflict, fmt.Sprintf("%s, of protocol %d", by, r.Protocol)
+		}
 	}
 	return fmt.Errorf("route %v with metric %d in table %d: %w: %s; remove it, or set another metric",
-		want.Dst, want.Metric, want.Table, ErrConflict, by)
+		want.Dst, want.Metric, want.Table, conflict, by)
 }
 
 // linkName returns the name of a link for an error, or its index.
