@@ -46,7 +46,7 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 		}
 		states := plane.States()
 		out = append(out, Task{"interface states into " + name, publish.Table{
-			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
+			Options: publish.Options{Name: name, Store: into, Root: root, Listed: s[at].listed.Join().C(), Log: log},
 			Below:   interfaceStates, Changed: states.Turned.C(),
 			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
 		}.Run})
@@ -70,7 +70,7 @@ func (s stores) registrars(root string, plane *vpp.Plugin, log *slog.Logger) (ou
 		}
 		sockets := plane.Sockets()
 		table := publish.Table{
-			Options: publish.Options{Name: one.name, Store: into, Root: root, Period: socketsPeriod, Log: log},
+			Options: publish.Options{Name: one.name, Store: into, Root: root, Period: socketsPeriod, Listed: one.listed.Join().C(), Log: log},
 			Below:   puntSockets, Changed: sockets.Turned.C(),
 			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(sockets.Read(ctx)) },
 		}
@@ -107,7 +107,8 @@ func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler
 		switch named := slices.Contains(p.stores, one.name); {
 		case able && (named || p.all):
 			out = append(out, Task{"status into " + one.name, publish.New(sched, publish.Options{
-				Name: one.name, Store: into, Root: root, BatchInterval: time.Second / time.Duration(p.rate), Log: log,
+				Name: one.name, Store: into, Root: root, BatchInterval: time.Second / time.Duration(p.rate),
+				Listed: one.listed.Join().C(), Log: log,
 			}).Run})
 		case named:
 			log.Warn("cannot publish status: the store does not support it", "source", one.name)

@@ -20,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest"
@@ -235,6 +236,7 @@ type store struct {
 	priority int
 
 	source *kvdbsync.Source // set by watch
+	listed *wake.Group      // set by watch: the store was listed anew
 	keeper *owner.Keeper    // set by watch; nil: the store has no leases
 }
 
@@ -301,7 +303,8 @@ func (s stores) watch(self owner.Holder, pause func(context.Context) func(), opt
 			})
 			watched = owner.Admitting(watched, one.keeper)
 		}
-		options.Name, options.Connector, options.Log = one.name, watched, one.log
+		one.listed = &wake.Group{}
+		options.Name, options.Connector, options.Listed, options.Log = one.name, watched, one.listed.Set, one.log
 		options.Browser, _ = one.connector.(kvdbsync.Browser)
 		one.source = kvdbsync.NewSource(options)
 	}

@@ -138,7 +138,7 @@ func (s stores) healthPublishers(root string, names []string, health *health.Hea
 			continue
 		}
 		out = append(out, Task{"health into " + name, publish.Table{
-			Options: publish.Options{Name: name, Store: into, Root: root, Log: log}, Below: healthKeys,
+			Options: publish.Options{Name: name, Store: into, Root: root, Listed: s[at].listed.Join().C(), Log: log}, Below: healthKeys,
 			Read: func(context.Context) (map[string][]byte, error) { return healthTexts(health.Status()) },
 		}.Run})
 	}

@@ -51,6 +51,9 @@ func (s *Source) watch(ctx context.Context) error {
 			if err := s.apply(b); err != nil {
 				return err
 			}
+			if b.Synced { // the connector has listed the store anew by itself
+				s.o.Listed()
+			}
 			continue
 		}
 		s.health.listing()
@@ -62,6 +65,9 @@ func (s *Source) watch(ctx context.Context) error {
 		}
 		s.replace(l)
 		s.reportSynced()
+		if !l.first {
+			s.o.Listed()
+		}
 		l, synced = nil, true
 		beside.Go(func() {
 			if err := guard.Run(func() error { s.check(ctx, stop); return nil }); err != nil {

@@ -51,6 +51,11 @@ type Options struct {
 	// call it. Defaults to none.
 	Decode func(Event) any
 
+	// Listed is called, on the goroutine of Run, after each listing of a watch but the first: the store
+	// may be an older one now, or may have lost changes. Whoever keeps other keys there then compares
+	// them. It must not block. Defaults to doing nothing.
+	Listed func()
+
 	Log *slog.Logger // Defaults to discarding
 }
 
@@ -69,6 +74,9 @@ func (o Options) withDefaults() Options {
 		o.Grace = 5 * time.Second
 	}
 	o.Bounds = o.Bounds.WithDefaults()
+	if o.Listed == nil {
+		o.Listed = func() {}
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -160,6 +160,34 @@ func TestChangesAreDecodedBeforeTheyAreTaken(t *testing.T) {
 	})
 }
 
+// TestLaterListingsAreTold has Listed called after each listing but the first, also after one that the
+// connector makes by itself, as for Consul whose index went back.
+func TestLaterListingsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := make(script)
+		listed := 0
+		s := run(t, kvdbsync.Options{Connector: c, Listed: func() { listed++ }})
+		whole := step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1")}, Synced: true}}
+		for _, test := range []struct {
+			step step
+			want int
+		}{
+			{whole, 0},
+			{step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("b", "1")}}}, 0},
+			{whole, 1},
+			{step{err: errDown}, 1},
+			{whole, 2},
+		} {
+			c <- test.step
+			synctest.Wait()
+			if listed != test.want {
+				t.Errorf("told of %d listings, want %d", listed, test.want)
+			}
+		}
+		s.Take()
+	})
+}
+
 // TestLaterListingsDropValues lists a store again. The listing keeps no value that the consumer
 // has, but all that it may still get.
 func TestLaterListingsDropValues(t *testing.T) {

@@ -23,6 +23,24 @@ func (s Signal) Set() {
 // C is the channel on which the reader waits. Receiving from it clears the signal.
 func (s Signal) C() <-chan struct{} { return s.c }
 
+// A Group sets several signals at once. Its readers join before the writer begins. The zero Group is ready
+// to use.
+type Group struct{ all []Signal }
+
+// Join returns a new signal of the group.
+func (g *Group) Join() Signal {
+	s := New()
+	g.all = append(g.all, s)
+	return s
+}
+
+// Set sets all signals of the group.
+func (g *Group) Set() {
+	for _, s := range g.all {
+		s.Set()
+	}
+}
+
 // If returns a channel that is ready if now is true, and never otherwise. A select with it is fair to its
 // other cases.
 func If(now bool) <-chan struct{} {

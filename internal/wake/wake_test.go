@@ -6,6 +6,14 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 )
 
+func TestAGroupWakesAll(t *testing.T) {
+	var g wake.Group
+	a, b := g.Join(), g.Join()
+	g.Set()
+	<-a.C()
+	<-b.C()
+}
+
 func TestSetTwiceWakesOnce(t *testing.T) {
 	s := wake.New()
 	s.Set()

@@ -17,7 +17,7 @@
 //
 // Statuses are written in a session of the store. They vanish with the agent, at the
 // latest after the session's time to live, and are written again after a lost
-// session. Statuses of an earlier run are replaced, or removed if their keys are
+// session, or where a store that went back has others. Statuses of an earlier run are replaced, or removed if their keys are
 // gone. A store that is down is retried.
 //
 //	row of the queue | meaning                                 | next
@@ -68,6 +68,10 @@ type Options struct {
 	// stay although their value is unknown: its source may still be listing.
 	// Defaults to 10 s.
 	LeftoverGrace time.Duration
+	// Listed receives when the store was listed anew: it may have been restored from an older copy, or
+	// have lost writes in a failover, while the session lives on. Then its texts are compared with those
+	// that were written. Defaults to never.
+	Listed <-chan struct{}
 	// Timeout bounds each request to the store, except listings, which may take minutes.
 	// Defaults to 10 s.
 	Timeout time.Duration

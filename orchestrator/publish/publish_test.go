@@ -34,6 +34,7 @@ type world struct {
 	mu      sync.Mutex   // guards batches
 	batches []int        // changes of each Apply
 	stop    func()       // the Publisher
+	listed  chan struct{}
 }
 
 var errRefused = errors.New("permission denied")
@@ -42,7 +43,7 @@ var errRefused = errors.New("permission denied")
 func in(t *testing.T, o publish.Options, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
+		w := &world{listed: make(chan struct{}, 1)}
 		var end func()
 		w.Scheduler, end = newScheduler(t)
 		defer end()
@@ -53,7 +54,7 @@ func in(t *testing.T, o publish.Options, test func(t *testing.T, w *world)) {
 }
 
 func (w *world) publish(t *testing.T, o publish.Options) {
-	o.Name, o.Store, o.Root, o.TTL, o.Log = "memory", w, root, 5*time.Second, w.log()
+	o.Name, o.Store, o.Root, o.TTL, o.Listed, o.Log = "memory", w, root, 5*time.Second, w.listed, w.log()
 	w.stop = running(t, publish.New(w.Scheduler, o).Run)
 	synctest.Wait()
 }
@@ -234,6 +235,36 @@ func TestTheStoreIsDown(t *testing.T) {
 		elapse(30 * time.Second)
 		w.expect(t, "a=FAILED(no room) b=CONFIGURED")
 		w.expectLog(t, up, down, up)
+	})
+}
+
+// A store that was restored from an older copy still knows the session. What it has lost is written again, and
+// nothing else.
+func TestTheStoreWentBack(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok", "b=waits", "c=ok")
+		elapse(2 * time.Second)
+		before, err := w.List(t.Context(), of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(t, w.Scheduler, "a=waits", "b-", "d=ok")
+		elapse(5 * time.Second)
+		w.expect(t, "a=PENDING[other-exists] c=CONFIGURED d=CONFIGURED")
+		writes := len(w.written())
+		older := []kvdbsync.Event{{Key: of + "d"}}
+		for _, p := range before {
+			older = append(older, kvdbsync.Event{Key: p.Key, Value: p.Value})
+		}
+		w.Txn(older...)
+		w.expect(t, "a=CONFIGURED b=PENDING[other-exists] c=CONFIGURED")
+		w.listed <- struct{}{}
+		elapse(20 * time.Second)
+		w.expect(t, "a=PENDING[other-exists] c=CONFIGURED d=CONFIGURED")
+		if got := w.written()[writes:]; !slices.Equal(got, []int{2, 1}) {
+			t.Errorf("batches of %v, want the two keys that differ, and the one that is too many", got)
+		}
+		w.expectLog(t, up)
 	})
 }
 

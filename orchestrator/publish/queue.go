@@ -111,13 +111,29 @@ func (l *writeQueue) beginSession(held []kvdbsync.Pair) {
 	for _, r := range l.rows {
 		r.held, r.writtenHash = heldNothing, 0
 	}
+	l.compare(held)
+}
+
+// compare schedules the rows for which the store has another text than this session has written.
+func (l *writeQueue) compare(held []kvdbsync.Pair) {
+	texts := make(map[string][]byte, len(held))
 	for _, p := range held {
 		key := config + strings.TrimPrefix(p.Key, l.o.prefix())
-		l.row(key).held = heldUnknown
+		texts[key] = p.Value
+		l.row(key)
 	}
 	l.leftover = nil
 	for _, key := range slices.Sorted(maps.Keys(l.rows)) {
-		if r := l.rows[key]; r.held != heldNothing && !l.statuses.has(key) {
+		r := l.rows[key]
+		text, has := texts[key]
+		if has && l.hash(text) == r.writtenHash {
+			continue
+		}
+		r.held, r.writtenHash = heldNothing, 0
+		if has {
+			r.held = heldUnknown
+		}
+		if has && !l.statuses.has(key) {
 			l.leftover = append(l.leftover, key)
 		} else {
 			l.markDirty(r)

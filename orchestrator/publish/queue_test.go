@@ -25,11 +25,12 @@ type play struct {
 	ledger *writeQueue
 	now    time.Time
 	store  map[string]string // state by key, without prefix
+	texts  map[string][]byte // the same as it was written
 }
 
 func newPlay() *play {
 	begin := time.Unix(1_000_000, 0)
-	return &play{newWriteQueue(Options{Root: root}.withDefaults(), begin), begin, map[string]string{}}
+	return &play{newWriteQueue(Options{Root: root}.withDefaults(), begin), begin, map[string]string{}, map[string][]byte{}}
 }
 
 // do plays one line of a story, and returns what came of it:
@@ -63,12 +64,30 @@ func (p *play) do(line string) string {
 
 func (p *play) begin(keys []string) {
 	clear(p.store)
-	var held []kvdbsync.Pair
+	clear(p.texts)
 	for _, key := range keys {
-		p.store[key] = "OLD"
-		held = append(held, kvdbsync.Pair{Key: root + below + key, Value: []byte("OLD")})
+		p.store[key], p.texts[key] = "OLD", []byte("OLD")
 	}
-	p.ledger.beginSession(held)
+	p.ledger.beginSession(p.held())
+}
+
+// back brings the store to an older state, in which some keys have another text and some are missing.
+func (p *play) back(other, gone []string) {
+	for _, key := range other {
+		p.store[key], p.texts[key] = "OLD", []byte("OLD")
+	}
+	for _, key := range gone {
+		delete(p.store, key)
+		delete(p.texts, key)
+	}
+	p.ledger.compare(p.held())
+}
+
+func (p *play) held() (held []kvdbsync.Pair) {
+	for _, key := range slices.Sorted(maps.Keys(p.texts)) {
+		held = append(held, kvdbsync.Pair{Key: root + below + key, Value: p.texts[key]})
+	}
+	return held
 }
 
 func (p *play) note(words ...string) {
@@ -121,8 +140,9 @@ func (p *play) apply(key string, value []byte, fail bool) string {
 	case fail:
 	case value == nil:
 		delete(p.store, key)
+		delete(p.texts, key)
 	default:
-		p.store[key] = text
+		p.store[key], p.texts[key] = text, value
 	}
 	return text
 }
@@ -392,7 +412,7 @@ func TestTheStoreFollows(t *testing.T) {
 		wanted, last := map[string]string{}, map[string]time.Time{}
 		key := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"note", "note", "note", "write", "write", "fail", "after", "begin"}).Draw(t, "what") {
+			switch rapid.SampledFrom([]string{"note", "note", "note", "write", "write", "fail", "after", "begin", "back"}).Draw(t, "what") {
 			case "note":
 				k, s := key.Draw(t, "key"), rapid.SampledFrom([]string{"CONFIGURED", "FAILED", "PENDING", "REMOVED"}).Draw(t, "state")
 				p.note(k, s)
@@ -405,6 +425,9 @@ func TestTheStoreFollows(t *testing.T) {
 				p.now = p.now.Add(time.Duration(rapid.IntRange(1, 4).Draw(t, "for")) * 300 * time.Millisecond)
 			case "begin":
 				p.begin(rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "held"))
+			case "back":
+				keys := rapid.SliceOfDistinct(key, rapid.ID)
+				p.back(keys.Draw(t, "other"), keys.Draw(t, "gone"))
 			}
 		}
 		p.now = p.now.Add(p.ledger.o.LeftoverGrace)

@@ -67,9 +67,12 @@ func (t Table) session(ctx context.Context, worked func()) error {
 		return err
 	}
 	defer end()
-	written, err := t.listLeftover(ctx, s)
+	written, err := t.held(ctx, s)
 	if err != nil {
 		return err
+	}
+	for key := range written {
+		written[key] = nil // the key may belong to an earlier session
 	}
 	for {
 		if now, err := t.Read(ctx); err == nil {
@@ -83,15 +86,22 @@ func (t Table) session(ctx context.Context, worked func()) error {
 		if err := t.waitForNext(ctx, s); err != nil {
 			return err
 		}
+		select {
+		case <-t.Listed:
+			if written, err = t.held(ctx, s); err != nil {
+				return err
+			}
+		default:
+		}
 	}
 }
 
-// listLeftover returns the keys of an earlier session, with unknown texts.
-func (t Table) listLeftover(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
+// held returns the texts that the store has.
+func (t Table) held(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
 	pairs, err := t.list(ctx, s, t.Root+t.Below)
 	written := map[string][]byte{}
 	for _, p := range pairs {
-		written[strings.TrimPrefix(p.Key, t.Root+t.Below)] = nil
+		written[strings.TrimPrefix(p.Key, t.Root+t.Below)] = p.Value
 	}
 	return written, err
 }

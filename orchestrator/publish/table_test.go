@@ -23,8 +23,9 @@ const below = "state/"
 type table struct {
 	*testing.T
 	conformance.Memory
-	news chan struct{}
-	stop func()
+	news   chan struct{}
+	listed chan struct{}
+	stop   func()
 
 	listing atomic.Int64 // nanoseconds, List
 	ends    atomic.Bool  // the session, at the next Apply; Get still works
@@ -38,11 +39,11 @@ type table struct {
 
 func inTable(t *testing.T, test func(w *table)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &table{T: t, news: make(chan struct{}, 1), rows: map[string][]byte{}}
+		w := &table{T: t, news: make(chan struct{}, 1), listed: make(chan struct{}, 1), rows: map[string][]byte{}}
 		if err := w.Put(t.Context(), root+below+"left", []byte("1")); err != nil {
 			t.Fatal(err)
 		}
-		w.stop = running(t, publish.Table{Options: publish.Options{Name: "memory", Store: w, Root: root}, Below: below, Read: w.read, Changed: w.news}.Run)
+		w.stop = running(t, publish.Table{Options: publish.Options{Name: "memory", Store: w, Root: root, Listed: w.listed}, Below: below, Read: w.read, Changed: w.news}.Run)
 		defer w.stop()
 		test(w)
 	})
@@ -179,6 +180,20 @@ func TestTableIsWrittenAgainInANewSession(t *testing.T) {
 		restore()
 		elapse(time.Minute)
 		w.expect("a=2")
+	})
+}
+
+// The store was restored from an older copy, and still knows the session.
+func TestTableInAStoreThatWentBack(t *testing.T) {
+	inTable(t, func(w *table) {
+		w.set("a=2 b=1", nil)
+		elapse(2 * time.Second)
+		w.expect("a=2 b=1")
+		w.Txn(kvdbsync.Event{Key: root + below + "a", Value: []byte("1")}, kvdbsync.Event{Key: root + below + "b"},
+			kvdbsync.Event{Key: root + below + "c", Value: []byte("1")})
+		w.listed <- struct{}{}
+		elapse(20 * time.Second)
+		w.expect("a=2 b=1")
 	})
 }
 

@@ -24,6 +24,7 @@ type writer struct {
 	watch     *scheduler.Watch[*scheduler.Status]
 	retry     backoff.Backoff
 	nextWrite time.Time // no write before this time
+	doubted   bool      // the store may have other texts than were written
 	batchSize int       // maximum size of the next batch; halved to find refused keys
 	health    health
 	// refusalLogged: a refusal of single keys was logged, so that recovery is logged
@@ -65,6 +66,7 @@ func (w *writer) session(ctx context.Context) error {
 		return err
 	}
 	defer end()
+	w.doubted = false
 	held, err := w.list(ctx, s, w.prefix())
 	if err != nil {
 		return err
@@ -136,12 +138,26 @@ func (w *writer) step(ctx context.Context, s kvdbsync.Session) error {
 		w.wait(ctx, s.Lost(), w.nextWrite)
 		return nil
 	}
+	if w.doubted {
+		return w.compare(ctx, s)
+	}
 	writes := w.queue.next(now, w.batchSize)
 	if len(writes) > 0 {
 		return w.write(ctx, s, writes)
 	}
 	w.logRecovered()
 	w.wait(ctx, s.Lost(), w.queue.nextTime(now))
+	return nil
+}
+
+// compare finds out which texts the store has lost.
+func (w *writer) compare(ctx context.Context, s kvdbsync.Session) error {
+	w.doubted = false
+	held, err := w.list(ctx, s, w.prefix())
+	if err != nil {
+		return err
+	}
+	w.queue.compare(held)
 	return nil
 }
 
@@ -203,8 +219,8 @@ func (o Options) storeResponds(ctx context.Context, s kvdbsync.Session, prefix s
 	return err == nil || errors.Is(err, kvdbsync.ErrNotFound)
 }
 
-// wait receives statuses, or returns at a given time (zero: never), when the session
-// is lost, or when ctx ends.
+// wait receives statuses, or returns at a given time (zero: never), when the store was listed anew or the
+// session is lost, or when ctx ends.
 func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time) {
 	var alarm <-chan time.Time
 	if !until.IsZero() {
@@ -215,6 +231,8 @@ func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time
 	select {
 	case <-w.watch.Ready():
 		w.update()
+	case <-w.Listed:
+		w.doubted = true
 	case <-alarm:
 	case <-lost:
 	case <-ctx.Done():
