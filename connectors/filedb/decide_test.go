@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // What counts of a file, look by look, without any file.
@@ -75,6 +77,11 @@ func TestWhatCountsOfAFile(t *testing.T) {
 			{60 * time.Second, sight{id: at(2 * time.Second), content: empty}, one, blank, 62 * time.Second, true},
 			{62 * time.Second, sight{id: at(2 * time.Second), content: empty}, empty, final, 0, true},
 		}},
+		{"what cannot be read because files are short is read again soon", []step{
+			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
+			{2 * time.Second, sight{id: at(2 * time.Second), err: unreadable("a.yaml", unix.EMFILE)}, one, racy, 3 * time.Second, true},
+			{3 * time.Second, sight{id: at(2 * time.Second), content: two}, two, final, 0, true},
+		}},
 		{"what cannot be read or parsed keeps what it said", []step{
 			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},
 			{2 * time.Second, sight{id: at(0), err: fs.ErrPermission}, one, racy, 0, true},
@@ -96,7 +103,7 @@ func TestWhatCountsOfAFile(t *testing.T) {
 					t.Errorf("look %d: good %p, state %d, until %v, keep %v; want %p, %d, %v, %v",
 						i+1, f.good, f.state, until, keep, s.good, s.state, s.until, s.keep)
 				}
-				if wantFault := s.sight.fault != nil || errors.Is(s.sight.err, fs.ErrPermission); (f.fault != nil) != wantFault && f.state != busy {
+				if wantFault := s.sight.fault != nil || errors.Is(s.sight.err, fs.ErrPermission) || passes(s.sight.err); (f.fault != nil) != wantFault && f.state != busy {
 					t.Errorf("look %d: fault %v", i+1, f.fault)
 				}
 			}

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -88,6 +91,9 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 		return next, f.good != nil && now.Before(next.until)
 	case s.err != nil:
 		next.state, next.fault = racy, s.err
+		if passes(s.err) {
+			next.until = now.Add(retryRead)
+		}
 		return next, true
 	}
 	next.read, next.state = s, final
@@ -107,6 +113,17 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 		next.good = s.content.orOf(f.good)
 	}
 	return next, true
+}
+
+// retryRead is how soon a file is read again after an error that passes without a change of the file.
+const retryRead = time.Second
+
+// passes reports whether the cause of an error is not the file. Then its end is no event of the file system,
+// so nobody would look at the file before the next rescan.
+func passes(err error) bool {
+	return slices.ContainsFunc([]error{
+		unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO, unix.ESTALE, unix.ETIMEDOUT,
+	}, func(one error) bool { return errors.Is(err, one) })
 }
 
 // isBusy returns the file while another process has it open for writing, for any length of
