@@ -211,7 +211,7 @@ func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
 	case reachable && !k.warned:
 		k.warned = true
 		k.o.Log.Warn("no lease in this store keeps a second agent of the label away", "err", err,
-			"hint", "the user of the store needs the right to write this key")
+			"hint", "the store must take writes, and its user needs the right to write this key")
 	default:
 		k.o.Log.Debug("the label is not held in this store", "err", err)
 	}
