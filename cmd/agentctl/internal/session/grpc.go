@@ -107,7 +107,7 @@ func (s *Session) ExplainGRPC(err error) error {
 	case code == codes.DeadlineExceeded:
 		return fmt.Errorf("the agent at %s does not answer in time: %w", s.grpcName, context.DeadlineExceeded)
 	case code == codes.Canceled:
-		return context.Canceled
+		return fmt.Errorf("interrupted: %w", context.Canceled)
 	case len(values) > 0:
 		return errors.New("values failed:" + strings.Join(values, ""))
 	case code == codes.Unavailable:

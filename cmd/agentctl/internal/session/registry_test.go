@@ -106,9 +106,9 @@ func TestExplainGRPC(t *testing.T) {
 		"no agent serves gRPC at h:1: is it running, and does its grpc.conf have this endpoint?": status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`),
 		"agent at h:1: the agent stops":                                                          status.Error(codes.Unavailable, "the agent stops"),
 		"the agent at h:1 lacks this call: unknown":                                              status.Error(codes.Unimplemented, "unknown"),
-		"a; b":                status.Error(codes.InvalidArgument, "a\nb"),
-		"context canceled":    status.Error(codes.Canceled, "x"),
-		net.ErrClosed.Error(): net.ErrClosed,
+		"a; b":                          status.Error(codes.InvalidArgument, "a\nb"),
+		"interrupted: context canceled": status.Error(codes.Canceled, "x"),
+		net.ErrClosed.Error():           net.ErrClosed,
 	} {
 		s := &Session{settings: settings{grpcName: "h:1"}}
 		if got := s.ExplainGRPC(err); got == nil || got.Error() != want {
