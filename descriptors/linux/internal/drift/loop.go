@@ -168,7 +168,7 @@ func (l *loop) checkDue(now time.Time) {
 	l.w.mu.Lock()
 	for _, o := range due {
 		if o.Kind == kindSilentRoutes {
-			l.w.record.routesIPv4(o, suspect)
+			l.w.record.routes(o, suspect)
 		} else if !l.w.record.check(o, l.last[o]).clean() {
 			suspect(o)
 		}

@@ -37,7 +37,7 @@ const (
 	KindAddress
 	KindRoute
 	KindNeighbour
-	// kindSilentRoutes stands for all recorded IPv4 routes of a link. Only the queue of the
+	// kindSilentRoutes stands for all recorded routes of a link. Only the queue of the
 	// loop has such objects: one event can concern thousands of routes.
 	kindSilentRoutes
 )
@@ -80,15 +80,17 @@ func objectOf(ns kernel.ID, what any) Object {
 	return Object{}
 }
 
-// flushed returns the IPv4 routes that the kernel may have removed without a notification. It
-// does so when the last IPv4 address of a link goes, and when a link is set down. A later
-// event does not take this back: the routes of a link that was down for a moment are gone.
+// flushed returns the routes that the kernel may have removed without a notification. It does so
+// with IPv4 routes when the last IPv4 address of a link goes, and when a link is set down. With
+// the setting net.ipv6.route.skip_notify_on_dev_down, which routing daemons ask for, it does so
+// with IPv6 routes when a link is set down, and when a link loses IPv6 and so its addresses. A
+// later event does not take this back: the routes of a link that was down for a moment are gone.
 func flushed(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
 	switch what := e.What.(type) {
 	case kernel.Link:
 		return Object{NS: ns, Kind: kindSilentRoutes, Link: what.Index}, e.Gone || !what.Up
 	case kernel.Addr:
-		return Object{NS: ns, Kind: kindSilentRoutes, Link: what.Link}, e.Gone && what.Prefix.Addr().Is4()
+		return Object{NS: ns, Kind: kindSilentRoutes, Link: what.Link}, e.Gone
 	}
 	return Object{}, false
 }

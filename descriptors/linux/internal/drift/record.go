@@ -198,10 +198,10 @@ func (r *record) interfaces(ns kernel.ID) (out []Object) {
 	return out
 }
 
-// routesIPv4 calls yield with each recorded IPv4 route of the link of o.
-func (r *record) routesIPv4(o Object, yield func(Object)) {
+// routes calls yield with each recorded route of the link of o.
+func (r *record) routes(o Object, yield func(Object)) {
 	for on := range r.on(link{o.NS, o.Link}) {
-		if on.Kind == KindRoute && on.Prefix.Addr().Is4() {
+		if on.Kind == KindRoute {
 			yield(on.Object)
 		}
 	}
