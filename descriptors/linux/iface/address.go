@@ -131,19 +131,38 @@ func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) error {
 	return fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
 }
 
+// minMTUIPv6 is the smallest MTU of a link with IPv6 (IPV6_MIN_MTU). Below it, the kernel removes
+// IPv6 from the link.
+const minMTUIPv6 = 1280
+
 // enableIPv6 enables IPv6 on a link and on lo, through which the kernel routes local
-// addresses.
+// addresses. A link without IPv6 may get it back, so only a kernel without it is final.
 func enableIPv6(space *netns.Space, host string) error {
 	for _, link := range []string{loopback, host} {
 		err := space.Sysctl("ipv6/conf/"+link+"/disable_ipv6", "0")
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && link == loopback:
 			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: it needs CONFIG_IPV6 and no ipv6.disable=1 on its command line: %w", err))
+		case errors.Is(err, fs.ErrNotExist):
+			return noIPv6(space, host, err)
 		}
 		if err != nil {
 			return fmt.Errorf("enabling IPv6 on %s: %w", link, err)
 		}
 	}
 	return nil
+}
+
+// noIPv6 says why a link has no settings of IPv6: its MTU is too small, or it is gone or renamed.
+func noIPv6(space *netns.Space, host string, err error) error {
+	l, gone := space.LinkByName(host)
+	if gone != nil {
+		return gone
+	}
+	if l.MTU < minMTUIPv6 {
+		return fmt.Errorf("link %s has MTU %d; IPv6 needs at least %d", host, l.MTU, minMTUIPv6)
+	}
+	return fmt.Errorf("enabling IPv6 on %s: %w", host, err)
 }
 
 // deleteAddress removes the address, unless it belongs to an existing interface: others

@@ -299,3 +299,25 @@ func TestAddressEnablesIPv6(t *testing.T) {
 	b.Delete(t, a)
 	b.Delete(t, z)
 }
+
+// The kernel removes IPv6 from a link whose MTU is too small for it, and all IPv6 addresses with it.
+func TestAddressWaitsForAnMTUOfIPv6(t *testing.T) {
+	h, b := realHandler(t, "red")
+	a, z := veth("a", "z", in(red())), veth("z", "a", in(red()))
+	a.Mtu = 1279
+	b.Create(t, a)
+	b.Create(t, z)
+	key := keys.Address{Interface: "a", Source: keys.Static, Addr: "fd00::1/64"}.Key()
+	_, err := h.createAddress(t.Context(), key, a)
+	if err == nil || !strings.Contains(err.Error(), "link a has MTU 1279; IPv6 needs at least 1280") {
+		t.Errorf("with too small an MTU: %v", err)
+	}
+	wide := proto.CloneOf(a)
+	wide.Mtu = 1280
+	b.Change(t, a, wide)
+	if _, err := h.createAddress(t.Context(), key, wide); err != nil {
+		t.Errorf("with MTU 1280: %v", err)
+	}
+	b.Delete(t, wide)
+	b.Delete(t, z)
+}
