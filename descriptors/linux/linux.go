@@ -259,6 +259,9 @@ func (p *Plugin) namespaces(c netns.Change) {
 		}
 		p.watch.NamespacesGone(c.Gone)
 	}
+	if c.Moved {
+		p.refresh()
+	}
 	if len(c.Appeared) > 0 {
 		p.again.Set()
 	}

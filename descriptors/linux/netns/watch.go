@@ -20,6 +20,9 @@ type Change struct {
 	Appeared []string    // names that lead to another namespace than before
 	Lost     []string    // names that lead nowhere any more
 	Gone     []kernel.ID // namespaces that were opened by a name and have none any more
+	// Moved reports that a name leads to another namespace than before, and that the former one has
+	// another name, so it is not gone: items may be where their values do not want them any more.
+	Moved bool
 }
 
 // The file of a name appears shortly before its namespace is bound to it. inotify does not
@@ -96,7 +99,7 @@ func (r *reader) read() time.Duration {
 		r.set.opts.Log.Warn("the names of network namespaces may be out of date", "err", err)
 		return lastRetry
 	}
-	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(opened, now)}
+	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(opened, now), Moved: moved(now, r.known)}
 	r.known = now
 	if len(c.Appeared)+len(c.Lost)+len(c.Gone) > 0 {
 		r.changed(c)
@@ -131,6 +134,21 @@ func appeared(now, before map[string]kernel.ID) (names []string) {
 		}
 	}
 	return names
+}
+
+// moved reports whether a name leads to another namespace than before, while the former one has
+// another name.
+func moved(now, before map[string]kernel.ID) bool {
+	named := map[kernel.ID]bool{}
+	for id := range maps.Values(now) {
+		named[id] = true
+	}
+	for name, was := range before {
+		if id, ok := now[name]; ok && id != was && named[was] {
+			return true
+		}
+	}
+	return false
 }
 
 // lost returns the names that are no more.
