@@ -207,9 +207,12 @@ func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *inte
 	return metaOf(space, l, v)
 }
 
-// entryOf returns the desired attributes of the link for drift detection.
+// entryOf returns the attributes that configure sets, for drift detection.
 func entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
-	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
+	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), Down: !v.GetEnabled() && setsDown(v)}
+	if setsMTU(v) {
+		e.MTU = mtu(v)
+	}
 	if mac, set := macOf(v); set {
 		e.MAC = mac.String()
 	}

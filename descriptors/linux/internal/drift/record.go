@@ -14,7 +14,8 @@ type Entry struct {
 	// Attributes of an interface. A zero field is not managed by the agent, so
 	// others may change it.
 	Name string
-	Up   bool
+	Up   bool // the agent keeps it up
+	Down bool // the agent keeps it down
 	MTU  int
 	MAC  string // also of a neighbour
 	// All attributes of a route.
@@ -272,6 +273,6 @@ func (r *record) checkLink(o Object, l kernel.Link, gone bool) (f finding) {
 
 // differs compares the managed attributes only.
 func (e Entry) differs(l kernel.Link) bool {
-	return e.Up && !l.Up || e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
+	return e.Up && !l.Up || e.Down && l.Up || e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
 		e.MAC != "" && e.MAC != l.MAC.String()
 }

@@ -72,8 +72,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// An interface that is not enabled may be up or down, and unmanaged attributes may have
-// any value.
+// A link that is kept up may not be down, nor one that is kept down up.
+func TestUpAndDown(t *testing.T) {
+	for _, kept := range []Entry{{Key: "link", Up: true}, {Key: "link", Down: true}} {
+		for _, up := range []bool{true, false} {
+			b, o := newRecord(), Interface(kernel.ID{Ino: 1}, 3)
+			b.add(o, kept)
+			if v := b.check(o, kernel.Event{What: kernel.Link{Index: 3, Up: up}}); v.changed != (kept.Up != up) {
+				t.Errorf("%+v, and the link is up: %v: %+v", kept, up, v)
+			}
+		}
+	}
+}
+
+// Unmanaged attributes may have any value.
 func TestUnmanagedAttributesAreIgnored(t *testing.T) {
 	ns := kernel.ID{Ino: 1}
 	b := newRecord()
