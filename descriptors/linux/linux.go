@@ -98,7 +98,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
-	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
+	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe, func() { _ = s.Refresh(iface.Name) })
 	p.watch = drift.New(drift.Options{
 		Spaces: p.spaces, Log: o.Log, Own: hosts, Installation: o.Installation,
 		Lost:    p.lost,

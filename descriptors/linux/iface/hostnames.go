@@ -26,6 +26,7 @@ import (
 //	a link or address appears     announced at once
 //	a link is deleted             withdrawn at once
 //	another value vanishes        withdrawn after drift.Debounce, if it is still missing
+//	a link takes over a name      stays announced, and moved is called
 //
 // The delay hides the short gap while a link is renamed.
 //
@@ -35,6 +36,7 @@ type HostNames struct {
 	spaces  *netns.Set
 	log     *slog.Logger
 	observe func(...scheduler.Observed)
+	moved   func()
 
 	// The kernel's state as events have shown it, and the keys that were announced for it.
 	links     map[int]kernel.Link
@@ -43,9 +45,10 @@ type HostNames struct {
 	due       map[int]time.Time       // when to withdraw vanished keys, by index of the link
 }
 
-// NewHostNames returns a HostNames that announces through observe.
-func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler.Observed)) *HostNames {
-	return &HostNames{spaces: spaces, log: log, observe: observe, announced: map[int]map[string]bool{}, due: map[int]time.Time{}}
+// NewHostNames returns a HostNames that announces through observe. It calls moved when a name
+// belongs to another link than before: the announcements do not show that.
+func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler.Observed), moved func()) *HostNames {
+	return &HostNames{spaces: spaces, log: log, observe: observe, moved: moved, announced: map[int]map[string]bool{}, due: map[int]time.Time{}}
 }
 
 // Register adds linux-interface-watcher to s.
@@ -220,10 +223,13 @@ func (n *HostNames) withdraw(index int) {
 	delete(n.due, index)
 	current := n.keysOf(index)
 	var old []scheduler.Observed
+	var moved bool
 	for _, key := range slices.Sorted(maps.Keys(n.announced[index])) {
 		if !current[key] {
 			delete(n.announced[index], key)
-			if !n.announcedElsewhere(key) {
+			if n.announcedElsewhere(key) {
+				moved = true
+			} else {
 				old = append(old, scheduler.Observed{Key: key})
 			}
 		}
@@ -233,6 +239,9 @@ func (n *HostNames) withdraw(index int) {
 	}
 	if len(old) > 0 {
 		n.observe(old...)
+	}
+	if moved {
+		n.moved()
 	}
 }
 

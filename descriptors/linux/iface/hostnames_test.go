@@ -20,6 +20,7 @@ import (
 type heard struct {
 	known map[string]bool // as the scheduler has it
 	news  []string
+	moved int // names that other links have taken over
 }
 
 func (h *heard) observe(seen ...scheduler.Observed) {
@@ -45,7 +46,7 @@ func (h *heard) expect(t *testing.T, want ...string) {
 
 func newHostNames(h *heard) *HostNames {
 	h.known = map[string]bool{}
-	n := NewHostNames(netns.New(netns.Options{}), slog.New(slog.DiscardHandler), h.observe)
+	n := NewHostNames(netns.New(netns.Options{}), slog.New(slog.DiscardHandler), h.observe, func() { h.moved++ })
 	n.links, n.addrs = map[int]kernel.Link{}, map[int]map[netip.Prefix]bool{}
 	return n
 }
@@ -94,7 +95,7 @@ func TestHostNamesFollowEvents(t *testing.T) {
 	}
 }
 
-// A link that takes over a name keeps it announced.
+// A link that takes over a name keeps it announced, which alone would not show that it is another one.
 func TestHostNameTakenOver(t *testing.T) {
 	var h heard
 	n := newHostNames(&h)
@@ -106,6 +107,9 @@ func TestHostNameTakenOver(t *testing.T) {
 	}
 	n.Due(now.Add(drift.Debounce))
 	h.expect(t, "+eth0", "+old")
+	if h.moved != 1 {
+		t.Errorf("%d names moved, want 1", h.moved)
+	}
 }
 
 // The scheduler reads what stands while a link is down for a moment.

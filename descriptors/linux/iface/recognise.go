@@ -51,7 +51,7 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 			}
 		}
 		if p.Own {
-			out = append(out, existing(p, wanted)...)
+			out = append(out, h.existing(p, wanted)...)
 		}
 	}
 	out = resolveVETHs(out)
@@ -62,19 +62,35 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	return out
 }
 
-// existing finds the links that desired values of type EXISTING name.
-func existing(p *place, wanted []*interfaces.Interface) (out []observed) {
+// existing finds the links of desired values of type EXISTING.
+func (h *handler) existing(p *place, wanted []*interfaces.Interface) (out []observed) {
 	for _, v := range wanted {
 		if v.GetType() != interfaces.Interface_EXISTING {
 			continue
 		}
-		for _, l := range p.links {
-			if l.Name == hostName(v) {
-				out = append(out, observed{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
-			}
+		if l, ok := h.linkOfExisting(p, v); ok {
+			out = append(out, observed{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
 		}
 	}
 	return out
+}
+
+// linkOfExisting returns the link that the value was created for, as long as it exists, or else
+// the one that the value names. They differ if another program has given the name to another link:
+// the value then has another host name than is desired, and is made anew. So what the agent has
+// added to the former link is removed from it.
+func (h *handler) linkOfExisting(p *place, v *interfaces.Interface) (named kernel.Link, found bool) {
+	meta, known := h.index.Get(v.GetName())
+	known = known && meta.Existing && meta.NS == p.ID
+	for _, l := range p.links {
+		if known && l.Index == meta.Index {
+			return l, true
+		}
+		if l.Name == hostName(v) {
+			named, found = l, true
+		}
+	}
+	return named, found
 }
 
 // resolveVETHs drops parked ends if their peer is configured: such a value is pending. It
