@@ -53,11 +53,16 @@ func (s *service) updates(items []*generic.UpdateItem) ([]orchestrator.Declared,
 	return out, wrong.err()
 }
 
-// results returns a result for each value of the request, then for each other value that a
-// replacement removed, and one with the number of the transaction. The result of a value that another
-// source still declares says so, although this one has withdrawn it.
+// results returns the number of the transaction, where existing clients expect it: in the first result. The
+// others are those of each value of the request, and then of each other value that a replacement removed. The
+// result of a value that another source still declares says so, although this one has withdrawn it.
 func (m *manager) results(ctx context.Context, of outcome) *generic.SetConfigResponse {
 	out := &generic.SetConfigResponse{}
+	if of.seq != "" {
+		out.Results = append(out.Results, &generic.UpdateResult{Key: metaSeqNum, Status: &generic.ItemStatus{
+			Status: kvscheduler.ValueState_NONEXISTENT.String(), Message: of.seq,
+		}})
+	}
 	add := func(key string) *generic.ItemStatus {
 		st := m.statusUnder(key, kvscheduler.ValueState_REMOVED)
 		out.Results = append(out.Results, &generic.UpdateResult{Key: key, Status: st})
@@ -70,11 +75,6 @@ func (m *manager) results(ctx context.Context, of outcome) *generic.SetConfigRes
 	}
 	for _, key := range of.removed {
 		add(key)
-	}
-	if of.seq != "" {
-		out.Results = append(out.Results, &generic.UpdateResult{Key: metaSeqNum, Status: &generic.ItemStatus{
-			Status: kvscheduler.ValueState_NONEXISTENT.String(), Message: of.seq,
-		}})
 	}
 	return out
 }

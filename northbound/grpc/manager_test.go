@@ -140,7 +140,7 @@ func TestSetConfig(t *testing.T) {
 			t.Errorf("%s: error\n%s, want\n%s", s.what, text, s.err)
 		}
 		if err == nil {
-			want := fmt.Sprintf("%s, seqnum NONEXISTENT %s", s.results, header.Get("seqnum")[0])
+			want := fmt.Sprintf("seqnum NONEXISTENT %s, %s", header.Get("seqnum")[0], s.results)
 			if results(got) != want {
 				t.Errorf("%s: results %q, want %q", s.what, results(got), want)
 			}

@@ -315,8 +315,8 @@ func (x *SetConfigRequest) GetOverwriteAll() bool {
 // What came of it.
 type SetConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each value that was touched, and one with key "seqnum" and the number of the
-	// transaction as its message.
+	// If there was a transaction, the first one has the key "seqnum", and the number of the
+	// transaction as its message. Then comes one for each value that was touched.
 	Results       []*UpdateResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
