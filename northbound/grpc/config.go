@@ -22,7 +22,8 @@ type Config struct {
 	Endpoint string `yaml:"endpoint"` // address and port, or the path of a socket. Defaults to DefaultEndpoint
 	Network  string `yaml:"network"`  // tcp, tcp4, tcp6, unix or unixpacket. Defaults to tcp
 	// Permission is the mode of the socket, written with the digits of an octal number: 777.
-	// Defaults to 600: only the agent's user can connect.
+	// Defaults to 600: only the agent's user can connect. It and ForceSocketRemoval have no effect
+	// on an address and port; files of the older agent have them there, too.
 	Permission         int  `yaml:"permission"`
 	ForceSocketRemoval bool `yaml:"force-socket-removal"` // replace a socket even if a process listens on it
 
@@ -75,9 +76,6 @@ func (c *Config) address() error {
 		}
 		_, err := c.mode()
 		return err
-	}
-	if c.Permission != 0 || c.ForceSocketRemoval {
-		return fmt.Errorf("permission and force-socket-removal need network: unix or unixpacket; it is %s", c.Network)
 	}
 	c.Endpoint = cmp.Or(c.Endpoint, DefaultEndpoint)
 	_, port, err := net.SplitHostPort(c.Endpoint)

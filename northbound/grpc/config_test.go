@@ -35,7 +35,6 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{grpc.Config{Network: "unix", Endpoint: "/s", Permission: 789}, "permission: 789: expected a mode with digits from 0 to 7, such as 660"},
 		{grpc.Config{Network: "unix", Endpoint: "/s", Permission: 1777}, "permission: 1777: "},
 		{grpc.Config{Network: "unix", Endpoint: "/s", Permission: -7}, "permission: -7: "},
-		{grpc.Config{Permission: 600}, "permission and force-socket-removal need network: unix or unixpacket; it is tcp"},
 		{grpc.Config{MaxMsgSize: -1}, "max-msg-size: -1: expected a number up to 1073741824, or 0 for the default"},
 		{grpc.Config{MaxConnections: -1}, "max-connections: -1: "},
 		{grpc.Config{Cert: "c"}, `cert-file "c", key-file "": expected both or neither`},
@@ -52,6 +51,7 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{Endpoint: "0.0.0.0:9111", InsecureTransport: true}, {Endpoint: "[::1]:9111"}, {Endpoint: "localhost:0", Network: "tcp4"},
 		{Endpoint: "0.0.0.0:1", Cert: "c", Key: "k", CAs: []string{"ca"}}, {Endpoint: "/s", Network: "unix", Permission: 777},
 		{Disabled: true, Network: "udp"},
+		{Permission: 777, ForceSocketRemoval: true}, // without effect, in files of the older agent
 	} {
 		if err := c.Complete(); err != nil {
 			t.Errorf("%+v: %v", c, err)

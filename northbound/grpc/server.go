@@ -122,6 +122,9 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 	if !s.Config.local() && !s.Config.authenticated() {
 		log.Warn("other hosts can change the network over gRPC without authentication", "endpoint", s.Config.Endpoint)
 	}
+	if !s.Config.socket() && (s.Config.Permission != 0 || s.Config.ForceSocketRemoval) {
+		log.Warn("permission and force-socket-removal of grpc.conf have no effect: they need network: unix or unixpacket", "network", s.Config.Network)
+	}
 	l := s.listen(ctx, log)
 	if l == nil {
 		return nil
