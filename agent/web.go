@@ -149,14 +149,13 @@ func (s stores) healthPublishers(root string, names []string, health *health.Hea
 // each time, so that readers see that it runs; those of its parts only with their state.
 func healthTexts(st wire.AgentStatus) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	text, err := json.Marshal(st)
+	text, err := json.Marshal(st.Stored())
 	if err != nil {
 		return nil, err
 	}
 	out["agent"] = text
 	for name, part := range st.PluginStatus {
-		part.LastUpdate = part.LastChange
-		if out["plugin/"+name], err = json.Marshal(part); err != nil {
+		if out["plugin/"+name], err = json.Marshal(part.Stored()); err != nil {
 			return nil, err
 		}
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
@@ -36,15 +35,30 @@ func TestChangesAreCounted(t *testing.T) {
 	}
 }
 
-// TestHealthTexts has the keys of a store. The text of a part changes with its state only.
+// TestHealthTexts has the keys of a store, as readers of vpp-agent 3.5 expect them: in the JSON of
+// protobuf, without the fields that only HTTP has. The text of a part changes with its state only.
 func TestHealthTexts(t *testing.T) {
-	st := wire.AgentStatus{State: wire.StateOK, LastUpdate: 7, PluginStatus: map[string]wire.PluginStatus{"etcd": {State: wire.StateOK, LastChange: 3, LastUpdate: 7}}}
+	st := wire.AgentStatus{
+		BuildVersion: "v1", State: wire.StateError, StartTime: 2, LastChange: 3, LastUpdate: 7, PluginStatus: map[string]wire.PluginStatus{},
+		NonFatalPlugins: []string{"vpp"}, Missing: []string{"a"}, Unapplied: []string{"b"},
+	}
+	st.Add(wire.PluginHealth{Name: "etcd", State: wire.StateOK}, 3)
+	st.Add(wire.PluginHealth{Name: "vpp", State: wire.StateError, Error: "lost"}, 3)
+	st.Add(wire.PluginHealth{Name: "new"}, 0)
+	want := map[string]string{
+		"agent": `{"build_version":"v1","state":"ERROR","start_time":"2","last_change":"3","last_update":"7",` +
+			`"plugins":[{"name":"etcd","state":"OK"},{"name":"vpp","state":"ERROR","error":"lost"},{"name":"new"}]}`,
+		"plugin/etcd": `{"state":"OK","last_change":"3","last_update":"3"}`,
+		"plugin/vpp":  `{"state":"ERROR","last_change":"3","last_update":"3","error":"lost"}`,
+		"plugin/new":  `{}`,
+	}
 	texts, err := healthTexts(st)
-	if err != nil || len(texts) != 2 || string(texts["plugin/etcd"]) != `{"state":1,"last_change":3,"last_update":3}` {
+	if err != nil || len(texts) != len(want) {
 		t.Errorf("the texts are %s, %v", texts, err)
 	}
-	var back wire.AgentStatus
-	if err := json.Unmarshal(texts["agent"], &back); err != nil || back.LastUpdate != 7 {
-		t.Errorf("the agent's is %s, %v", texts["agent"], err)
+	for key, text := range want {
+		if string(texts[key]) != text {
+			t.Errorf("%s is %s, want %s", key, texts[key], text)
+		}
 	}
 }

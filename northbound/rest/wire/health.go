@@ -7,8 +7,7 @@ const (
 	StateError = 2
 )
 
-// An AgentStatus is the answer of /liveness and /readiness, and the value of the key
-// check/status/v1/agent. Times are seconds since 1970.
+// An AgentStatus is the answer of /liveness and /readiness. Times are seconds since 1970.
 type AgentStatus struct {
 	BuildVersion string `json:"build_version,omitempty"`
 	// In the form of RFC 3339, in UTC.
@@ -17,8 +16,7 @@ type AgentStatus struct {
 	State      int   `json:"state"`
 	StartTime  int64 `json:"start_time,omitempty"`
 	LastChange int64 `json:"last_change,omitempty"`
-	// The moment of this answer. A reader of the store's key sees by it that the agent still
-	// runs.
+	// The moment of this answer.
 	LastUpdate int64          `json:"last_update,omitempty"`
 	CommitHash string         `json:"commit_hash,omitempty"`
 	Plugins    []PluginHealth `json:"plugins,omitempty"`
@@ -42,8 +40,7 @@ type PluginHealth struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A PluginStatus is a PluginHealth with times, and the value of the key
-// check/status/v1/plugin/NAME.
+// A PluginStatus is a PluginHealth with times.
 type PluginStatus struct {
 	State      int    `json:"state"`
 	LastChange int64  `json:"last_change,omitempty"`
@@ -56,4 +53,56 @@ func (s *AgentStatus) Add(p PluginHealth, since int64) {
 	s.Plugins = append(s.Plugins, p)
 	s.PluginStatus[p.Name] = PluginStatus{State: p.State, LastChange: since, LastUpdate: s.LastUpdate, Error: p.Error}
 	s.LastChange = max(s.LastChange, since)
+}
+
+// A StoredAgent is the value of the key check/status/v1/agent: the status.AgentStatus of vpp-agent
+// 3.5, in the JSON of protobuf. Its readers refuse fields that they do not know.
+type StoredAgent struct {
+	BuildVersion string `json:"build_version,omitempty"`
+	BuildDate    string `json:"build_date,omitempty"`
+	State        string `json:"state,omitempty"` // OK or ERROR; INIT is left out, as it is 0
+	StartTime    int64  `json:"start_time,omitempty,string"`
+	LastChange   int64  `json:"last_change,omitempty,string"`
+	// A reader sees by it that the agent still runs.
+	LastUpdate int64          `json:"last_update,omitempty,string"`
+	CommitHash string         `json:"commit_hash,omitempty"`
+	Plugins    []StoredPlugin `json:"plugins,omitempty"`
+}
+
+// A StoredPlugin is a part of a StoredAgent, with its name, and the value of the key
+// check/status/v1/plugin/NAME, with its times.
+type StoredPlugin struct {
+	Name       string `json:"name,omitempty"`
+	State      string `json:"state,omitempty"`
+	LastChange int64  `json:"last_change,omitempty,string"`
+	LastUpdate int64  `json:"last_update,omitempty,string"`
+	Error      string `json:"error,omitempty"`
+}
+
+// Stored returns the value for the store.
+func (s AgentStatus) Stored() StoredAgent {
+	out := StoredAgent{
+		BuildVersion: s.BuildVersion, BuildDate: s.BuildDate, State: storedState(s.State), StartTime: s.StartTime,
+		LastChange: s.LastChange, LastUpdate: s.LastUpdate, CommitHash: s.CommitHash,
+	}
+	for _, p := range s.Plugins {
+		out.Plugins = append(out.Plugins, StoredPlugin{Name: p.Name, State: storedState(p.State), Error: p.Error})
+	}
+	return out
+}
+
+// Stored returns the value for the store. It changes only with the state.
+func (p PluginStatus) Stored() StoredPlugin {
+	return StoredPlugin{State: storedState(p.State), LastChange: p.LastChange, LastUpdate: p.LastChange, Error: p.Error}
+}
+
+// storedState returns the name of a state.
+func storedState(state int) string {
+	switch state {
+	case StateOK:
+		return "OK"
+	case StateError:
+		return "ERROR"
+	}
+	return ""
 }

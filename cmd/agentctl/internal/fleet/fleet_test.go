@@ -86,7 +86,7 @@ func TestScanOfOlderAgents(t *testing.T) {
 	for key, value := range map[string]string{
 		"old/config/a": "{}", "old/config/b": "{}", "old/config-status/a": `{"key":"config/a","state":"CONFIGURED"}`,
 		"old/config-status/b": `{"key":"config/b","state":"PENDING","details":["x"]}`, "old/config-status/c": `nonsense`,
-		"old/check/status/v1/agent": `{"build_version":"v3.5.0","state":1,"start_time":1700000000,"last_update":1700000100}`,
+		"old/check/status/v1/agent": `{"build_version":"v3.5.0","state":"OK","start_time":"1700000000","last_update":"1700000100"}`,
 		"/vnf-agent-fleet/bad\x1b":  "nonsense",
 	} {
 		if key[0] != '/' {

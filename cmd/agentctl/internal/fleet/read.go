@@ -13,7 +13,6 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/summary"
 	"github.com/keyplane/keyplane/kvdbsync"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
 // Prefixes of the keys of one agent, behind its label.
@@ -171,15 +170,19 @@ func (a *Agent) add(text []byte) {
 }
 
 // addHealth takes the version and the times from the health of an agent. vpp-agent 3.5
-// publishes the same.
+// publishes the same. A json.Number reads both notations of numbers that protobuf allows.
 func (a *Agent) addHealth(text []byte) {
-	var st wire.AgentStatus
+	var st struct {
+		BuildVersion string      `json:"build_version"`
+		StartTime    json.Number `json:"start_time"`
+		LastUpdate   json.Number `json:"last_update"`
+	}
 	if json.Unmarshal(text, &st) != nil {
 		return
 	}
 	a.Version = st.BuildVersion
-	for at, seconds := range map[**time.Time]int64{&a.Started: st.StartTime, &a.LastSeen: st.LastUpdate} {
-		if seconds > 0 {
+	for at, number := range map[**time.Time]json.Number{&a.Started: st.StartTime, &a.LastSeen: st.LastUpdate} {
+		if seconds, err := number.Int64(); err == nil && seconds > 0 {
 			moment := time.Unix(seconds, 0).UTC()
 			*at = &moment
 		}
