@@ -180,9 +180,21 @@ func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Int
 	defer space.Close()
 	addr := kernel.Addr{Link: meta.Index, Prefix: p}
 	h.Watch.Forget(drift.Address(space.ID, addr))
+	if p.Addr().Is4() {
+		keepSecondaries(space, meta.Index)
+	}
 	err = space.DelAddr(addr)
 	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}
 	return err
+}
+
+// keepSecondaries has a link keep the IPv4 addresses in the subnet of one that is removed. By
+// default the kernel removes them with the first address of the subnet, and then the routes of the
+// link, whoever has made them. Where /proc/sys may not be written, its default remains.
+func keepSecondaries(space *netns.Space, link int) {
+	if l, err := space.LinkByIndex(link); err == nil {
+		_ = space.Sysctl("ipv4/conf/"+l.Name+"/promote_secondaries", "1")
+	}
 }
