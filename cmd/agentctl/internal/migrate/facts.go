@@ -40,6 +40,7 @@ func (s settings) but(v verdict, why, names string) settings {
 
 // Reasons that several settings share.
 const (
+	needsNames = "the agent replaces only the variables that expand-env-names in etcd.conf lists, and does not start without that list"
 	relists    = "the agent starts without its stores, and lists a store anew whenever it was lost"
 	reconnects = "the agent reconnects for ever, and reads VPP's state back each time"
 	bounded    = "the history is bounded by number and bytes"
@@ -126,7 +127,7 @@ func flags() settings {
 // environment returns the variables of vpp-agent 3.5 that are no flags; those of a common prefix are in variables.
 func environment() settings {
 	return of("STOP_TIMEOUT INITIAL_LOGLVL ENABLE_STATUS_PUBLISHING ETCD_ENDPOINTS ETCDV3_ENDPOINTS DOCKER_HOST CONSUL_HTTP_ADDR").
-		but(changed, "only variables that expand-env-names lists are replaced", "ETCD_EXPAND_ENV_VARS").
+		but(stops, needsNames, "ETCD_EXPAND_ENV_VARS").
 		but(ignored, "the agent waits for no store", "RESYNC_TIMEOUT").
 		but(ignored, "secrets stay out of the log", "NOREDACT").
 		but(ignored, "telemetry.conf and vpp-ifplugin.conf say what is read and published", "DISABLE_INTERFACE_STATS DISABLE_STATUS_PUBLISHING VPP_STATUS_PUBLISHERS").

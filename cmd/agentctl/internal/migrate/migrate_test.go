@@ -130,19 +130,21 @@ supervisor.conf -what stops
 // What other keys of the file say decides about the addresses of servers and about tokens.
 func TestServers(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"http without a file":       {"etcd.conf", "", "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"},
-		"http without an address":   {"http.conf", "idletimeout: 1s", "http.conf:1 idletimeout same\nhttp.conf endpoint changed\n"},
-		"http off":                  {"http.conf", "disabled: true", "http.conf:1 disabled same\n"},
-		"http with users":           {"http.conf", "endpoint: :80\nclient-basic-auth: [a:b]", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
-		"http without users":        {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint stops\nhttp.conf:2 client-basic-auth same\n"},
-		"tokens by default":         {"http.conf", "endpoint: :80\nenable-token-auth: true", "http.conf:1 endpoint same\nhttp.conf:2 enable-token-auth same\nhttp.conf sign-key stops\nhttp.conf users stops\n"},
-		"tokens":                    {"http.conf", "enable-token-auth: true\nsign-key: secret\nusers: []\nendpoint: localhost:1", "http.conf:1 enable-token-auth same\nhttp.conf:2 sign-key stops\nhttp.conf:3 users same\nhttp.conf:4 endpoint same\nhttp.conf users stops\n"},
-		"http as before":            {"http.conf", "endpoint: :80\nallow-unauthenticated: true", "http.conf:1 endpoint same\nhttp.conf:2 allow-unauthenticated changed\n"},
-		"grpc without an address":   {"grpc.conf", "network: tcp", "grpc.conf:1 network same\ngrpc.conf endpoint changed\n"},
-		"grpc without certificates": {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k", "grpc.conf:1 endpoint stops\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\n"},
-		"grpc with certificates":    {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k\nca-files: [a]", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\ngrpc.conf:4 ca-files same\n"},
-		"grpc as before":            {"grpc.conf", "endpoint: 0.0.0.0:9111\ninsecure-transport: true", "grpc.conf:1 endpoint same\ngrpc.conf:2 insecure-transport same\n"},
-		"grpc on a socket":          {"grpc.conf", "endpoint: run/grpc.sock\nnetwork: unix", "grpc.conf:1 endpoint same\ngrpc.conf:2 network same\n"},
+		"http without a file":        {"etcd.conf", "", "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"},
+		"http without an address":    {"http.conf", "idletimeout: 1s", "http.conf:1 idletimeout same\nhttp.conf endpoint changed\n"},
+		"http off":                   {"http.conf", "disabled: true", "http.conf:1 disabled same\n"},
+		"http with users":            {"http.conf", "endpoint: :80\nclient-basic-auth: [a:b]", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
+		"http without users":         {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint stops\nhttp.conf:2 client-basic-auth same\n"},
+		"tokens by default":          {"http.conf", "endpoint: :80\nenable-token-auth: true", "http.conf:1 endpoint same\nhttp.conf:2 enable-token-auth same\nhttp.conf sign-key stops\nhttp.conf users stops\n"},
+		"tokens":                     {"http.conf", "enable-token-auth: true\nsign-key: secret\nusers: []\nendpoint: localhost:1", "http.conf:1 enable-token-auth same\nhttp.conf:2 sign-key stops\nhttp.conf:3 users same\nhttp.conf:4 endpoint same\nhttp.conf users stops\n"},
+		"http as before":             {"http.conf", "endpoint: :80\nallow-unauthenticated: true", "http.conf:1 endpoint same\nhttp.conf:2 allow-unauthenticated changed\n"},
+		"grpc without an address":    {"grpc.conf", "network: tcp", "grpc.conf:1 network same\ngrpc.conf endpoint changed\n"},
+		"grpc without certificates":  {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k", "grpc.conf:1 endpoint stops\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\n"},
+		"grpc with certificates":     {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k\nca-files: [a]", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\ngrpc.conf:4 ca-files same\n"},
+		"grpc as before":             {"grpc.conf", "endpoint: 0.0.0.0:9111\ninsecure-transport: true", "grpc.conf:1 endpoint same\ngrpc.conf:2 insecure-transport same\n"},
+		"http, users without logins": {"http.conf", "endpoint: localhost:1\nusers: [{name: a}]", "http.conf:1 endpoint same\nhttp.conf:2 users stops\n"},
+		"http, no users":             {"http.conf", "endpoint: localhost:1\nusers: []", "http.conf:1 endpoint same\nhttp.conf:2 users same\n"},
+		"grpc on a socket":           {"grpc.conf", "endpoint: run/grpc.sock\nnetwork: unix", "grpc.conf:1 endpoint same\ngrpc.conf:2 network same\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{c.file: c.text, "govpp.conf": "proxy-enabled: false\n", "http.conf": "disabled: true\n"}
@@ -198,7 +200,7 @@ func TestVariables(t *testing.T) {
 agent.env:3 KAFKA_CONFIG ignored
 agent.env:5 DEBUG_INFRA ignored
 agent.env:6 KVSCHED_VERIFY_MODE ignored
-agent.env:7 ETCD_EXPAND_ENV_VARS changed
+agent.env:7 ETCD_EXPAND_ENV_VARS stops
 agent.env:10 GRPC_PORT changed
 agent.env:11 STOP_TIMEOUT same
 `
@@ -315,4 +317,33 @@ func FuzzText(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The agent does not start with settings of which vpp-agent 3.5 ignored one.
+func TestContradictions(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"etcd, TLS and clear text":   {"etcd.conf", "endpoints: [https://a:1, http://b:1]\nca-file: c", "etcd.conf:1 endpoints stops\netcd.conf:2 ca-file same\n"},
+		"etcd, clear text":           {"etcd.conf", "endpoints: [http://b:1]\nca-file: c\ninsecure-transport: true", "etcd.conf:1 endpoints same\netcd.conf:2 ca-file same\netcd.conf:3 insecure-transport same\n"},
+		"etcd, variables":            {"etcd.conf", "expand-env-variables: true", "etcd.conf:1 expand-env-variables stops\n"},
+		"etcd, variables with names": {"etcd.conf", "expand-env-variables: true\nexpand-env-names: [A]", "etcd.conf:1 expand-env-variables changed\netcd.conf:2 expand-env-names changed\n"},
+		"etcd, no variables":         {"etcd.conf", "expand-env-variables: false", "etcd.conf:1 expand-env-variables same\n"},
+		"redis, TLS that is not on":  {"redis.conf", "tls: {enabled: false, skip-verify: true, cert-file: ''}", "redis.conf:1 tls.enabled same\nredis.conf:1 tls.skip-verify stops\nredis.conf:1 tls.cert-file same\n"},
+		"redis, TLS":                 {"redis.conf", "tls: {enabled: true, ca-file: c}", "redis.conf:1 tls.enabled same\nredis.conf:1 tls.ca-file same\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := newStart().inFolder(folder(t, map[string]string{c.file: c.text, "govpp.conf": "proxy-enabled: false\n", "http.conf": "disabled: true\n"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []Finding
+			for _, f := range found {
+				if strings.HasPrefix(f.Place, c.file) {
+					got = append(got, f)
+				}
+			}
+			if text := verdicts(got); text != c.want {
+				t.Errorf("got\n%s\nexpected\n%s", text, c.want)
+			}
+		})
+	}
 }

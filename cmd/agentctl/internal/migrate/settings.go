@@ -194,6 +194,9 @@ func (s settings) unknown(name, parent string) fact {
 
 // withValue returns the fact about a key whose value decides. m has the key.
 func withValue(known fact, usual, name string, m, value *yaml.Node) fact {
+	if why := contradiction(usual+" "+name, m, value); why != "" {
+		return fact{stops, why}
+	}
 	switch usual + " " + name {
 	case "http.conf sign-key":
 		switch {
@@ -217,12 +220,42 @@ func withValue(known fact, usual, name string, m, value *yaml.Node) fact {
 			return fact{same, ""}
 		}
 		return fact{stops, "other hosts reach this address, and show no certificates: add cert-file, key-file and ca-files; insecure-transport: true is as before"}
+	case "etcd.conf expand-env-variables":
+		if !says(m, "expand-env-variables") {
+			return fact{same, ""}
+		}
 	case "initfileregistry.conf initial-configuration-file-path":
 		if !strings.Contains(value.Value, "/") {
 			return fact{changed, "it is in -config-dir, and no longer in the current directory"}
 		}
 	}
 	return known
+}
+
+// contradiction returns why a key and others of its file cannot both be meant, so that the agent does not start.
+// vpp-agent 3.5 ignored one of them.
+func contradiction(key string, m, value *yaml.Node) string {
+	switch key {
+	case "etcd.conf endpoints":
+		secure := !says(m, "insecure-transport") && slices.ContainsFunc([]string{"ca-file", "cert-file", "key-file", "insecure-skip-tls-verify"},
+			func(setting string) bool { return says(m, setting) })
+		if secure && slices.ContainsFunc(value.Content, func(e *yaml.Node) bool { return strings.HasPrefix(e.Value, "http://") }) {
+			return "vpp-agent 3.5 used clear text: write https://, or take the settings of TLS away"
+		}
+	case "etcd.conf expand-env-variables":
+		if says(m, "expand-env-variables") && !says(m, "expand-env-names") {
+			return needsNames
+		}
+	case "redis.conf tls.skip-verify", "redis.conf tls.cert-file", "redis.conf tls.key-file", "redis.conf tls.ca-file":
+		if _, setting, _ := strings.Cut(key, "tls."); says(m, setting) && !says(m, "enabled") {
+			return "vpp-agent 3.5 used clear text: write enabled: true, or take this setting away"
+		}
+	case "http.conf users":
+		if len(value.Content) > 0 && !says(m, "enable-token-auth") {
+			return "vpp-agent 3.5 had no use for them: write enable-token-auth: true, or take them away"
+		}
+	}
+	return ""
 }
 
 // network returns the kind of address that grpc.conf names.
