@@ -100,3 +100,38 @@ func TestOnlyStore(t *testing.T) {
 		}
 	}
 }
+
+// Without a store of the agent, an older command line means the etcd on this host. A socket that is named
+// means its agent.
+func TestStoreThatNobodyNames(t *testing.T) {
+	for _, test := range []struct {
+		what    string
+		stores  []string
+		named   bool // the socket is
+		want    string
+		ofAgent bool
+		failure string
+	}{
+		{"the agent has one", []string{"redis"}, false, "redis", true, ""},
+		{"the agent has none", nil, false, "etcd", false, ""},
+		{"the named agent has none", nil, true, "", true, "no such store: the agent at SOCKET has none"},
+	} {
+		socket := socketOf(t, test.stores...)
+		s := loaded(t)
+		if test.named {
+			s = loaded(t, "--socket", socket)
+		}
+		var said strings.Builder
+		s.Socket, s.Err, s.ofAgent = socket, &said, true
+		var failure string
+		if err := s.chooseStore(t.Context()); err != nil {
+			failure = strings.ReplaceAll(err.Error(), socket, "SOCKET")
+		}
+		if s.Store != test.want || s.ofAgent != test.ofAgent || failure != test.failure {
+			t.Errorf("%s: %q, of the agent: %v, %q; expected %+v", test.what, s.Store, s.ofAgent, failure, test)
+		}
+		if told := strings.Contains(said.String(), "this is etcd at 127.0.0.1:2379"); told != (test.want == "etcd") {
+			t.Errorf("%s: said %q", test.what, said.String())
+		}
+	}
+}

@@ -27,7 +27,7 @@ type settings struct {
 	TLS     tlsSettings   `yaml:"kvdb-tls"`
 	Label   string        `yaml:"service-label"` // Defaults to vpp1
 	Timeout time.Duration `yaml:"timeout"`       // Defaults to 2 min
-	Store   string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else the one of the agent
+	Store   string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else the one of the agent, else etcd
 	Socket  string        `yaml:"socket"`        // Defaults to reach.DefaultSocket
 
 	// The address of the agent's HTTP server. If Socket is given and neither Host nor
@@ -66,7 +66,7 @@ type settings struct {
 func (s *Session) Flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
 	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: vpp1, but the label of the agent if --socket, --host or --http-port names it)")
-	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else the only one of the agent, or bolt)")
+	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else the only one of the agent, or bolt, or etcd if the agent has none)")
 	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (env AGENTCTL_SOCKET; default, if an agent listens there: "+reach.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")

@@ -18,8 +18,7 @@ import (
 func (s *Session) open(ctx context.Context) (store kvdbsync.Store, end func(), err error) {
 	s.ofAgent = s.Store != "etcd"
 	if s.Store == "" {
-		s.Store, err = s.onlyStore(ctx)
-		if err != nil {
+		if err := s.chooseStore(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -36,6 +35,17 @@ func (s *Session) open(ctx context.Context) (store kvdbsync.Store, end func(), e
 		return nil, nil, fmt.Errorf("etcd: %w", err)
 	}
 	return c, func() { c.Close() }, nil
+}
+
+// chooseStore sets the store, as the user names none. It is one of the agent, or the etcd that vpp-agent
+// 3.5 used without asking an agent. But a socket that the user names is that of the one agent that is meant.
+func (s *Session) chooseStore(ctx context.Context) (err error) {
+	s.Store, err = s.onlyStore(ctx)
+	if errors.Is(err, kvdb.ErrNoStore) && !s.bySocket {
+		s.Store, s.ofAgent, err = "etcd", false, nil
+		fmt.Fprintf(s.Err, "agentctl: the agent at %s has no store of its own; this is etcd at %s (--etcd-endpoints)\n", s.Socket, strings.Join(s.Endpoints, ", "))
+	}
+	return err
 }
 
 // onlyStore returns the store of the agent behind the socket. Of several, it is bolt: the other
