@@ -89,10 +89,11 @@ func (w *walk) place(ctx context.Context, p *place) {
 			w.directory(ctx, next)
 		}
 	default:
-		w.file(p, p.path, info)
-		if _, ok := document.FormatOf(p.path); !ok {
-			w.problems = append(w.problems, fmt.Errorf("%s: expected a name that ends in .yaml, .yml or .json", p.path))
+		if _, known := document.FormatOf(p.path); !known {
+			w.problems = append(w.problems, fmt.Errorf("%s: is not read: expected a name that ends in .yaml, .yml or .json", p.path))
+			return
 		}
+		w.file(p, p.path, info)
 	}
 }
 
