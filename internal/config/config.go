@@ -23,7 +23,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,6 +30,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/internal/settingfile"
+	"github.com/keyplane/keyplane/internal/yamlplace"
 )
 
 // An Unknown is a key of a file without a field.
@@ -66,7 +66,7 @@ func Find(value, dir string) (path string, found bool) {
 	for _, place := range places {
 		info, err := os.Stat(place)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		case err == nil && !info.IsDir():
 			return place, true
 		case !found:
@@ -80,10 +80,10 @@ func Find(value, dir string) (path string, found bool) {
 func Load(path string, into any) ([]Unknown, error) {
 	data, err := settingfile.Read(path)
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, fmt.Errorf("configuration: %s: a folder: expected a file", path)
+		return nil, fmt.Errorf("%s: a folder: expected a file", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
 	return Parse(path, data, into)
 }
@@ -92,7 +92,7 @@ func Load(path string, into any) ([]Unknown, error) {
 func Parse(name string, data []byte, into any) ([]Unknown, error) {
 	root, err := document(data)
 	if err != nil {
-		return nil, syntaxError(name, err)
+		return nil, fmt.Errorf("%s:%w", name, err)
 	}
 	if root == nil {
 		return nil, nil
@@ -110,19 +110,19 @@ func document(data []byte) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, syntaxError(data, err)
 	}
-	if err := in.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("line %d: a second document: expected one only", max(more.Line, 1))
+	switch err := in.Decode(&more); {
+	case err == nil:
+		return nil, fmt.Errorf("%d: a second document: expected one only", more.Line)
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxError(data, err)
 	}
 	return doc.Content[0], nil
 }
 
-// syntaxError puts file and line first, like all errors here.
-func syntaxError(name string, err error) error {
-	parts := regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`).FindStringSubmatch(err.Error())
-	if parts == nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return fmt.Errorf("%s:%s: %s", name, parts[1], parts[2])
+// syntaxError returns an error that begins with the line of the mistake, like all errors here.
+func syntaxError(data []byte, err error) error {
+	at := yamlplace.Of(bytes.NewReader(data), data, err)
+	return fmt.Errorf("%d: %s", at.Line, at.Msg)
 }

@@ -110,9 +110,11 @@ func TestErrors(t *testing.T) {
 		"all of them":    {"port: a\nsession-ttl: b", "x.conf:1: port: \"a\": expected a whole number, not negative\nx.conf:2: session-ttl: \"b\": expected a whole number"},
 		"syntax":         {"a: 1\nb: [", `x.conf:2: `},
 		"two documents":  {"port: 1\n---\nport: 2", `x.conf:2: a second document: expected one only`},
-		"tab":            {"tls:\n\tcert-file: x", `x.conf:2: `},
-		"binary":         {"\x00\x01\x02", `x.conf: yaml: control characters are not allowed`},
-		"not UTF-8":      {"password: \xff", `x.conf: yaml: invalid`},
+		"tab":            {"tls:\n\tcert-file: x", `x.conf:2: found character that cannot start any token (indent with spaces, not with tabs; `},
+		"second key":     {"# a\n port: 1\nsession-ttl: 2", `x.conf:3: did not find expected <document start> (fields of one level begin in the same column)`},
+		"indentation":    {"# a\nport: 1\ntls:\n    cert-file: x\n  key-file: y\nplain: z", `x.conf:5: did not find expected key while parsing a block mapping that begins in line 2`},
+		"binary":         {"\x00\x01\x02", `x.conf:1: control characters are not allowed`},
+		"not UTF-8":      {"password: \xff", `x.conf:1: invalid`},
 		"long is cut":    {"session-ttl: " + strings.Repeat("x", 100), `"` + strings.Repeat("x", 60) + `…": expected`},
 		"alias to wrong": {"password: &p [a]\nplain: *p", `x.conf:1: plain: a list: expected text`},
 	}
@@ -184,7 +186,7 @@ func TestFolderWhereAFileIsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, ok := config.Find("etcd.conf", dir)
-	if _, err := config.Load(path, new(sample)); !ok || err == nil || !strings.Contains(err.Error(), folder+": a folder: expected a file") {
+	if _, err := config.Load(path, new(sample)); !ok || err == nil || err.Error() != folder+": a folder: expected a file" {
 		t.Errorf("found %q, %v; loading it: %v", path, ok, err)
 	}
 	if err := os.MkdirAll("stores/bolt.conf", 0o700); err != nil {

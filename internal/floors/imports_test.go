@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog", "internal/yamlplace",
 }
 
 func floors() []floor {
@@ -83,6 +83,7 @@ func floors() []floor {
 		{"internal/vppsim/ip", []string{"internal/vppsim/core", "internal/vppwire"}},
 		{"internal/vppsim/l2", []string{"internal/vppsim/core", "internal/vppwire"}},
 		{"internal/vppwire", nil},
+		{"internal/yamlplace", nil},
 		{"internal/wake", nil},
 		{"internal/watchdog", nil},
 		{"agent", []string{"client", "connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "internal/reach", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/internal/yamlplace"
 )
 
 // Tail returns the nodes from the root of a document to its last node.
@@ -22,7 +24,7 @@ func Tail(doc *yaml.Node) (tail []*yaml.Node) {
 // comment after the last key, or a last line "...", marks the text as complete. docs
 // is the result of Read for data.
 func Unfinished(data []byte, docs []*yaml.Node) error {
-	last, line := lastLine(data)
+	last, line := yamlplace.LastLine(data)
 	if string(last) == "---" {
 		return &Error{Line: line, Column: 1, Msg: `ends with "---", as if it were cut off there`}
 	}
@@ -43,14 +45,6 @@ func Unfinished(data []byte, docs []*yaml.Node) error {
 	return At(key, "ends with %s, which has no value, as if it were cut off there: expected a value, [], {} or null", Quote(key.Value))
 }
 
-// lastLine returns the last line that is not blank, without surrounding space, and
-// its number.
-func lastLine(data []byte) (text []byte, number int) {
-	data = bytes.TrimRight(data, " \t\r\n")
-	begin := bytes.LastIndexByte(data, '\n') + 1
-	return bytes.TrimSpace(data[begin:]), 1 + bytes.Count(data[:begin], []byte("\n"))
-}
-
 // An Ending tells whether a text may be cut off.
 type Ending int
 
@@ -67,7 +61,7 @@ const (
 
 // EndingOf returns the ending of a text.
 func EndingOf(data []byte, f Format) Ending {
-	last, _ := lastLine(data)
+	last, _ := yamlplace.LastLine(data)
 	switch {
 	case len(last) == 0:
 		return EndsLine

@@ -6,15 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-	yaml4 "go.yaml.in/yaml/v4"
 
 	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/yamlplace"
 )
 
 // readYAML parses YAML documents. A panic of the library becomes an error: texts
@@ -68,62 +64,6 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 
 // yamlError returns the error of the library as an error at the place of the mistake.
 func yamlError(ctx context.Context, data []byte, err error) error {
-	place := placeOf(ctx, data)
-	if place == nil {
-		place = firstGuess(err)
-	}
-	if strings.Contains(place.Msg, "cannot start any token") {
-		place.Msg += " (indent with spaces, not with tabs; quote values that begin with @, ` or %)"
-	}
-	return place
-}
-
-// placeOf parses an invalid text again, with the next version of the library, and returns its
-// error. The errors of version 3 lack the place: their line is that of the outermost collection
-// which the parser was reading, less one, or there is none. Version 4 has the same grammar and
-// exact places. Its nodes are not used, because it reads some values in another way. placeOf
-// returns nil if version 4 accepts the text.
-func placeOf(ctx context.Context, data []byte) *Error {
-	d := yaml4.NewDecoder(&ctxReader{ctx, bytes.NewReader(data)})
-	for {
-		err := d.Decode(&yaml4.Node{})
-		switch e, ok := errors.AsType[*yaml4.LoadError](err); {
-		case err == nil:
-		case !ok || e.Mark.Line == 0 || e.Stage == yaml4.ConstructorStage:
-			return nil
-		default:
-			return placed(data, e)
-		}
-	}
-}
-
-// placed converts an error of version 4. An unclosed quote or bracket is reported where it opens,
-// because the text itself ends elsewhere.
-func placed(data []byte, e *yaml4.LoadError) *Error {
-	at, from := e.Mark, e.ContextMark
-	end, last := lastLine(data)
-	switch {
-	case at.Line > last && (from.Line == 0 || from.Line > last):
-		return &Error{Line: last, Column: utf8.RuneCount(end) + 1, Msg: e.Message}
-	case from.Line == 0 || from.Line == at.Line:
-		return &Error{Line: at.Line, Column: at.Column, Msg: e.Message}
-	case at.Line > last || strings.HasSuffix(e.ContextMsg, "simple key"):
-		return &Error{Line: from.Line, Column: from.Column, Msg: e.Message + " " + e.ContextMsg}
-	default:
-		return &Error{Line: at.Line, Column: at.Column, Msg: fmt.Sprintf("%s %s that begins in line %d", e.Message, e.ContextMsg, from.Line)}
-	}
-}
-
-// lineOfError is the start of a message of version 3: "yaml: line 3: did not find ...".
-var lineOfError = regexp.MustCompile(`^line (\d+): `)
-
-// firstGuess extracts the line from an error of version 3, which may be above the mistake.
-func firstGuess(err error) *Error {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1 // the library omits line 1
-	if m := lineOfError.FindStringSubmatch(msg); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		msg = msg[len(m[0]):]
-	}
-	return &Error{Line: line, Msg: msg}
+	at := yamlplace.Of(&ctxReader{ctx, bytes.NewReader(data)}, data, err)
+	return &Error{Line: at.Line, Column: at.Column, Msg: at.Msg}
 }
