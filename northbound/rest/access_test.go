@@ -118,6 +118,10 @@ func TestLogin(t *testing.T) {
 		if rec := w.askWith("GET", "/scheduler/status", "", "Cookie", value); rec.Code != http.StatusUnauthorized {
 			t.Errorf("after the logout: %d", rec.Code)
 		}
+		// As curl -d sends it.
+		if rec := w.askWith("POST", "/authenticate", ` {"username": "ann", "password": "pass"}`, form...); rec.Code != http.StatusOK {
+			t.Errorf("JSON that calls itself a form: %d %s", rec.Code, rec.Body)
+		}
 		for body, want := range map[string]string{`{"username": "ann"}`: "username and password are required", "{": "expected {", strings.Repeat("x", 5000): "login"} {
 			if rec := w.askWith("POST", "/authenticate", body); rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), want) {
 				t.Errorf("%.20s: %d %s", body, rec.Code, rec.Body)

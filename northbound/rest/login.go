@@ -1,12 +1,14 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
@@ -112,16 +114,21 @@ type credentials struct {
 	Password string `json:"password"`
 }
 
-// credentialsIn reads the body of a login.
+// credentialsIn reads the body of a login. curl sends JSON as a form unless it is told otherwise, and a
+// form does not begin with a brace: its names do not.
 func credentialsIn(w http.ResponseWriter, r *http.Request) (c credentials, err error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxCredentials)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCredentials))
+	if err != nil {
+		return c, fmt.Errorf("login: %w", err)
+	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if kind == "application/x-www-form-urlencoded" {
-		if err := r.ParseForm(); err != nil {
+	if kind == "application/x-www-form-urlencoded" && !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
 			return c, fmt.Errorf("login: %w", err)
 		}
-		c = credentials{r.PostForm.Get("username"), r.PostForm.Get("password")}
-	} else if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+		c = credentials{form.Get("username"), form.Get("password")}
+	} else if err := json.Unmarshal(body, &c); err != nil {
 		return c, fmt.Errorf(`login: expected {"username": ..., "password": ...}: %w`, err)
 	}
 	if c.Username == "" || c.Password == "" {
