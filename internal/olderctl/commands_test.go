@@ -288,7 +288,7 @@ func (p *peer) dump() {
 			ProtoMsgData map[string]any
 		}
 		Origin   int
-		Metadata any
+		Metadata map[string]any
 	}
 	for _, view := range []string{"SB", "NB", "cached"} {
 		var found []entry
@@ -297,6 +297,12 @@ func (p *peer) dump() {
 			return e.Key == "config/vpp/v2/interfaces/loop1" && e.Value.ProtoMsgName == "ligato.vpp.interfaces.Interface" && e.Value.ProtoMsgData["name"] == "loop1" && e.Origin == 1
 		}) {
 			p.Errorf("view %s: %+v", view, found)
+		}
+		if !slices.ContainsFunc(found, func(e entry) bool {
+			_, numbered := e.Metadata["SwIfIndex"]
+			return numbered && e.Metadata["InternalName"] == "loop0"
+		}) && view != "NB" {
+			p.Errorf("view %s: no metadata of loop1: %+v", view, found)
 		}
 	}
 }

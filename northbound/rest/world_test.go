@@ -42,7 +42,9 @@ type world struct {
 	broken map[string]bool // by key, or by descriptor for Retrieve
 }
 
-type ifMeta struct{ Index int }
+type ifMeta struct {
+	Index int `json:"LinuxIfIndex"` // as that of Linux interfaces
+}
 
 const (
 	ifPrefix    = "config/linux/interfaces/v2/interface/"

@@ -1,6 +1,7 @@
 package iface
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -228,5 +229,18 @@ func TestAddressIsDerivedOnce(t *testing.T) {
 	v := &interfaces.Interface{Name: "if1", IpAddresses: slices.Repeat([]string{"10.0.0.1/24"}, 100_000)}
 	if got := len(derived("", v)); got != 2 {
 		t.Errorf("%d values are derived, want the state and one address", got)
+	}
+}
+
+// Clients of vpp-agent 3.5 read metadata by its names in JSON.
+func TestNamesOfMetadata(t *testing.T) {
+	text, err := json.Marshal(Meta{Index: 3, HostName: "h", TAP: "t", VRF: "v", Table: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"LinuxIfIndex":3`, `"HostIfName":"h"`, `"VPPTapName":"t"`, `"VrfMasterIf":"v"`, `"VrfDevRT":5`, `"Namespace":null`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %s", text, want)
+		}
 	}
 }

@@ -53,16 +53,16 @@ var (
 	ErrNotFound = errors.New("interface does not exist")
 )
 
-// Meta is the metadata of an interface that exists.
+// Meta is the metadata of an interface that exists. Its names in JSON are those of vpp-agent 3.5.
 type Meta struct {
-	Index     int
-	HostName  string
+	Index     int                     `json:"LinuxIfIndex"`
+	HostName  string                  `json:"HostIfName"`
 	Namespace *namespace.NetNamespace // as the value refers to it
 	NS        kernel.ID               // the namespace itself
 	Existing  bool                    // EXISTING: other programs use the link too
-	TAP       string                  // TAP_TO_VPP: logical name of the interface in VPP
-	VRF       string                  // logical name of its current VRF; filled in by the Index
-	Table     uint32                  // VRF_DEVICE: its routing table
+	TAP       string                  `json:"VPPTapName"`  // TAP_TO_VPP: logical name of the interface in VPP
+	VRF       string                  `json:"VrfMasterIf"` // logical name of its current VRF; filled in by the Index
+	Table     uint32                  `json:"VrfDevRT"`    // VRF_DEVICE: its routing table
 }
 
 // Options configure the descriptors.

@@ -63,7 +63,7 @@ type Options struct {
 // are numbered independently.
 type Meta struct {
 	Index uint32
-	MACIP bool
+	MACIP bool `json:"L2"` // as vpp-agent 3.5 calls it
 }
 
 // An Index looks up existing lists by name. The scheduler maintains it.

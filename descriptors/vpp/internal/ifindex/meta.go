@@ -5,13 +5,13 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// Meta is the metadata of an interface that VPP has.
+// Meta is the metadata of an interface that VPP has. Its names in JSON are those of vpp-agent 3.5.
 type Meta struct {
-	Index        uint32 // sw_if_index
+	Index        uint32 `json:"SwIfIndex"`
 	Parent       uint32 // of a sub-interface: the index of its parent; of others their own index
 	InternalName string // VPP's own name: "loop0"
 	DevType      string // VPP's device class: "Loopback"
-	TAPHost      string // of a TAP: the name of its Linux side
+	TAPHost      string `json:"TAPHostIfName"` // of a TAP: the name of its Linux side
 }
 
 // SwIfIndex returns the index in the type that messages use.

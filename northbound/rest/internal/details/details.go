@@ -143,12 +143,12 @@ func interfacesOf(types ...interfaces.Interface_Type) func(http.ResponseWriter, 
 				continue
 			}
 			var meta struct {
-				Index, Parent                  uint32
-				InternalName, DevType, TAPHost string
+				SwIfIndex, Parent                    uint32
+				InternalName, DevType, TAPHostIfName string
 			}
 			i.into(&meta)
-			out[meta.Index] = dumps.InterfaceDetails{Interface: v, Meta: dumps.InterfaceMeta{
-				SwIfIndex: meta.Index, SupSwIfIndex: meta.Parent, InternalName: meta.InternalName, DevType: meta.DevType, TAPHost: meta.TAPHost,
+			out[meta.SwIfIndex] = dumps.InterfaceDetails{Interface: v, Meta: dumps.InterfaceMeta{
+				SwIfIndex: meta.SwIfIndex, SupSwIfIndex: meta.Parent, InternalName: meta.InternalName, DevType: meta.DevType, TAPHost: meta.TAPHostIfName,
 			}}
 		}
 		return reply.JSON(w, out)
@@ -190,11 +190,11 @@ func xconnectDetails(i Item) (string, any) {
 // linuxDetails returns a Linux interface with its metadata.
 func linuxDetails(i Item) any {
 	var meta struct {
-		Index         int
-		HostName, VRF string
+		LinuxIfIndex            int
+		HostIfName, VrfMasterIf string
 	}
 	i.into(&meta)
-	return dumps.LinuxInterfaceDetails{Interface: i.Value, Meta: dumps.LinuxInterfaceMeta(meta)}
+	return dumps.LinuxInterfaceDetails{Interface: i.Value, Meta: dumps.LinuxInterfaceMeta{Index: meta.LinuxIfIndex, HostName: meta.HostIfName, VRF: meta.VrfMasterIf}}
 }
 
 // proxyInterfaces answers the interfaces of proxy ARP, without the ranges. The model has

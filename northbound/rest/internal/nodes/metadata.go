@@ -1,11 +1,12 @@
 package nodes
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 )
 
-// metadataFields returns the fields of metadata by name, with their values as text: metadata
+// metadataFields returns the fields of metadata by their names in JSON, with their values as text: metadata
 // of a descriptor is a struct, or a single value, which gets the name "value". Fields that are
 // zero are left out, like unexported ones; lists have a text for each element.
 func metadataFields(meta any) map[string][]string {
@@ -22,7 +23,7 @@ func metadataFields(meta any) map[string][]string {
 	out := map[string][]string{}
 	for i := range v.NumField() {
 		if field := v.Type().Field(i); field.IsExported() && !v.Field(i).IsZero() {
-			out[field.Name] = texts(v.Field(i))
+			out[cmp.Or(field.Tag.Get("json"), field.Name)] = texts(v.Field(i))
 		}
 	}
 	if len(out) == 0 {

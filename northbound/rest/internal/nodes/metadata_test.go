@@ -8,7 +8,7 @@ import (
 
 func TestMetadataFields(t *testing.T) {
 	type meta struct {
-		Index    uint32
+		Index    uint32 `json:"SwIfIndex"`
 		Name     string
 		Addr     netip.Addr
 		Peers    []string
@@ -16,7 +16,7 @@ func TestMetadataFields(t *testing.T) {
 		internal int
 	}
 	full := meta{3, "tap0", netip.MustParseAddr("10.0.0.1"), []string{"a", "b"}, "", 7}
-	want := map[string][]string{"Index": {"3"}, "Name": {"tap0"}, "Addr": {"10.0.0.1"}, "Peers": {"a", "b"}}
+	want := map[string][]string{"SwIfIndex": {"3"}, "Name": {"tap0"}, "Addr": {"10.0.0.1"}, "Peers": {"a", "b"}}
 	for _, test := range []struct {
 		meta any
 		want map[string][]string
