@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func (c Config) Validate() error {
 
 // checkEndpoint returns the fault of an endpoint: what it is and what it must be.
 func (c Config) checkEndpoint(e string) error {
-	scheme, _ := splitEndpoint(e)
+	scheme, rest := splitEndpoint(e)
 	switch {
 	case strings.TrimSpace(e) == "":
 		return errors.New("empty; it must be host:port or a URL")
@@ -129,8 +130,18 @@ func (c Config) checkEndpoint(e string) error {
 		return fmt.Errorf("%s; a URL must begin with %s://", e, strings.Join(schemes, "://, "))
 	case c.secure() && (scheme == "http" || scheme == "unix"):
 		return fmt.Errorf("%s, which is not encrypted, but %s; write https://, or set insecure-transport: true", e, c.whySecure())
+	case !strings.HasPrefix(scheme, "unix") && !hasPort(rest):
+		return fmt.Errorf("%s; it must have a port, as in %s:2379", e, strings.TrimRight(e, ":/"))
 	}
 	return nil
+}
+
+// hasPort reports whether the part of an endpoint behind the scheme names a port. The etcd client knows
+// no usual one.
+func hasPort(rest string) bool {
+	address, _, _ := strings.Cut(rest, "/")
+	_, port, err := net.SplitHostPort(address[strings.LastIndex(address, "@")+1:])
+	return err == nil && port != ""
 }
 
 // notNegative returns an error that names the setting, or nil.

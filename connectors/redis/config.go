@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -143,12 +144,18 @@ func (c Config) contradictions() (errs []error) {
 	refuse(c.Password != "" && c.PasswordFile != "", "password-file %q: expected no password beside it", c.PasswordFile)
 	refuse(c.Username != "" && c.Password == "" && c.PasswordFile == "", "username %q: expected a password for it", c.Username)
 	refuse(!c.TLS.Enabled && c.TLS != (TLS{}), "tls: expected enabled: true for the other keys to have an effect")
-	refuse(c.MaxRedirects != 0 && c.MaxRediects != 0 && c.MaxRedirects != c.MaxRediects,
-		"max-rediects %d, max-redirects %d: expected one of them", c.MaxRediects, c.MaxRedirects)
-	for _, e := range c.Endpoints {
-		refuse(strings.TrimSpace(e) == "", "endpoints: an empty one; want host:port")
+	refuse(c.MaxRedirects != 0 && c.MaxRediects != 0 && c.MaxRedirects != c.MaxRediects, "max-rediects %d, max-redirects %d: expected one of them", c.MaxRediects, c.MaxRedirects)
+	for _, e := range append([]string{cmp.Or(c.Endpoint, "127.0.0.1:6379")}, c.Endpoints...) {
+		refuse(!isAddress(e), "endpoint %q: expected host:port, such as 127.0.0.1:6379", e)
 	}
 	return errs
+}
+
+// isAddress reports whether an endpoint is host:port, or the path of a socket of this host. Redis has a
+// usual port, but no client assumes it.
+func isAddress(e string) bool {
+	_, port, err := net.SplitHostPort(e)
+	return err == nil && port != "" || strings.HasPrefix(e, "/")
 }
 
 // unused returns the keys that are set and have no effect. They are no errors: files of the older agent may
