@@ -116,7 +116,8 @@ func (c *Config) protection() error {
 	if !c.EnableTokenAuth && len(c.Users) > 0 {
 		usersErr = errors.Join(usersErr, errors.New("users: they need enable-token-auth: true"))
 	}
-	if !c.loopback() && !c.Unprotected && !c.users().Enabled() {
+	exposed := c.endpoint() == nil && !c.loopback() // who reaches an invalid one is unknown
+	if exposed && !c.Unprotected && !c.users().Enabled() {
 		return errors.Join(tlsErr, usersErr, fmt.Errorf("endpoint: %q: %w", c.Endpoint, ErrUnprotected))
 	}
 	return errors.Join(tlsErr, usersErr)

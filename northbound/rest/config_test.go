@@ -72,6 +72,14 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// An invalid address is not also said to be one that other hosts reach.
+func TestInvalidEndpoint(t *testing.T) {
+	err := (&Config{Endpoint: "127.0.0.1"}).Complete()
+	if want := `endpoint: "127.0.0.1": expected an address and a port, such as 127.0.0.1:9191`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 func TestLoopback(t *testing.T) {
 	for endpoint, want := range map[string]bool{"127.0.0.1:1": true, "127.1.2.3:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "[::]:1": false, "example.org:1": false} {
 		if got := (&Config{Endpoint: endpoint}).loopback(); got != want {
