@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
@@ -45,15 +46,32 @@ const Target = "passthrough:///agent"
 // /run/keyplane for root, otherwise below $XDG_RUNTIME_DIR/keyplane. Without that
 // variable it is in a directory of the user below the one for temporary files.
 // The agent checks that other users cannot write there.
-func DefaultSocket(label string) string {
-	dir := "/run/keyplane"
-	if uid := os.Geteuid(); uid != 0 {
+func DefaultSocket(label string) string { return socketOf(os.Geteuid(), label) }
+
+// rootDir has the sockets of the agents of root.
+const rootDir = "/run/keyplane"
+
+// socketOf is DefaultSocket for a user.
+func socketOf(uid int, label string) string {
+	dir := rootDir
+	if uid != 0 {
 		dir = filepath.Join(os.TempDir(), "keyplane-"+strconv.Itoa(uid))
 		if own := os.Getenv("XDG_RUNTIME_DIR"); own != "" {
 			dir = filepath.Join(own, "keyplane")
 		}
 	}
 	return filepath.Join(dir, label+".sock")
+}
+
+// Absent asks a user what may be wrong if no agent listens on a socket. Only root can see whether an agent
+// of root runs, which is the usual one of a host. So others learn where its socket is.
+func Absent(uid int, socket string) string {
+	const question = "is the agent running, and with this label?"
+	label := strings.TrimSuffix(filepath.Base(socket), ".sock")
+	if uid == 0 || socket != socketOf(uid, label) {
+		return question
+	}
+	return question + " An agent of root has the socket " + socketOf(0, label) + ", which only root can open"
 }
 
 // Dial connects to the socket of an agent. It refuses (ErrUnsafe) a listener that

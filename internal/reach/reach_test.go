@@ -30,6 +30,24 @@ func TestDefaultSocket(t *testing.T) {
 	}
 }
 
+func TestAbsent(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	const question = "is the agent running, and with this label?"
+	ofRoot := question + " An agent of root has the socket /run/keyplane/vpp1.sock, which only root can open"
+	for _, test := range []struct {
+		uid          int
+		socket, want string
+	}{
+		{7, "/run/user/7/keyplane/vpp1.sock", ofRoot},
+		{7, "/elsewhere/vpp1.sock", question}, // the user has named it
+		{0, "/run/keyplane/vpp1.sock", question},
+	} {
+		if got := reach.Absent(test.uid, test.socket); got != test.want {
+			t.Errorf("user %d, %s: %s", test.uid, test.socket, got)
+		}
+	}
+}
+
 // serve runs a gRPC server whose calls handle answers, on a socket until the test ends, and
 // returns its path.
 func serve(t *testing.T, handle grpc.StreamHandler) string {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"syscall"
 
 	"github.com/keyplane/keyplane/internal/reach"
@@ -146,7 +147,7 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 	answer, err := c.http.Do(r) //nolint:gosec // the transport only reaches the socket
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("socket %s: %w: is the agent running, and with this label?", c.socket, ErrNoAgent)
+		return fmt.Errorf("socket %s: %w: %s", c.socket, ErrNoAgent, reach.Absent(os.Geteuid(), c.socket))
 	case err != nil:
 		return fmt.Errorf("socket %s: %w", c.socket, cause(err))
 	}
