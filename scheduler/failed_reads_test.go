@@ -116,3 +116,47 @@ func TestFailedRetrieveIsRepeated(t *testing.T) {
 		}
 	}
 }
+
+// A read-back that fails again and again is logged when its error changes. The agent of a user without rights
+// repeats it each minute.
+func TestFailedRetrieveIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		var mu sync.Mutex // guards why
+		why := errors.New("forbidden")
+		set := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			why = err
+		}
+		d := (&shelf{stands: map[string]string{}}).descriptor("base")
+		d.Connection = ""
+		d.Retrieve = func(context.Context, []scheduler.Desired[note]) iter.Seq2[scheduler.Found[note, struct{}], error] {
+			return func(yield func(scheduler.Found[note, struct{}], error) bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				if why != nil {
+					yield(scheduler.Found[note, struct{}]{}, why)
+				}
+			}
+		}
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		_, err := scheduler.Register(s, d)
+		must(t, err)
+		end := begin(t, s)
+		_, err = s.Commit(t.Context(), scheduler.Txn{Refresh: true})
+		must(t, err)
+		for _, err := range []error{errors.New("busy"), nil, errors.New("busy")} {
+			<-time.After(10 * time.Minute)
+			set(err)
+		}
+		<-time.After(10 * time.Minute)
+		_, err = s.Commit(t.Context(), scheduler.Txn{Refresh: true})
+		must(t, err)
+		<-time.After(10 * time.Minute)
+		end()
+		if got := strings.Count(log.String(), "cannot read back"); got != 3 {
+			t.Errorf("logged %d times, want 3: forbidden, busy, and busy after a success\n%s", got, log.String())
+		}
+	})
+}

@@ -180,9 +180,11 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 			}
 			r.silent[l] = fmt.Errorf("not asked, because %s got no answer: %w", p.Of.Name, err)
 		}
-		rb.unread.add(p.Of.Name, err)
+		news := rb.unread.add(p.Of.Name, err)
 		err = fmt.Errorf("%s: %w", p.Of.Name, err)
-		rb.Log.Error("cannot read back the actual state", "descriptor", p.Of.Name, "err", err)
+		if news { // it is repeated each minute, and may never succeed
+			rb.Log.Error("cannot read back the actual state", "descriptor", p.Of.Name, "err", err)
+		}
 		r.errs = append(r.errs, err)
 	}
 	rb.endCall(r)

@@ -34,19 +34,21 @@ func newUnread(again func(...string)) *unread {
 	return &unread{again: again, why: map[string]error{}, pause: backoff.Backoff{Min: firstRepeat, Max: lastRepeat}}
 }
 
-// add adds a descriptor that could not be read back. An abandoned call is not repeated here: its late return
-// asks for that.
-func (u *unread) add(name string, why error) {
+// add adds a descriptor that could not be read back, and reports whether that is news: not if it has failed
+// with the same error last time. An abandoned call is not repeated here: its late return asks for that.
+func (u *unread) add(name string, why error) (news bool) {
 	if errors.Is(why, context.Canceled) { // nobody waits for it
-		return
+		return true
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	before := u.why[name]
 	u.why[name] = why
 	if !u.soon && !isAbandoned(why) {
 		u.soon = true
 		time.AfterFunc(u.pause.Next(), u.repeat)
 	}
+	return before == nil || before.Error() != why.Error()
 }
 
 // isAbandoned reports whether a call is still running that is read again when it returns.
