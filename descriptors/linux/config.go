@@ -1,5 +1,11 @@
 package linux
 
+import (
+	"fmt"
+
+	"github.com/keyplane/keyplane/descriptors/linux/microservice"
+)
+
 // InterfacesConfig is the content of linux-ifplugin.conf.
 type InterfacesConfig struct {
 	// Disabled removes interfaces, and with them routes and neighbours.
@@ -36,6 +42,14 @@ type NamespacesConfig struct {
 	Disabled bool `yaml:"disabled"`
 	// Docker is the container engine whose containers are microservices.
 	Docker DockerConfig `yaml:"docker"`
+}
+
+// Validate checks the address of the container engine.
+func (c NamespacesConfig) Validate() error {
+	if err := microservice.CheckEngine(c.Docker.Host); err != nil {
+		return fmt.Errorf("docker.host: %w", err)
+	}
+	return nil
 }
 
 // DockerConfig says how to reach Docker, or podman.

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/config"
@@ -27,5 +28,21 @@ func TestSamples(t *testing.T) {
 	}
 	if interfaces != (InterfacesConfig{Readers: 10}) || l3 != (L3Config{Readers: 10}) || namespaces != (NamespacesConfig{}) {
 		t.Errorf("read %+v, %+v, %+v", interfaces, l3, namespaces)
+	}
+}
+
+// An address that no engine can have is a fault of the file, so that the agent does not begin.
+func TestAddressOfTheEngine(t *testing.T) {
+	for host, want := range map[string]string{
+		"":                        "",
+		"unix:///run/podman.sock": "",
+		"tcp://127.0.0.1:2375":    "",
+		"ssh://host":              `docker.host: container engine "ssh://host": expected unix:///PATH or tcp://HOST:PORT`,
+		"/var/run/docker.sock":    `docker.host: container engine "/var/run/docker.sock": expected unix:///PATH or tcp://HOST:PORT`,
+	} {
+		err := NamespacesConfig{Docker: DockerConfig{Host: host}}.Validate()
+		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("%q: %v, want %q", host, err, want)
+		}
 	}
 }

@@ -56,6 +56,15 @@ var errAnswer = errors.New("the answer is too large")
 // errRefused reports an answer with an error status.
 var errRefused = errors.New("the container engine refused the request")
 
+// CheckEngine returns an error if an engine cannot have this address. Empty is the default one.
+func CheckEngine(host string) error {
+	if host == "" {
+		return nil
+	}
+	_, err := newEngine(host)
+	return err
+}
+
 // newEngine returns a client for an address like those of DOCKER_HOST. It does not connect. The
 // error wraps errHost.
 func newEngine(host string) (*engine, error) {
