@@ -17,8 +17,8 @@
 //
 // Statuses are written in a session of the store. They vanish with the agent, at the
 // latest after the session's time to live, and are written again after a lost
-// session, or where a store that went back has others. Statuses of an earlier run are replaced, or removed if their keys are
-// gone. A store that is down is retried.
+// session, or where a store that went back has others. Statuses of an earlier run are
+// replaced, or removed if their keys are gone. A store that is down is retried.
 //
 //	row of the queue | meaning                                 | next
 //	urgent, normal   | dirty: the store may be out of date     | write

@@ -130,7 +130,6 @@ supervisor.conf -what stops
 // What other keys of the file say decides about the addresses of servers and about tokens.
 func TestServers(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"http without a file":        {"etcd.conf", "", "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"},
 		"http without an address":    {"http.conf", "idletimeout: 1s", "http.conf:1 idletimeout same\nhttp.conf endpoint changed\n"},
 		"http off":                   {"http.conf", "disabled: true", "http.conf:1 disabled same\n"},
 		"http with users":            {"http.conf", "endpoint: :80\nclient-basic-auth: [a:b]", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
@@ -147,22 +146,31 @@ func TestServers(t *testing.T) {
 		"grpc on a socket":           {"grpc.conf", "endpoint: run/grpc.sock\nnetwork: unix", "grpc.conf:1 endpoint same\ngrpc.conf:2 network same\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{c.file: c.text, "govpp.conf": "proxy-enabled: false\n", "http.conf": "disabled: true\n"}
-			if c.file == "etcd.conf" {
-				files = map[string]string{}
-			}
-			files[c.file] = c.text
-			found, err := newStart().inFolder(folder(t, files))
-			if err != nil {
-				t.Fatal(err)
-			}
-			found = slices.DeleteFunc(found, func(f Finding) bool {
-				return c.file != "etcd.conf" && !strings.HasPrefix(f.Place, c.file)
-			})
-			if got := verdicts(found); got != c.want {
+			if got := verdictsIn(t, c.file, c.text); got != c.want {
 				t.Errorf("got\n%s\nexpected\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// verdictsIn returns the verdicts about one file, beside others that change nothing.
+func verdictsIn(t *testing.T, name, text string) string {
+	t.Helper()
+	files := map[string]string{"govpp.conf": "proxy-enabled: false\n", "http.conf": "disabled: true\n"}
+	files[name] = text
+	found, err := newStart().inFolder(folder(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdicts(slices.DeleteFunc(found, func(f Finding) bool { return !strings.HasPrefix(f.Place, name) }))
+}
+
+// Without files, the agent differs in some defaults.
+func TestMissingFiles(t *testing.T) {
+	found, err := newStart().inFolder(folder(t, map[string]string{"etcd.conf": ""}))
+	const want = "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"
+	if got := verdicts(found); err != nil || got != want {
+		t.Errorf("got\n%s%v\nexpected\n%s", got, err, want)
 	}
 }
 
@@ -331,18 +339,8 @@ func TestContradictions(t *testing.T) {
 		"redis, TLS":                 {"redis.conf", "tls: {enabled: true, ca-file: c}", "redis.conf:1 tls.enabled same\nredis.conf:1 tls.ca-file same\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := newStart().inFolder(folder(t, map[string]string{c.file: c.text, "govpp.conf": "proxy-enabled: false\n", "http.conf": "disabled: true\n"}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []Finding
-			for _, f := range found {
-				if strings.HasPrefix(f.Place, c.file) {
-					got = append(got, f)
-				}
-			}
-			if text := verdicts(got); text != c.want {
-				t.Errorf("got\n%s\nexpected\n%s", text, c.want)
+			if got := verdictsIn(t, c.file, c.text); got != c.want {
+				t.Errorf("got\n%s\nexpected\n%s", got, c.want)
 			}
 		})
 	}
