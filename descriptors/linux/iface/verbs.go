@@ -209,7 +209,10 @@ func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *inte
 
 // entryOf returns the attributes that configure sets, for drift detection.
 func entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
-	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), Down: !v.GetEnabled() && setsDown(v)}
+	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name}
+	if v.GetEnabled() || setsDown(v) {
+		e.State = drift.StateOf(v.GetEnabled())
+	}
 	if setsMTU(v) {
 		e.MTU = mtu(v)
 	}

@@ -13,15 +13,32 @@ type Entry struct {
 	Link int    // the link that a route leaves by
 	// Attributes of an interface. A zero field is not managed by the agent, so
 	// others may change it.
-	Name string
-	Up   bool // the agent keeps it up
-	Down bool // the agent keeps it down
-	MTU  int
-	MAC  string // also of a neighbour
+	Name  string
+	State LinkState
+	MTU   int
+	MAC   string // also of a neighbour
 	// All attributes of a route.
 	Route kernel.Route
 	// Master is the index of the VRF, for a membership.
 	Master int
+}
+
+// A LinkState is the administrative state in which the agent keeps a link.
+type LinkState uint8
+
+// States of a link.
+const (
+	AnyState LinkState = iota // the agent does not manage it
+	Up
+	Down
+)
+
+// StateOf returns Up for an enabled interface, otherwise Down.
+func StateOf(enabled bool) LinkState {
+	if enabled {
+		return Up
+	}
+	return Down
 }
 
 // A record holds all objects that the agent has created and not removed. It is
@@ -273,6 +290,6 @@ func (r *record) checkLink(o Object, l kernel.Link, gone bool) (f finding) {
 
 // differs compares the managed attributes only.
 func (e Entry) differs(l kernel.Link) bool {
-	return e.Up && !l.Up || e.Down && l.Up || e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
+	return e.State != AnyState && e.State != StateOf(l.Up) || e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
 		e.MAC != "" && e.MAC != l.MAC.String()
 }

@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newRecord()
-			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", Up: true, MTU: 1500, MAC: mac.String()})
+			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", State: Up, MTU: 1500, MAC: mac.String()})
 			b.add(Membership(ns, 3), Entry{Key: "member", Master: 9})
 			b.add(Address(ns, addr), Entry{Key: "addr"})
 			b.add(Route(ns, route), Entry{Key: "route", Link: 3, Route: route})
@@ -74,12 +74,12 @@ func TestCheck(t *testing.T) {
 
 // A link that is kept up may not be down, nor one that is kept down up.
 func TestUpAndDown(t *testing.T) {
-	for _, kept := range []Entry{{Key: "link", Up: true}, {Key: "link", Down: true}} {
+	for _, kept := range []LinkState{Up, Down} {
 		for _, up := range []bool{true, false} {
 			b, o := newRecord(), Interface(kernel.ID{Ino: 1}, 3)
-			b.add(o, kept)
-			if v := b.check(o, kernel.Event{What: kernel.Link{Index: 3, Up: up}}); v.changed != (kept.Up != up) {
-				t.Errorf("%+v, and the link is up: %v: %+v", kept, up, v)
+			b.add(o, Entry{Key: "link", State: kept})
+			if v := b.check(o, kernel.Event{What: kernel.Link{Index: 3, Up: up}}); v.changed != (kept != StateOf(up)) {
+				t.Errorf("kept in state %d, and the link is up: %v: %+v", kept, up, v)
 			}
 		}
 	}

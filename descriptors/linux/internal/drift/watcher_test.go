@@ -131,7 +131,7 @@ func watch(t *testing.T, story func(*watching)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Created(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, State: Up})
 		at.Close()
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -277,7 +277,7 @@ func TestCreatedInterfaceIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up})
 		at.Close()
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -335,7 +335,7 @@ func TestRetrievedObjectIsChecked(t *testing.T) {
 		defer at.Close()
 		w.Retrieved(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
 		w.still(func() {
-			if !w.record.objects[Interface(w.red.id, 3)].Up {
+			if w.record.objects[Interface(w.red.id, 3)].State != Up {
 				t.Error("Retrieved replaced the entry of Created")
 			}
 		})
@@ -384,7 +384,7 @@ func TestLossOfAnOldLinkIsNotThatOfTheNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer own.Close()
-		w.Created(own, Interface(w.own.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(own, Interface(w.own.id, 3), Entry{Key: "link", Link: 3, State: Up})
 		w.red.set(nil)
 		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
@@ -397,7 +397,7 @@ func TestLossOfAnOldLinkIsNotThatOfTheNew(t *testing.T) {
 		}
 		defer at.Close()
 		w.red.set(&up)
-		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up})
 		w.Forget(Interface(w.red.id, 3)) // the newer object is removed; the older one stays
 		w.own.set(nil)
 		w.own.events <- []kernel.Event{{Gone: true, What: link3(false)}}
@@ -491,7 +491,7 @@ func TestSubscriptionEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up})
 		at.Close()
 		w.red.set(nil)
 		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
