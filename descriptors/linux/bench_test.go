@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -11,16 +12,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// BenchmarkRoutesThroughTheScheduler installs 10,000 routes via one gateway in one
-// transaction, and removes them in another, while the kernel is watched. Package l3
-// has the same with verbs alone, and with ip -batch. cpu-ns is the processor time of an operation.
-func BenchmarkRoutesThroughTheScheduler(b *testing.B) {
-	const routes = 10_000
+const ifaceKey = "config/linux/interfaces/v2/interface/"
+
+// benchAgent starts an agent in a namespace of its own, beside others with names. try ends the
+// benchmark at an error.
+func benchAgent(b *testing.B, names ...string) (a *agent, try func(error)) {
 	testkit.Netns(b)
 	_, err := exec.LookPath("ip")
 	testkit.Need(b, "ip (iproute2)", err == nil)
-	a := newAgent()
-	try := func(err error) {
+	a = newAgent()
+	try = func(err error) {
 		b.Helper()
 		if err != nil {
 			b.Fatal(err)
@@ -28,10 +29,18 @@ func BenchmarkRoutesThroughTheScheduler(b *testing.B) {
 	}
 	try(a.start())
 	b.Cleanup(a.end)
-	try(a.netns([]string{"red"}))
-	const iface = "config/linux/interfaces/v2/interface/"
-	try(a.put([]string{iface + "a", `{"name":"a","type":"VETH","enabled":true,"namespace":{"type":"NSID","reference":"red"},"ip_addresses":["10.1.0.1/24"],"veth":{"peer_if_name":"z"}}`}))
-	try(a.put([]string{iface + "z", `{"name":"z","type":"VETH","enabled":true,"veth":{"peer_if_name":"a"}}`}))
+	try(a.netns(names))
+	return a, try
+}
+
+// BenchmarkRoutesThroughTheScheduler installs 10,000 routes via one gateway in one
+// transaction, and removes them in another, while the kernel is watched. Package l3
+// has the same with verbs alone, and with ip -batch. cpu-ns is the processor time of an operation.
+func BenchmarkRoutesThroughTheScheduler(b *testing.B) {
+	const routes = 10_000
+	a, try := benchAgent(b, "red")
+	try(a.put([]string{ifaceKey + "a", `{"name":"a","type":"VETH","enabled":true,"namespace":{"type":"NSID","reference":"red"},"ip_addresses":["10.1.0.1/24"],"veth":{"peer_if_name":"z"}}`}))
+	try(a.put([]string{ifaceKey + "z", `{"name":"z","type":"VETH","enabled":true,"veth":{"peer_if_name":"a"}}`}))
 	try(a.commit(nil))
 	var put, del []scheduler.Change
 	for i := range routes {
@@ -54,4 +63,53 @@ func BenchmarkRoutesThroughTheScheduler(b *testing.B) {
 	operations := float64(b.N) * 2 * routes
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/operations, "ns/operation")
 	b.ReportMetric(float64(used)/operations, "cpu-ns/operation")
+}
+
+// BenchmarkVETHPairs creates and removes a hundred pairs. One end of each is in a namespace of its
+// own, as for containers; the other is in the agent's namespace, or in another one.
+func BenchmarkVETHPairs(b *testing.B) {
+	for _, other := range []string{"own", "named"} {
+		b.Run(other, func(b *testing.B) { benchVETHPairs(b, other == "named") })
+	}
+}
+
+func benchVETHPairs(b *testing.B, bothNamed bool) {
+	const pairs = 100
+	names := []string{"other"}
+	for i := range pairs {
+		names = append(names, fmt.Sprint("red", i))
+	}
+	a, try := benchAgent(b, names...)
+	var put, del []scheduler.Change
+	add := func(name, peer, namespace string) {
+		value := fmt.Sprintf(`{"name":%q,"type":"VETH","enabled":true,"veth":{"peer_if_name":%q}`, name, peer)
+		if namespace != "" {
+			value += fmt.Sprintf(`,"namespace":{"type":"NSID","reference":%q}`, namespace)
+		}
+		v, err := a.value(ifaceKey+name, value+"}")
+		try(err)
+		put, del = append(put, v.Change()), append(del, scheduler.Unwant(ifaceKey+name))
+	}
+	for i := range pairs {
+		in, out := fmt.Sprint("in", i), fmt.Sprint("out", i)
+		add(in, out, fmt.Sprint("red", i))
+		if bothNamed {
+			add(out, in, "other")
+		} else {
+			add(out, in, "")
+		}
+	}
+	var created, removed time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		_, err := a.s.Commit(b.Context(), scheduler.Txn{Changes: put})
+		try(err)
+		created += time.Since(begun)
+		begun = time.Now()
+		_, err = a.s.Commit(b.Context(), scheduler.Txn{Changes: del})
+		try(err)
+		removed += time.Since(begun)
+	}
+	b.ReportMetric(float64(created.Milliseconds())/float64(b.N*pairs), "ms/created")
+	b.ReportMetric(float64(removed.Milliseconds())/float64(b.N*pairs), "ms/removed")
 }

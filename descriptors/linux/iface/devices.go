@@ -42,7 +42,7 @@ func (h *handler) ensureDevice(space *netns.Space, v *interfaces.Interface) (ker
 	if v.GetType() == interfaces.Interface_VRF_DEVICE {
 		want.Kind, want.Table = "vrf", v.GetVrfDev().GetRoutingTable()
 	}
-	if err := space.AddLink(want, ""); err != nil {
+	if err := space.AddLink(want); err != nil {
 		return kernel.Link{}, lacks(want.Kind, err)
 	}
 	l, err := space.LinkByName(want.Name)

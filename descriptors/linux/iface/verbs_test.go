@@ -170,7 +170,7 @@ func TestLifeOfAnExisting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	if err := own.AddLink(kernel.Link{Kind: "veth", Name: "theirs"}, "theirs2"); err != nil {
+	if err := own.AddVETH("theirs", "theirs2", own.Kernel); err != nil {
 		t.Fatal(err)
 	}
 	before, err := own.LinkByName("theirs")
@@ -203,7 +203,7 @@ func TestForeignLinksAreNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer space.Close()
-	if err := space.AddLink(kernel.Link{Kind: "veth", Name: "a"}, "x"); err != nil {
+	if err := space.AddVETH("a", "x", space.Kernel); err != nil {
 		t.Fatal(err)
 	}
 	theirs, _ := space.LinkByName("a")

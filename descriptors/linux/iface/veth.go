@@ -30,7 +30,7 @@ func otherEnd(v *interfaces.Interface) *interfaces.Interface {
 	}
 }
 
-// ensureVETH takes the parked end or creates the pair, and moves the end to its namespace.
+// ensureVETH takes the parked end or creates the pair.
 func (h *handler) ensureVETH(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	own, err := h.Spaces.Own()
 	if err != nil {
@@ -42,11 +42,7 @@ func (h *handler) ensureVETH(space *netns.Space, v *interfaces.Interface) (kerne
 			return h.adopt(space, l, v, h.aliasOf(v, ""))
 		}
 	}
-	l, err := h.endOfPair(own, v)
-	if err != nil {
-		return l, err
-	}
-	l, err = move(own, space, l)
+	l, err := h.endOfPair(own, space, v)
 	if err != nil {
 		return l, err
 	}
@@ -62,18 +58,21 @@ func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kerne
 	return l, err
 }
 
-// endOfPair returns the parked end of v, or creates the pair. The mutex prevents that the
-// verbs of both ends create a pair each.
-func (h *handler) endOfPair(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+// endOfPair moves the parked end of v to its namespace, or creates the pair. The mutex
+// prevents that the verbs of both ends create a pair each.
+func (h *handler) endOfPair(own, space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	defer h.pairs.hold(v)()
 	l, err := h.waitingEnd(own, v)
-	if !errors.Is(err, unix.ENODEV) {
+	switch {
+	case err == nil:
+		return move(own, space, l)
+	case !errors.Is(err, unix.ENODEV):
 		return l, err
 	}
 	if err := h.dropLost(own, v); err != nil {
 		return l, err
 	}
-	return h.makePair(own, v)
+	return h.makePair(own, space, v)
 }
 
 // dropLost removes a peer of which the other end, that of v, is missing. Such a pair
@@ -102,17 +101,19 @@ func (h *handler) dropLost(own *netns.Space, v *interfaces.Interface) error {
 	return space.DelLink(l.Index)
 }
 
-// makePair creates both ends under temporary names, and marks both.
-func (h *handler) makePair(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+// makePair creates both ends under temporary names, and marks both. The end of v is created
+// in its namespace: to move it there takes the kernel some 20 ms, in which it waits for all
+// readers of its network (RCU), and nothing else may change the network.
+func (h *handler) makePair(own, space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	other := otherEnd(v)
 	name, otherName := tempName(v.GetName()), tempName(other.GetName())
-	if err := own.AddLink(kernel.Link{Name: name, Kind: "veth"}, otherName); err != nil {
+	if err := space.AddVETH(name, otherName, own.Kernel); err != nil {
 		if errors.Is(err, unix.EEXIST) {
 			return kernel.Link{}, fmt.Errorf("cannot create a VETH pair with the temporary names %s and %s: %w: %w", name, otherName, ErrConflict, err)
 		}
 		return kernel.Link{}, lacks("veth", err)
 	}
-	l, err := h.markEnd(own, v)
+	l, err := h.markEnd(space, v)
 	if err != nil {
 		return l, err
 	}
@@ -121,14 +122,14 @@ func (h *handler) makePair(own *netns.Space, v *interfaces.Interface) (kernel.Li
 }
 
 // markEnd marks an end of a new pair, which still has its temporary name, as one of v.
-func (h *handler) markEnd(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	l, err := own.LinkByName(tempName(v.GetName()))
+func (h *handler) markEnd(in *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+	l, err := in.LinkByName(tempName(v.GetName()))
 	if err != nil {
 		return l, err
 	}
 	l.Alias = h.aliasOf(v, "")
 	l.Owner = h.Installation
-	return l, h.setAlias(own, l.Index, l.Alias)
+	return l, h.setAlias(in, l.Index, l.Alias)
 }
 
 // restoreVETH parks an end again, or removes the pair if the other end is parked.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
@@ -139,7 +138,7 @@ func TestLeftovers(t *testing.T) {
 	a, z := veth("a", "z", in(red())), veth("z", "a")
 
 	t.Run("a pair without marks", func(t *testing.T) {
-		if err := own.AddLink(kernel.Link{Kind: "veth", Name: tempName("a")}, tempName("z")); err != nil {
+		if err := own.AddVETH(tempName("a"), tempName("z"), own.Kernel); err != nil {
 			t.Fatal(err)
 		}
 		b.Create(t, a)
@@ -177,7 +176,7 @@ func TestLeftovers(t *testing.T) {
 		b.Expect(t)
 	})
 	t.Run("an end without the other", func(t *testing.T) {
-		if err := own.AddLink(kernel.Link{Kind: "veth", Name: "x"}, "y"); err != nil {
+		if err := own.AddVETH("x", "y", own.Kernel); err != nil {
 			t.Fatal(err)
 		}
 		l, _ := own.LinkByName("x")
@@ -192,7 +191,7 @@ func TestLeftovers(t *testing.T) {
 	t.Run("two of one name", func(t *testing.T) {
 		b.Create(t, a)
 		b.Create(t, z)
-		if err := own.AddLink(kernel.Link{Kind: "veth", Name: "x"}, "y"); err != nil {
+		if err := own.AddVETH("x", "y", own.Kernel); err != nil {
 			t.Fatal(err)
 		}
 		l, _ := own.LinkByName("x")

@@ -84,20 +84,24 @@ func (s *space) LinkByIndex(index int) (out kernel.Link, err error) {
 	return out, err
 }
 
-// AddLink creates a link, or both ends of a veth; it never leaves one end alone.
-func (s *space) AddLink(want kernel.Link, peer string) error {
+// AddLink creates a link.
+func (s *space) AddLink(want kernel.Link) error {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
-	if s.host.lacks[want.Kind] {
-		return fmt.Errorf("making %s link %s: %w", want.Kind, want.Name, unix.EOPNOTSUPP)
-	}
-	a, err := s.add(want)
-	if err != nil || peer == "" {
+	_, err := s.add(want)
+	return err
+}
+
+// AddVETH creates both ends; it never leaves one end alone.
+func (s *space) AddVETH(name, peer string, in kernel.Kernel) error {
+	there := in.(*space)
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	a, err := s.add(kernel.Link{Kind: "veth", Name: name})
+	if err != nil {
 		return err
 	}
-	other := want
-	other.Name = peer
-	a.peer, err = s.add(other)
+	a.peer, err = there.add(kernel.Link{Kind: "veth", Name: peer})
 	if err != nil {
 		delete(s.links, a.Index)
 		return err
@@ -109,6 +113,9 @@ func (s *space) AddLink(want kernel.Link, peer string) error {
 // add adds a link with the kernel's default MTU. Indexes are unique on the host, so one
 // that was used is never used again. The caller holds the host's lock.
 func (s *space) add(want kernel.Link) (*link, error) {
+	if s.host.lacks[want.Kind] {
+		return nil, fmt.Errorf("making %s link %s: %w", want.Kind, want.Name, unix.EOPNOTSUPP)
+	}
 	if s.named(want.Name) != nil {
 		return nil, fmt.Errorf("link %s: %w", want.Name, unix.EEXIST)
 	}

@@ -58,9 +58,11 @@ type Links interface {
 	LinkByIndex(index int) (Link, error)
 	// Counters returns the packets and bytes that went through a link since it exists.
 	Counters(index int) (Counters, error)
-	// AddLink creates a link with the kind, name and table of l. For a veth it also
-	// creates the other end, named peer.
-	AddLink(l Link, peer string) error
+	// AddLink creates a link with the kind, name and table of l, but no VETH.
+	AddLink(l Link) error
+	// AddVETH creates a pair, with the end name here and the end peer in another
+	// namespace, or in this one.
+	AddVETH(name, peer string, in Kernel) error
 	DelLink(index int) error
 	SetName(index int, name string) error
 	SetAlias(index int, alias string) error

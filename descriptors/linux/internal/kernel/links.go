@@ -101,15 +101,11 @@ func linkOf(l netlink.Link) Link {
 }
 
 // AddLink implements Kernel.
-func (k *real) AddLink(l Link, peer string) error {
+func (k *real) AddLink(l Link) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = l.Name
 	var made netlink.Link
 	switch l.Kind {
-	case "veth":
-		veth := netlink.NewVeth(attrs)
-		veth.PeerName = peer
-		made = veth
 	case "dummy":
 		made = &netlink.Dummy{LinkAttrs: attrs}
 	case "vrf":
@@ -117,10 +113,20 @@ func (k *real) AddLink(l Link, peer string) error {
 	default:
 		return fmt.Errorf("making a link of kind %q: %w", l.Kind, unix.EINVAL)
 	}
-	if err := k.nl.LinkAdd(made); err != nil {
-		return fmt.Errorf("making %s link %s: %w", l.Kind, l.Name, err)
+	return about(k.nl.LinkAdd(made), "making %s link %s", l.Kind, l.Name)
+}
+
+// AddVETH implements Kernel.
+func (k *real) AddVETH(name, peer string, in Kernel) error {
+	there, ok := in.(*real)
+	if !ok {
+		return fmt.Errorf("making veth link %s with an end in a namespace of another host: %w", name, unix.EINVAL)
 	}
-	return nil
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	pair := netlink.NewVeth(attrs)
+	pair.PeerName, pair.PeerNamespace = peer, netlink.NsFd(there.file.Fd())
+	return about(k.nl.LinkAdd(pair), "making veth link %s", name)
 }
 
 // DelLink implements Kernel.
