@@ -49,8 +49,8 @@ func folders() []string {
 // configured one. Any other begins with a label, "vpp2/config/". A configured label that
 // contradicts the agent behind the socket is an error: no agent would read the key.
 func (s *Session) FullKey(ctx context.Context, store kvdbsync.Store, key string) (string, error) {
-	if IsFullKey(key) {
-		return key, nil
+	if full := "/" + strings.TrimPrefix(key, "/"); IsFullKey(full) { // also without the first slash
+		return full, nil
 	}
 	if first, _, below := strings.Cut(strings.TrimPrefix(key, "/"), "/"); !slices.Contains(folders(), first) {
 		if similar := nearest.Word(first, []string{configFolder}); below && similar != "" {
