@@ -113,9 +113,13 @@ func failureOf(code codes.Code, text string, details []proto.Message) error {
 
 // mistakes collects the errors of a malformed request, by the path of the field.
 type mistakes struct {
-	found []*errdetails.BadRequest_FieldViolation
-	more  int
+	effect string // unchanged, of a request that is a change
+	found  []*errdetails.BadRequest_FieldViolation
+	more   int
 }
+
+// unchanged is the effect of a malformed change.
+const unchanged = "nothing was changed, because "
 
 // mostMistakes is how many mistakes an answer names.
 const mostMistakes = 8
@@ -136,7 +140,7 @@ func (m *mistakes) err() error {
 		return nil
 	}
 	var text strings.Builder
-	text.WriteString("nothing was changed, because the request is malformed")
+	text.WriteString(m.effect + "the request is malformed")
 	for i, f := range m.found {
 		sep := "; "
 		if i == 0 {

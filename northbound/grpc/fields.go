@@ -34,7 +34,7 @@ var places = sync.OnceValue(func() map[protoreflect.FullName]place {
 // valuesOf returns the values in a Config, with their keys. root is the field of the request
 // that holds it. If remove is set they are removals.
 func (s *service) valuesOf(root string, c *configurator.Config, remove bool) (out []orchestrator.Declared, err error) {
-	var wrong mistakes
+	wrong := mistakes{effect: unchanged}
 	add := func(v protoreflect.Message, path func() string) {
 		d, err := s.declaredMessage(v.Interface(), remove)
 		if err != nil {

@@ -39,7 +39,7 @@ func (m *manager) SetConfig(ctx context.Context, req *generic.SetConfigRequest) 
 // updates returns the values of a request. A malformed item refuses the whole request:
 // without its key, its error could not be reported later.
 func (s *service) updates(items []*generic.UpdateItem) ([]orchestrator.Declared, error) {
-	var wrong mistakes
+	wrong := mistakes{effect: unchanged}
 	out := make([]orchestrator.Declared, len(items))
 	for i, u := range items {
 		d, err := s.declaredOf(u.GetItem())

@@ -269,6 +269,10 @@ func TestGetConfigAndDumpState(t *testing.T) {
 	if explain(err) != "InvalidArgument: ids and labels: expected only one of them" {
 		t.Error(explain(err))
 	}
+	_, err = manager.GetConfig(t.Context(), &generic.GetConfigRequest{Ids: []*generic.Item_ID{{Model: ifModel}}})
+	if want := "InvalidArgument: the request is malformed: ids[0]: id.name is"; !strings.HasPrefix(explain(err), want) {
+		t.Errorf("%s; expected %s", explain(err), want)
+	}
 	dump, err := manager.DumpState(t.Context(), &generic.DumpStateRequest{})
 	if err != nil || len(dump.Items) != 3 || dump.Items[0].Item.Id.Name != "if1" || dump.Items[1].Item.Id.Name != "if2" || dump.Items[2].Item.Id.Name != "1" {
 		t.Errorf("%v, %v", dump, err)
