@@ -1,6 +1,7 @@
 package txnlog
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"strings"
@@ -29,7 +30,7 @@ func Lines(r *scheduler.Record, limit int) string {
 	if stale(r) {
 		return Line(r)
 	}
-	var b strings.Builder
+	var b bytes.Buffer
 	b.WriteString(headLine(r, false))
 	names, lines := outcomeNames(), 0
 	for o, at := range counted(r) {

@@ -1,6 +1,7 @@
 package txnlog
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,40 +20,46 @@ const (
 // Text renders the record with at most limit values and operations. A negative limit means
 // all.
 func Text(r *scheduler.Record, limit int) string {
-	return beginText(r, limit) + endText(r, limit)
+	var b bytes.Buffer
+	fullText(&b, r, limit)
+	return b.String()
+}
+
+// fullText writes both parts of the text of a record.
+func fullText(b *bytes.Buffer, r *scheduler.Record, limit int) {
+	beginText(b, r, limit)
+	endText(b, r, limit)
 }
 
 // PlanText renders the planned operations of the record in the form of Text.
 func PlanText(r *scheduler.Record, limit int) string {
-	var b strings.Builder
+	var b bytes.Buffer
 	planText(&b, r, limit)
 	return b.String()
 }
 
 // planText writes the operations that were planned before the first one ran.
-func planText(b *strings.Builder, r *scheduler.Record, limit int) {
+func planText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	b.WriteString("  * planned operations:\n")
 	operationsText(b, r.Planned, limit)
 }
 
-// beginText renders the part of the record that is known before the first operation.
-func beginText(r *scheduler.Record, limit int) string {
-	var b strings.Builder
+// beginText writes the part of the record that is known before the first operation.
+func beginText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	left := fmt.Sprintf("| #%d - %s", r.Seq, r.Type)
 	right := info(r) + " |"
 	bar := "+" + strings.Repeat("=", textWidth-2) + "+\n"
 	b.WriteString(bar)
-	fmt.Fprintf(&b, "%s%*s\n", left, max(textWidth-len(left), len(right)+1), right)
+	fmt.Fprintf(b, "%s%*s\n", left, max(textWidth-len(left), len(right)+1), right)
 	b.WriteString(bar)
-	argumentsText(&b, r, limit)
+	argumentsText(b, r, limit)
 	if r.Simulated || r.Planned != nil {
-		planText(&b, r, limit)
+		planText(b, r, limit)
 	}
-	return b.String()
 }
 
 // operationsText writes up to limit operations, and counts the rest by their kind.
-func operationsText(b *strings.Builder, ops []scheduler.Operation, limit int) {
+func operationsText(b *bytes.Buffer, ops []scheduler.Operation, limit int) {
 	if len(ops) == 0 {
 		b.WriteString("      <NONE>\n")
 	}
@@ -82,7 +89,7 @@ func kindText(r *scheduler.Record) string {
 }
 
 // argumentsText writes the transaction as it was requested.
-func argumentsText(b *strings.Builder, r *scheduler.Record, limit int) {
+func argumentsText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	fmt.Fprintf(b, "  * transaction arguments:\n      - seqNum: %d\n      - type: %s\n", r.Seq, kindText(r))
 	if r.Description != "" {
 		fmt.Fprintf(b, "      - Description: %s\n", strings.ReplaceAll(printable.Text(r.Description), "\n", "\n                     "))
@@ -132,27 +139,25 @@ func staleText(r *scheduler.Record) string {
 		r.Seq, r.Type, r.Attempt, len(r.Executed), printable.Line(r.Executed[0].Key), printable.Line(firstLine(r.Executed[0].NewErr)))
 }
 
-// endText renders the executed part of the record.
-func endText(r *scheduler.Record, limit int) string {
-	var b strings.Builder
+// endText writes the executed part of the record.
+func endText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	bar := strings.Repeat("-", textWidth-2)
-	fmt.Fprintf(&b, "o%so\n", bar)
+	fmt.Fprintf(b, "o%so\n", bar)
 	notRead := bounded(len(r.RefreshErrors), limit)
 	for _, err := range r.RefreshErrors[:notRead] {
-		fmt.Fprintf(&b, "  * not read back: %s\n", errorLine(err))
+		fmt.Fprintf(b, "  * not read back: %s\n", errorLine(err))
 	}
-	moreText(&b, "  * ", len(r.RefreshErrors)-notRead, "not read back")
+	moreText(b, "  * ", len(r.RefreshErrors)-notRead, "not read back")
 	b.WriteString("  * executed operations")
 	if len(r.Executed) > 0 {
-		fmt.Fprintf(&b, " (%s -> %s, dur: %s)", clock(r.Start), clock(r.Stop), took(r))
+		fmt.Fprintf(b, " (%s -> %s, dur: %s)", clock(r.Start), clock(r.Stop), took(r))
 	}
 	b.WriteString(":\n")
-	operationsText(&b, r.Executed, limit)
-	fmt.Fprintf(&b, "x%sx\n", bar)
+	operationsText(b, r.Executed, limit)
+	fmt.Fprintf(b, "x%sx\n", bar)
 	left := fmt.Sprintf("| #%d - %s", r.Seq, r.Type)
 	right := fmt.Sprintf("took %s |", took(r))
-	fmt.Fprintf(&b, "%s%*s\nx%sx\n", left, max(textWidth-len(left), len(right)+1), right, bar)
-	return b.String()
+	fmt.Fprintf(b, "%s%*s\nx%sx\n", left, max(textWidth-len(left), len(right)+1), right, bar)
 }
 
 // took returns the duration in microseconds: finer digits say nothing.
@@ -162,7 +167,7 @@ func took(r *scheduler.Record) time.Duration { return r.Stop.Sub(r.Start).Round(
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05.000") }
 
 // countText counts the omitted operations by verb, and lists the first of their failures.
-func countText(b *strings.Builder, rest []scheduler.Operation, limit int) {
+func countText(b *bytes.Buffer, rest []scheduler.Operation, limit int) {
 	if len(rest) == 0 {
 		return
 	}
@@ -201,7 +206,7 @@ func errorLine(err error) string {
 }
 
 // operationText writes one operation with its values, errors and states.
-func operationText(b *strings.Builder, o *scheduler.Operation, number int) {
+func operationText(b *bytes.Buffer, o *scheduler.Operation, number int) {
 	flags := strings.Join(Flags(o), " ")
 	if flags != "" {
 		flags = " [" + flags + "]"
@@ -236,7 +241,7 @@ func bounded(n, limit int) int {
 }
 
 // moreText says how many items were left out.
-func moreText(b *strings.Builder, indent string, n int, items string) {
+func moreText(b *bytes.Buffer, indent string, n int, items string) {
 	if n > 0 {
 		fmt.Fprintf(b, "%s… and %d more %s\n", indent, n, items)
 	}

@@ -18,6 +18,7 @@
 package txnlog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -80,25 +81,26 @@ func newPage(r *scheduler.Record, done bool) page {
 	return page{seq: r.Seq, rec: r, items: 1 + len(r.Values) + len(r.Executed), done: done}
 }
 
-// pageText returns the text of a page: the beginning of a transaction, its end, or both (see singlePage).
+// pageText writes the text of a page: the beginning of a transaction, its end, or both (see singlePage).
 // Unless full, it is the line of a transaction, or its lines.
-func (p *Log) pageText(g page) string {
+func (p *Log) pageText(b *bytes.Buffer, g page) {
 	limit := p.limit
 	switch {
 	case g.rec == nil:
-		return g.text
+		b.WriteString(g.text)
 	case !p.full && p.lines:
-		return Lines(g.rec, limit)
+		b.WriteString(Lines(g.rec, limit))
 	case !p.full:
-		return Line(g.rec)
+		b.WriteString(Line(g.rec))
 	case !g.done:
-		return beginText(g.rec, limit)
+		beginText(b, g.rec, limit)
 	case singlePage(g.rec) && stale(g.rec):
-		return staleText(g.rec)
+		b.WriteString(staleText(g.rec))
 	case singlePage(g.rec):
-		return Text(g.rec, limit)
+		fullText(b, g.rec, limit)
+	default:
+		endText(b, g.rec, limit)
 	}
-	return endText(g.rec, limit)
 }
 
 // twoPages reports whether the text has a part that is written before the first operation.
@@ -189,7 +191,9 @@ func (p *Log) add(g page) {
 	late := p.items+g.items > maxItems && p.items > 0
 	p.mu.Unlock()
 	if late && g.rec != nil {
-		g = page{seq: g.seq, text: p.pageText(g), done: g.done}
+		var b bytes.Buffer
+		p.pageText(&b, g)
+		g = page{seq: g.seq, text: b.String(), done: g.done}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,12 +251,13 @@ func (p *Log) Loss() (transactions, plans uint64) {
 	return p.loss.transactions, p.loss.plans
 }
 
-// drain takes all queued pages, and the number of omitted transactions.
-func (p *Log) drain() ([]page, int) {
+// drain takes all queued pages, and the number of omitted transactions. The memory of the written
+// pages is for the next ones.
+func (p *Log) drain(written []page) ([]page, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	queue, left := p.queue, p.left
-	p.queue, p.left = nil, 0
+	p.queue, p.left = written[:0], 0
 	return queue, left
 }
 
@@ -260,20 +265,22 @@ func (p *Log) drain() ([]page, int) {
 // error.
 func (p *Log) Run(ctx context.Context) error {
 	w := writing{Log: p}
+	var queue []page
 	for open := true; open; {
 		select {
 		case <-p.ready.C():
 		case <-ctx.Done():
 			open = false
 		}
-		queue, left := p.drain()
+		var left int
+		queue, left = p.drain(queue)
 		for i, g := range queue {
 			w.write(g)
 			queue[i] = page{} // its text or record may be large
 		}
 		if left > 0 {
 			p.log.Warn("transaction log has caught up", "transactions_left_out", left)
-			_ = w.text(fmt.Sprintf("… %d transactions are not shown: the output was too slow\n", left))
+			_ = w.text(fmt.Appendf(nil, "… %d transactions are not shown: the output was too slow\n", left))
 		}
 	}
 	return w.failure
@@ -282,9 +289,10 @@ func (p *Log) Run(ctx context.Context) error {
 // writing is the state of the goroutine that writes.
 type writing struct {
 	*Log
-	failure error   // the first
-	failing bool    // the last write failed
-	broken  *uint64 // the number of the last transaction whose beginning could not be written
+	page    bytes.Buffer // its memory is used again
+	failure error        // the first
+	failing bool         // the last write failed
+	broken  *uint64      // the number of the last transaction whose beginning could not be written
 }
 
 // write writes one page. After a failed beginning, the end of that transaction is dropped.
@@ -294,13 +302,26 @@ func (w *writing) write(g page) {
 	case g.mark != nil:
 		close(g.mark)
 	case w.broken != nil && *w.broken == g.seq: // the end is useless without the beginning
-	case w.text(w.pageText(g)) != nil:
+	case w.text(w.rendered(g)) != nil:
 		seq := g.seq
 		w.broken = &seq
 		w.mu.Lock()
 		w.loss.transactions++
 		w.mu.Unlock()
 	}
+}
+
+// largePage is the length of a text whose memory is not kept.
+const largePage = 64 << 10
+
+// rendered returns the text of a page until the next call.
+func (w *writing) rendered(g page) []byte {
+	if w.page.Cap() > largePage {
+		w.page = bytes.Buffer{}
+	}
+	w.page.Reset()
+	w.pageText(&w.page, g)
+	return w.page.Bytes()
 }
 
 // release makes room for other pages.
@@ -312,8 +333,8 @@ func (w *writing) release(g page) {
 }
 
 // text writes text. It logs the first failure and the recovery.
-func (w *writing) text(text string) error {
-	_, err := io.WriteString(w.out, text)
+func (w *writing) text(text []byte) error {
+	_, err := w.out.Write(text)
 	switch {
 	case err == nil && w.failing:
 		w.log.Info("transactions are written again")
