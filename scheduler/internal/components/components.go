@@ -8,6 +8,9 @@ package components
 // next returns the nodes that a node waits for. The zero value of N stands for a node
 // outside all components.
 func Closed[N comparable](roots []N, next func(N) []N) [][]N {
+	if len(roots) == 0 {
+		return nil
+	}
 	t := tarjan[N]{next: next, seen: map[N]*visit[N]{}}
 	for _, n := range roots {
 		if t.seen[n] == nil {

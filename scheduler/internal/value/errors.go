@@ -34,6 +34,7 @@ func (e *Errors) SetRejection(err error) { e.set(errorPair{e.Failure(), err}) }
 func (e *Errors) set(p errorPair) {
 	e.of = nil
 	if p.failure != nil || p.rejection != nil {
-		e.of = &p
+		kept := p // so that only this path allocates
+		e.of = &kept
 	}
 }

@@ -62,26 +62,46 @@ func (r Rare[V]) Bytes() int {
 }
 
 // SetErr sets the reason why the value can never be applied.
-func (r *Rare[V]) SetErr(err error) { r.change(func(of *rare[V]) { of.err = err }) }
+func (r *Rare[V]) SetErr(err error) {
+	of := r.content()
+	of.err = err
+	r.set(of)
+}
 
 // SetClaims sets the claims; nil: none.
-func (r *Rare[V]) SetClaims(claims *[]Claim) { r.change(func(of *rare[V]) { of.claims = claims }) }
+func (r *Rare[V]) SetClaims(claims *[]Claim) {
+	of := r.content()
+	of.claims = claims
+	r.set(of)
+}
 
 // SetDeclared sets the declared form; nil: it is that of the data.
-func (r *Rare[V]) SetDeclared(d *Declared) { r.change(func(of *rare[V]) { of.declared = d }) }
+func (r *Rare[V]) SetDeclared(d *Declared) {
+	of := r.content()
+	of.declared = d
+	r.set(of)
+}
 
 // SetDerived sets the derived values.
-func (r *Rare[V]) SetDerived(all []*V) { r.change(func(of *rare[V]) { of.derived = all }) }
+func (r *Rare[V]) SetDerived(all []*V) {
+	of := r.content()
+	of.derived = all
+	r.set(of)
+}
 
-// change changes a copy, because other values may share the earlier content.
-func (r *Rare[V]) change(set func(*rare[V])) {
-	var of rare[V]
+// content returns a copy, because other values may share the content.
+func (r *Rare[V]) content() (of rare[V]) {
 	if r.of != nil {
 		of = *r.of
 	}
-	set(&of)
+	return of
+}
+
+// set replaces the content.
+func (r *Rare[V]) set(of rare[V]) {
 	r.of = nil
 	if of.err != nil || of.claims != nil || of.declared != nil || len(of.derived) > 0 {
-		r.of = &of
+		kept := of // so that only this path allocates
+		r.of = &kept
 	}
 }
