@@ -120,11 +120,12 @@ func (r *Record) kept() *Record {
 }
 
 // keptOperations returns ops itself if nothing in them must be replaced. Most operations
-// have no error and a short key, so most records share their operations with the caller of
+// have no error and short texts, so most records share their operations with the caller of
 // Commit.
 func keptOperations(ops []Operation) []Operation {
+	long := func(label string) bool { return len(label) > history.MaxText }
 	if !slices.ContainsFunc(ops, func(o Operation) bool {
-		return o.OldErr != nil || o.NewErr != nil || len(o.Waits) > 0 || len(o.Key) > mostKeyText
+		return o.OldErr != nil || o.NewErr != nil || len(o.Key) > mostKeyText || slices.ContainsFunc(o.Waits, long)
 	}) {
 		return ops
 	}

@@ -32,31 +32,35 @@ func (l Outline[O]) Complete(n int, key func(i int) string) []O {
 	if len(l.Noops) == 0 {
 		return l.Ops
 	}
+	if len(l.Ops) == l.From { // all of them come last
+		out := slices.Grow(l.Ops, len(l.Noops))
+		for i := range l.Noops {
+			out = append(out, l.Noops[i].Op)
+		}
+		return out
+	}
 	declared := make(map[string]int, n)
 	for i := range n {
 		declared[key(i)] = i
 	}
 	places := l.places(declared, n)
-	slices.SortStableFunc(places, func(a, b place[O]) int { return cmp.Compare(a.before, b.before) })
+	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.before, b.before) })
 	out := make([]O, 0, len(l.Ops)+len(places))
 	at := 0
 	for _, p := range places {
 		out = append(out, l.Ops[at:p.before]...)
-		out = append(out, p.noop)
+		out = append(out, l.Noops[p.noop].Op)
 		at = p.before
 	}
 	return append(out, l.Ops[at:]...)
 }
 
 // A place says before which operation a noop belongs.
-type place[O any] struct {
-	noop   O
-	before int
-}
+type place struct{ noop, before int }
 
 // places returns the place of each noop. later[i] is the first operation of a value that is
 // declared after the i-th one.
-func (l Outline[O]) places(declared map[string]int, n int) []place[O] {
+func (l Outline[O]) places(declared map[string]int, n int) []place {
 	last := make(map[string]int, len(l.Ops)) // operation by base
 	later := make([]int, n+1)                // not one for each key: a key may be declared several times
 	for i := range later {
@@ -74,11 +78,12 @@ func (l Outline[O]) places(declared map[string]int, n int) []place[O] {
 	for i := len(later) - 2; i >= 0; i-- {
 		later[i] = min(later[i], later[i+1])
 	}
-	out := make([]place[O], len(l.Noops))
-	for i, n := range l.Noops {
-		out[i] = place[O]{n.Op, len(l.Ops)}
-		at, is := declared[n.Base]
-		after, done := last[n.Base]
+	out := make([]place, len(l.Noops))
+	for i := range l.Noops {
+		out[i] = place{i, len(l.Ops)}
+		base := l.Noops[i].Base
+		at, is := declared[base]
+		after, done := last[base]
 		switch {
 		case done:
 			out[i].before = after + 1
