@@ -2,7 +2,8 @@
 // that hang.
 //
 // A [Pool] calls the verbs of one connection on a limited number of goroutines. They live
-// while there is work. [Executor.Await] returns finished tasks to the one goroutine that owns
+// while there is work; one of them waits for more until the context ends, because a new
+// goroutine costs more than a fast verb. [Executor.Await] returns finished tasks to the one goroutine that owns
 // the executor.
 //
 // A verb that takes too long is abandoned: Await returns its tasks with ErrNoAnswer, and its
@@ -117,6 +118,20 @@ func (e *Executor) Pool(connection string, limit int) *Pool {
 	return p
 }
 
+// Push gives tasks to their pools, and has overdue verbs abandoned: the caller may not wait for
+// them with Await.
+func (e *Executor) Push(ctx context.Context, tasks []*Task, pool func(*Task) *Pool) {
+	for first := 0; first < len(tasks); {
+		e.Watch()
+		of, after := pool(tasks[first]), first+1
+		for after < len(tasks) && pool(tasks[after]) == of {
+			after++
+		}
+		of.Push(ctx, tasks[first:after]...)
+		first = after
+	}
+}
+
 // Finished has a token while there are finished tasks.
 func (e *Executor) Finished() <-chan struct{} { return e.finished.ready.C() }
 
@@ -202,10 +217,10 @@ func (w *worker) running(key string) (Running, bool) {
 }
 
 // A sharedTimeout makes contexts for successive verbs. Verbs share a context while at least
-// half of the timeout is left, because a context per verb would cost more than a fast verb.
+// nine tenths of the timeout are left, because a context per verb would cost more than a fast verb.
 type sharedTimeout struct {
 	parent  context.Context
-	minimum time.Duration
+	timeout time.Duration
 	current context.Context
 	begun   time.Time
 	cancel  context.CancelFunc
@@ -213,10 +228,10 @@ type sharedTimeout struct {
 
 // contextAt returns the context of a verb that begins now.
 func (s *sharedTimeout) contextAt(now time.Time) context.Context {
-	if s.current == nil || now.Sub(s.begun) > s.minimum {
+	if s.current == nil || now.Sub(s.begun) > s.timeout/10 {
 		s.end()
 		s.begun = now
-		s.current, s.cancel = context.WithTimeout(s.parent, 2*s.minimum)
+		s.current, s.cancel = context.WithTimeout(s.parent, s.timeout)
 	}
 	return s.current
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +71,43 @@ func TestAbandonedVerbReturnsLate(t *testing.T) {
 		late := e.TakeLate()
 		if len(late) != 1 || late[0].Meta != "hangs" || late[0].Err != nil || verbs.Hung() != 0 {
 			t.Errorf("late results %+v, %d hung; want the result of the verb", late, verbs.Hung())
+		}
+	})
+}
+
+// TestOneWorkerRests: verbs that follow each other run on one goroutine, which ends with the context. Each
+// of them has at least nine tenths of the timeout.
+func TestOneWorkerRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var left []time.Duration
+		verbs := &executor.Verbs{Create: func(ctx context.Context, _ string, _ proto.Message) (any, error) {
+			deadline, _ := ctx.Deadline()
+			left = append(left, time.Until(deadline))
+			return nil, nil
+		}}
+		e := executor.New(10*time.Second, slog.New(slog.DiscardHandler))
+		pool, g := e.Pool("system", 4), graph.New()
+		before := runtime.NumGoroutine()
+		for _, key := range []string{"a", "b", "c"} {
+			e.Push(ctx, []*executor.Task{newTask(t, g, key, verbs)}, func(*executor.Task) *executor.Pool { return pool })
+			if done := e.Await(ctx, nil, nil); len(done) != 1 || done[0].Err != nil {
+				t.Fatalf("%s: %+v, want one finished task", key, done)
+			}
+			synctest.Wait()
+			if n := runtime.NumGoroutine() - before; n != 1 {
+				t.Errorf("%s: %d goroutines rest, want one", key, n)
+			}
+			<-time.After(900 * time.Millisecond)
+		}
+		if want := []time.Duration{10 * time.Second, 9100 * time.Millisecond, 10 * time.Second}; !slices.Equal(left, want) {
+			t.Errorf("verbs had %v, want %v", left, want)
+		}
+		e.Idle()
+		cancel()
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n != 0 {
+			t.Errorf("%d goroutines are left", n)
 		}
 	})
 }

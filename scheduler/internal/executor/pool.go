@@ -55,12 +55,15 @@ type Pool struct {
 	mu      sync.Mutex // guards the fields below
 	queue   []*Task
 	workers map[*worker]struct{} // they take tasks from queue
+	resting *worker              // it waits until it is one of workers again; nil: none
 	hung    map[*worker]struct{} // their abandoned verbs are still running
 }
 
 // A worker is a goroutine that calls verbs. When its verb is abandoned, it loses its tasks;
 // when the verb returns, the worker ends.
 type worker struct {
+	wake chan struct{} // has a token when the worker has work again
+
 	mu        sync.Mutex // guards the fields below
 	chunk     []*Task    // done, then running, then waiting
 	done      int
@@ -69,34 +72,75 @@ type worker struct {
 	abandoned bool
 }
 
-// Push queues a task.
-func (p *Pool) Push(ctx context.Context, t *Task) {
+// Push queues tasks.
+func (p *Pool) Push(ctx context.Context, tasks ...*Task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queue = append(p.queue, t)
-	p.start(ctx)
+	p.queue = append(p.queue, tasks...)
+	for range min(len(tasks), p.limit-len(p.workers)) {
+		p.start(ctx)
+	}
 }
 
 // start starts a worker if the limit allows it. The caller holds mu.
 func (p *Pool) start(ctx context.Context) {
-	if len(p.workers) < p.limit {
-		w := &worker{}
-		p.workers[w] = struct{}{}
+	if len(p.workers) >= p.limit {
+		return
+	}
+	w := p.resting
+	if w != nil {
+		p.resting = nil
+		w.wake <- struct{}{}
+	} else {
+		w = &worker{wake: make(chan struct{}, 1)}
 		go p.work(ctx, w)
 	}
+	p.workers[w] = struct{}{}
 }
 
-// work runs tasks until there are none. It takes several at once while verbs are so fast
-// that passing tasks would cost more than running them.
+// rest waits until w has work again. It returns false if w has to end, because another worker
+// rests already or ctx has ended.
+func (p *Pool) rest(ctx context.Context, w *worker) bool {
+	p.mu.Lock()
+	if p.resting == nil {
+		p.resting = w
+	}
+	rests := p.resting == w
+	p.mu.Unlock()
+	if !rests {
+		return false
+	}
+	select {
+	case <-w.wake:
+		return true
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.resting == w {
+		p.resting = nil
+		return false
+	}
+	<-w.wake // start was faster
+	return true
+}
+
+// work runs tasks. It takes several at once while verbs are so fast that passing tasks would
+// cost more than running them.
 func (p *Pool) work(ctx context.Context, w *worker) {
 	const quick, most = 5 * time.Microsecond, 64
 	size := 1
-	limit := sharedTimeout{parent: ctx, minimum: p.timeout / 2, cancel: func() {}}
+	limit := sharedTimeout{parent: ctx, timeout: p.timeout, cancel: func() {}}
 	defer limit.end()
 	for {
 		chunk := p.pop(w, size)
 		if chunk == nil {
-			return
+			w.assign(nil) // its last tasks are free
+			if !p.rest(ctx, w) {
+				return
+			}
+			size = 1
+			continue
 		}
 		w.assign(chunk)
 		took, abandoned := p.run(ctx, &limit, w, chunk)
@@ -198,8 +242,8 @@ func (p *Pool) returnLate(w *worker, tasks []*Task) {
 	p.late.add(tasks)
 }
 
-// pop takes up to size tasks, but leaves some for the other workers. If there is none, the
-// worker ends.
+// pop takes up to size tasks, but leaves some for the other workers. If there is none, w is no
+// worker any more.
 func (p *Pool) pop(w *worker, size int) []*Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
