@@ -24,7 +24,7 @@ import (
 // start runs a scheduler whose verbs do nothing, with everything else as
 // shipped, until stop is called.
 func start(tb testing.TB) (s *scheduler.Scheduler, stop func()) {
-	s = scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard, Full: true})})
+	s = scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard})})
 	register(tb, s)
 	return s, begin(tb, s)
 }
@@ -190,7 +190,7 @@ func BenchmarkCommitRemembered100k(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard, Full: true}), Memory: store})
+		s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard}), Memory: store})
 		register(b, s)
 		stop := begin(b, s)
 		runtime.GC()

@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/intent"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
@@ -211,7 +212,12 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	for g, why := range s.inbox.TakeLosses() { // running verbs end by themselves
 		s.disconnect(g, why)
 	}
-	for s.launch(ctx, r) {
+	most := mostTogether
+	if s.opts.Memory == nil {
+		most = 1 // the first verb begins at once
+	}
+	for s.launch(ctx, r, most) {
+		most = min(2*most, mostTogether)
 	}
 	if r.tasks.Running() > 0 || s.obstructed(ctx, r) {
 		return false
@@ -223,17 +229,16 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	return true
 }
 
-// mostTogether is the maximum number of operations that are saved in the memory by one
-// write.
+// mostTogether is the maximum number of operations that begin together.
 const mostTogether = 256
 
 // launch saves the next operations in the memory and begins them. It returns false if
 // there are none. An operation that another run declares or retries belongs to that one.
-// Saving many operations together matters: the memory writes once for all of them, and
+// At most so many begin together: the memory writes once for all of them, and
 // none of them begins before it is saved.
-func (s *Scheduler) launch(ctx context.Context, r *run) bool {
+func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 	together := s.together[:0]
-	for len(together) < mostTogether && ctx.Err() == nil && !r.broken() {
+	for len(together) < most && ctx.Err() == nil && !r.broken() {
 		op, ok := s.graph.Next()
 		if !ok {
 			break
@@ -250,22 +255,17 @@ func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 			continue
 		}
 		together = append(together, t)
-		if s.opts.Memory == nil {
-			break
-		}
 	}
 	if s.opts.Memory != nil {
 		s.ledger.Before(executor.Operations(together))
 	}
 	for _, t := range together {
-		d := kind.OfOp(t.Op)
-		readback.LineOf(d).Verbs++
-		s.executor.Watch() // its run may be parked before it waits for the verb
-		d.Pool.Push(ctx, t)
-		if owner := t.Owner.(*run); owner != r { // it is parked
+		readback.LineOf(kind.OfOp(t.Op)).Verbs++
+		if t.Owner.(*run) != r { // it is parked
 			s.graph.Detach(t.Op)
 		}
 	}
+	s.executor.Push(ctx, together, func(t *executor.Task) *executor.Pool { return kind.OfOp(t.Op).Pool })
 	begun := len(together) > 0
 	clear(together)
 	s.together = together[:0]
@@ -291,7 +291,7 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 		r.nodes = append(r.nodes, nil)
 	}
 	r.nodes = append(r.nodes, op.Node)
-	r.rec.Executed = append(r.rec.Executed, o)
+	r.rec.Executed = append(queue.Doubled(r.rec.Executed), o)
 	return t
 }
 
@@ -384,5 +384,5 @@ func (r *run) recordNoop(n *graph.Node, old *standing.Standing, state State) {
 // addNoop adds the record of a change without a verb.
 func (r *run) addNoop(n *graph.Node, o Operation) {
 	o.Retry, o.Meta = r.retry, n.Meta()
-	r.noops = append(r.noops, noticed{Op: o, Base: n.Root().Key()})
+	r.noops = append(queue.Doubled(r.noops), noticed{Op: o, Base: n.Root().Key()})
 }
