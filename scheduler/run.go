@@ -290,7 +290,7 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	for len(r.nodes) < len(r.rec.Executed) {
 		r.nodes = append(r.nodes, nil)
 	}
-	r.nodes = append(r.nodes, op.Node)
+	r.nodes = append(queue.Doubled(r.nodes), op.Node)
 	r.rec.Executed = append(queue.Doubled(r.rec.Executed), o)
 	return t
 }

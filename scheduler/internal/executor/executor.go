@@ -2,9 +2,8 @@
 // that hang.
 //
 // A [Pool] calls the verbs of one connection on a limited number of goroutines. They live
-// while there is work; one of them waits for more until the context ends, because a new
-// goroutine costs more than a fast verb. [Executor.Await] returns finished tasks to the one goroutine that owns
-// the executor.
+// while there is work; some of them wait for more until the context ends. [Executor.Await]
+// returns finished tasks to the one goroutine that owns the executor.
 //
 // A verb that takes too long is abandoned: Await returns its tasks with ErrNoAnswer, and its
 // goroutine no longer counts. When the verb returns, its tasks have their results and become

@@ -75,9 +75,9 @@ func TestAbandonedVerbReturnsLate(t *testing.T) {
 	})
 }
 
-// TestOneWorkerRests: verbs that follow each other run on one goroutine, which ends with the context. Each
+// TestWorkersRest: verbs that follow each other run on one goroutine, which ends with the context. Each
 // of them has at least nine tenths of the timeout.
-func TestOneWorkerRests(t *testing.T) {
+func TestWorkersRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var left []time.Duration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,7 +56,7 @@ type Pool struct {
 	mu      sync.Mutex // guards the fields below
 	queue   []*Task
 	workers map[*worker]struct{} // they take tasks from queue
-	resting *worker              // it waits until it is one of workers again; nil: none
+	resting []*worker            // they wait until they are among workers again
 	hung    map[*worker]struct{} // their abandoned verbs are still running
 }
 
@@ -87,25 +88,30 @@ func (p *Pool) start(ctx context.Context) {
 	if len(p.workers) >= p.limit {
 		return
 	}
-	w := p.resting
-	if w != nil {
-		p.resting = nil
+	if last := len(p.resting) - 1; last >= 0 {
+		w := p.resting[last]
+		p.resting = p.resting[:last]
+		p.workers[w] = struct{}{}
 		w.wake <- struct{}{}
-	} else {
-		w = &worker{wake: make(chan struct{}, 1)}
-		go p.work(ctx, w)
+		return
 	}
+	w := &worker{wake: make(chan struct{}, 1)}
 	p.workers[w] = struct{}{}
+	go p.work(ctx, w)
 }
 
-// rest waits until w has work again. It returns false if w has to end, because another worker
-// rests already or ctx has ended.
+// mostResting is the maximum number of workers that wait for work. A new worker needs a new
+// stack and more time than a fast verb.
+const mostResting = 8
+
+// rest waits until w has work again. It returns false if w has to end, because enough others
+// rest or ctx has ended.
 func (p *Pool) rest(ctx context.Context, w *worker) bool {
 	p.mu.Lock()
-	if p.resting == nil {
-		p.resting = w
+	rests := len(p.resting) < mostResting
+	if rests {
+		p.resting = append(p.resting, w)
 	}
-	rests := p.resting == w
 	p.mu.Unlock()
 	if !rests {
 		return false
@@ -117,8 +123,8 @@ func (p *Pool) rest(ctx context.Context, w *worker) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.resting == w {
-		p.resting = nil
+	if at := slices.Index(p.resting, w); at >= 0 {
+		p.resting = slices.Delete(p.resting, at, at+1)
 		return false
 	}
 	<-w.wake // start was faster

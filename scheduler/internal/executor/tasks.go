@@ -1,6 +1,10 @@
 package executor
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
+)
 
 // Tasks are the tasks of one owner. The zero value has none. The goroutine of the executor owns
 // them.
@@ -20,11 +24,11 @@ func (ts *Tasks) Add(t *Task) {
 	if len(ts.list) >= 64 && len(ts.list) > 2*ts.running {
 		ts.list = slices.DeleteFunc(ts.list, func(t *Task) bool { return t.Ended })
 	}
-	ts.list = append(ts.list, t)
+	ts.list = append(queue.Doubled(ts.list), t)
 }
 
 // Finish hands t to its owner.
-func (ts *Tasks) Finish(t *Task) { ts.finished = append(ts.finished, t) }
+func (ts *Tasks) Finish(t *Task) { ts.finished = append(queue.Doubled(ts.finished), t) }
 
 // TakeFinished returns the tasks that have finished since the last call.
 func (ts *Tasks) TakeFinished() []*Task {

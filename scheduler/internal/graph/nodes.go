@@ -170,7 +170,7 @@ func (g *Graph) touch(n *Node) {
 	n.News = true
 	if !n.touched {
 		n.touched = true
-		g.touched = append(g.touched, n)
+		g.touched = append(queue.Doubled(g.touched), n)
 		if log {
 			g.journal.touchedNodes = append(g.journal.touchedNodes, n)
 		}

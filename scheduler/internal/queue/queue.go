@@ -26,7 +26,7 @@ func (q *Queue[E]) Clone() Queue[E] { return Queue[E]{slices.Clone(q.list), q.he
 func (q *Queue[E]) Grow(n int) { q.list = slices.Grow(q.list, n) }
 
 // Push appends an element.
-func (q *Queue[E]) Push(e E) { q.list = append(q.list, e) }
+func (q *Queue[E]) Push(e E) { q.list = append(Doubled(q.list), e) }
 
 // Pop removes the first element and returns it, or the zero value if the queue is empty.
 func (q *Queue[E]) Pop() (first E) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
 )
 
 // Coming are values that are about to be declared. The zero Coming has none.
@@ -26,7 +27,7 @@ func NewComing(values iter.Seq[*graph.Value]) Coming {
 			of = &comingOf{}
 			c[v.Kind] = of
 		}
-		of.values = append(of.values, v)
+		of.values = append(queue.Doubled(of.values), v)
 	}
 	for _, of := range c {
 		of.sort()
