@@ -228,13 +228,14 @@ func vppRestart(b *testing.B, n benchNetwork) {
 		agent, took := coldAgent(b, e, v, n)
 		cold += took
 		runtime.GC()
-		listings, known := agent.source.Health().Listings, len(agent.sched.History())
+		listings, history := agent.source.Health().Listings, agent.sched.History()
+		last := history[len(history)-1].Seq
 		v.ours.Kill()
 		<-time.After(time.Second)
 		begun := time.Now()
 		v.ours.Start()
 		answers := time.Now()
-		back := awaitReadBack(b, agent, known)
+		back := awaitReadBack(b, agent, last)
 		restored += back.Sub(begun)
 		answered += back.Sub(answers)
 		expectRoutes(b, v, n.routes)
@@ -248,9 +249,9 @@ func vppRestart(b *testing.B, n benchNetwork) {
 	b.ReportMetric(float64(relisted)/float64(b.N), "listings")
 }
 
-// awaitReadBack is when the transaction was over that follows VPP's return, of those
-// after the first few.
-func awaitReadBack(b *testing.B, agent *benchAgent, known int) time.Time {
+// awaitReadBack is when the transaction was over that follows VPP's return. It comes after the
+// one with the number last, which the history may have forgotten meanwhile.
+func awaitReadBack(b *testing.B, agent *benchAgent, last uint64) time.Time {
 	tick, late := time.NewTicker(time.Millisecond), time.After(time.Minute)
 	defer tick.Stop()
 	for {
@@ -259,8 +260,8 @@ func awaitReadBack(b *testing.B, agent *benchAgent, known int) time.Time {
 		case <-late:
 			b.Fatal("VPP is not restored")
 		}
-		for _, r := range agent.sched.History()[known:] {
-			if r.Refresh {
+		for _, r := range agent.sched.History() {
+			if r.Refresh && r.Seq > last {
 				return r.Stop
 			}
 		}

@@ -101,6 +101,9 @@ func (s *settings) explainStoreError(err error) error {
 	if errors.Is(err, kvdb.ErrNoStore) {
 		return fmt.Errorf("%w: --store selects another; --store etcd needs no agent", err)
 	}
+	if errors.Is(err, kvdb.ErrNoAgent) && s.Store == "" {
+		return fmt.Errorf("%w (--store etcd needs no agent)", err)
+	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
