@@ -3,7 +3,6 @@ package testkit
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -153,21 +152,4 @@ func answersOK(page string) bool {
 	answer.Body.Close()
 	client.CloseIdleConnections()
 	return answer.StatusCode == http.StatusOK
-}
-
-// freePorts returns n TCP ports without a listener. They are below the ports that Linux gives to
-// outgoing connections (ip_local_port_range, from 32768): one of those could be taken by a
-// connection of another test program before the server listens.
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for len(ports) < n {
-		port := 10_000 + rand.IntN(20_000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue // it is in use
-		}
-		defer l.Close()
-		ports = append(ports, port)
-	}
-	return ports
 }

@@ -172,3 +172,19 @@ func echoServer(t *testing.T) string {
 	}()
 	return l.Addr().String()
 }
+
+// A port belongs to one test until that test ends.
+func TestPortsAreReserved(t *testing.T) {
+	port := 0
+	t.Run("a test", func(t *testing.T) {
+		port = freePorts(t, 1)[0]
+		t.Run("another one", func(t *testing.T) {
+			if reserve(t, port) {
+				t.Errorf("port %d is given twice", port)
+			}
+		})
+	})
+	if !reserve(t, port) {
+		t.Errorf("port %d is still reserved", port)
+	}
+}
