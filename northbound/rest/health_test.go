@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,51 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 		connected = true
 		link.Ready()
 		synctest.Wait()
+		w.expect(h, wire.StateOK, nil, nil)
+		cancel()
+		w.must(<-ended)
+	})
+}
+
+// TestNotReadyWhileAConnectionIsRead: after a connection is ready, its values are read back and then created, and
+// that takes longer than a run keeps others waiting. The agent is ready when they are created, not before.
+func TestNotReadyWhileAConnectionIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, sched: scheduler.New(scheduler.Options{})}
+		link, err := w.sched.Connection("vpp")
+		w.must(err)
+		slow := func(ctx context.Context) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+		_, err = scheduler.Register(w.sched, scheduler.Descriptor[*l2.BridgeDomain, struct{}]{
+			Name: "bridge", Model: models.For[*l2.BridgeDomain](), Connection: "vpp",
+			Create: func(ctx context.Context, _ string, _ *l2.BridgeDomain) (struct{}, error) {
+				slow(ctx)
+				return struct{}{}, nil
+			},
+			Delete: func(context.Context, string, *l2.BridgeDomain, struct{}) error { return nil },
+			Retrieve: func(ctx context.Context, _ []scheduler.Desired[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, struct{}], error] {
+				return func(func(scheduler.Found[*l2.BridgeDomain, struct{}], error) bool) { slow(ctx) }
+			},
+		})
+		w.must(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.sched.Run(ctx) }()
+		h := &health.Health{Scheduler: w.sched}
+		h.Complete()
+		w.must(w.commit("", &l2.BridgeDomain{Name: "bd"}))
+		link.Ready()
+		for after := 50 * time.Millisecond; after < 2*time.Second; after += 100 * time.Millisecond {
+			<-time.After(100 * time.Millisecond)
+			if st := h.Status(); st.State == wire.StateOK {
+				t.Errorf("ready after %v, with %q", after, st.Unapplied)
+			}
+		}
+		<-time.After(time.Second)
 		w.expect(h, wire.StateOK, nil, nil)
 		cancel()
 		w.must(<-ended)

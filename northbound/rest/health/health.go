@@ -27,7 +27,8 @@ import (
 //
 //   - each source has delivered a complete listing, and the transaction with all of
 //     them has ended;
-//   - no declared value waits for a connection that is down;
+//   - no declared value waits for a connection that is down, for a read-back, or for an operation
+//     that runs;
 //   - no failed value will be retried.
 //
 // Values that the agent cannot apply, whatever it does, do not keep it from being ready:
@@ -134,12 +135,13 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 		case scheduler.Retrying:
 			missing.add(line)
 		case scheduler.Pending:
-			if link := connections[st.Descriptor]; waitsFor(st, link) {
-				needed[link] = true
+			link := connections[st.Descriptor]
+			needed[link] = needed[link] || waitsFor(st, link)
+			if needsTime(st) {
 				missing.add(line)
-				continue
+			} else {
+				unapplied.add(line)
 			}
-			unapplied.add(line)
 		case scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented, scheduler.Missing:
 			unapplied.add(line)
 		case scheduler.Nonexistent, scheduler.Removed, scheduler.Configured,
@@ -164,8 +166,16 @@ func (h *Health) unsettled() (out []*scheduler.Status) {
 	return out
 }
 
-// waitsFor reports whether a connection is what a PENDING value waits for: the scheduler
-// names it in a dependency without a key.
+// needsTime reports whether a PENDING value will go on without a change of what is declared: it waits for
+// nothing, because its operation runs, or for its connection. Such a dependency names no value.
+func needsTime(st *scheduler.Status) bool {
+	return len(st.Waits) == 0 || slices.ContainsFunc(st.Waits, func(d scheduler.Dependency) bool {
+		return d.Key == "" && d.Keys == nil && d.Prefixes == nil && d.Match == nil
+	})
+}
+
+// waitsFor reports whether a connection is what a PENDING value waits for, because it is down: the
+// scheduler names it in a dependency without a key.
 func waitsFor(st *scheduler.Status, connection string) bool {
 	return connection != "" && slices.ContainsFunc(st.Waits, func(d scheduler.Dependency) bool {
 		return d.Key == "" && strings.HasPrefix(d.Label, connection+": ")
