@@ -234,8 +234,8 @@ const mostTogether = 256
 
 // launch saves the next operations in the memory and begins them. It returns false if
 // there are none. An operation that another run declares or retries belongs to that one.
-// At most so many begin together: the memory writes once for all of them, and
-// none of them begins before it is saved.
+// At most so many begin together: the memory is written once for all of them, and none of them
+// begins before it is saved.
 func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 	together := s.together[:0]
 	for len(together) < most && ctx.Err() == nil && !r.broken() {
