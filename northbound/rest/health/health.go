@@ -31,9 +31,9 @@ import (
 //     that runs;
 //   - no failed value will be retried.
 //
-// Values that the agent cannot apply, whatever it does, do not keep it from being ready:
-// those that are invalid, that wait for something that nobody declares, or whose last
-// attempt has failed. They are listed as Unapplied.
+// Values that the agent cannot apply do not keep it from being ready: an invalid value, a value
+// that waits for an undeclared one, and a value after its last failed attempt. They are listed as
+// Unapplied.
 type Health struct {
 	Scheduler *scheduler.Scheduler
 	Sources   interface{ Health() []orchestrator.Health } // nil: none
@@ -166,16 +166,17 @@ func (h *Health) unsettled() (out []*scheduler.Status) {
 	return out
 }
 
-// needsTime reports whether a PENDING value will go on without a change of what is declared: it waits for
-// nothing, because its operation runs, or for its connection. Such a dependency names no value.
+// needsTime reports whether a PENDING value needs only time: its operation runs, or it waits for its
+// connection. Without an unmet dependency it waits for its operation. A dependency that names no value
+// is the connection, or an operation.
 func needsTime(st *scheduler.Status) bool {
 	return len(st.Waits) == 0 || slices.ContainsFunc(st.Waits, func(d scheduler.Dependency) bool {
 		return d.Key == "" && d.Keys == nil && d.Prefixes == nil && d.Match == nil
 	})
 }
 
-// waitsFor reports whether a connection is what a PENDING value waits for, because it is down: the
-// scheduler names it in a dependency without a key.
+// waitsFor reports whether a PENDING value waits for a connection that is down. The scheduler names
+// the connection in a dependency without a key.
 func waitsFor(st *scheduler.Status, connection string) bool {
 	return connection != "" && slices.ContainsFunc(st.Waits, func(d scheduler.Dependency) bool {
 		return d.Key == "" && strings.HasPrefix(d.Label, connection+": ")

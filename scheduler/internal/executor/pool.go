@@ -248,8 +248,8 @@ func (p *Pool) returnLate(w *worker, tasks []*Task) {
 	p.late.add(tasks)
 }
 
-// pop takes up to size tasks, but leaves some for the other workers. If there is none, w is no
-// worker any more.
+// pop takes up to size tasks, but leaves some for the other workers. If there is none, it takes w
+// out of the workers.
 func (p *Pool) pop(w *worker, size int) []*Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
