@@ -22,6 +22,7 @@ func testCode() []string {
 		"internal/fleet",
 		"internal/testkit",
 		"internal/testkit/browser",
+		"internal/testkit/draw",
 		"internal/testkit/readme",
 		"internal/testkit/session",
 		"kvdbsync/conformance",
