@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 func TestDecodeErrors(t *testing.T) {
@@ -137,7 +139,7 @@ func TestAKeyOfNoModelCostsLittleUntilItsErrorIsRead(t *testing.T) {
 
 // Whatever stands under the key of something else, there is an error or the same key.
 func TestDecodeUnderAnotherKey(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		key, err := m.Key(drawValue(t, m))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 )
 
@@ -129,20 +130,19 @@ func TestBuiltInModelsDoNotClash(t *testing.T) {
 
 // A template gives the names that clients compute with it, and the code of built-in models.
 func TestNamesByTemplate(t *testing.T) {
-	for _, m := range BuiltIn().All() {
-		if m.Singleton() {
-			continue
+	all := map[*Model]*Model{}
+	for _, m := range named() {
+		all[m] = &Model{Class: m.Class, prefix: m.prefix, template: m.template, message: m.message}
+		if err := all[m].nameByTemplate(execute); err != nil {
+			t.Fatalf("%s: %v", m.Name(), err)
 		}
-		defined := &Model{Class: m.Class, prefix: m.prefix, template: m.template, message: m.message}
-		if err := defined.nameByTemplate(execute); err != nil {
-			t.Errorf("%s: %v", m.Name(), err)
-			continue
-		}
-		rapid.Check(t, func(t *rapid.T) {
+	}
+	draw.Check(t, func(t *rapid.T) {
+		for _, m := range named() {
 			v := drawValue(t, m)
-			if got, want := defined.name(v), m.name(v); got != want {
+			if got, want := all[m].name(v), m.name(v); got != want {
 				t.Errorf("%s: name %q, want %q", m.Name(), got, want)
 			}
-		})
-	}
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/models"
 )
 
@@ -29,7 +30,7 @@ func TestBounded(t *testing.T) {
 	if models.Bounded(nil) != nil {
 		t.Error("no error became one")
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		total := 0
 		var err error
 		for range rapid.IntRange(0, 5).Draw(t, "joins") {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
@@ -46,7 +47,7 @@ func TestUnmarshalTakesAllSpellings(t *testing.T) {
 }
 
 func TestMarshalRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		v := drawValue(t, m)
 		data, err := m.Marshal(v)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 )
 
@@ -83,7 +84,7 @@ func TestByKey(t *testing.T) {
 }
 
 func TestKeysLeadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := drawModel(t)
 		v := drawValue(t, m)
 		key, err := m.Key(v)

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // TestHasElement compares it with the plain way: each place where the text stands.
 func TestHasElement(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		draw := rapid.StringMatching(`[a/-]{1,6}`)
 		name, text := draw.Draw(t, "name"), draw.Draw(t, "text")
 		border := func(i int) bool { return i < 0 || i >= len(name) || name[i] == '/' || name[i] == '-' }

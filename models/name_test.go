@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // clientFuncs are what clients run the name templates with.
@@ -37,28 +39,30 @@ var clientFuncs = template.FuncMap{
 }
 
 func TestNamesAreWhatTheTemplatesSay(t *testing.T) {
-	for _, m := range BuiltIn().All() {
-		if m.Singleton() {
-			continue
+	all := map[*Model]*template.Template{}
+	for _, m := range named() {
+		parsed, err := template.New(m.Name()).Funcs(clientFuncs).Option("missingkey=error").Parse(m.NameTemplate())
+		if err != nil {
+			t.Fatalf("%s: %v", m.Name(), err)
 		}
-		t.Run(m.Name(), func(t *testing.T) {
-			named, err := template.New(m.Name()).Funcs(clientFuncs).Option("missingkey=error").Parse(m.NameTemplate())
-			if err != nil {
+		all[m] = parsed
+	}
+	draw.Check(t, func(t *rapid.T) {
+		for _, m := range named() {
+			v := drawValue(t, m)
+			var want strings.Builder
+			if err := all[m].Execute(&want, v); err != nil {
 				t.Fatal(err)
 			}
-			rapid.Check(t, func(t *rapid.T) {
-				v := drawValue(t, m)
-				var want strings.Builder
-				if err := named.Execute(&want, v); err != nil {
-					t.Fatal(err)
-				}
-				if got := m.name(v); got != want.String() {
-					t.Errorf("name %q, template says %q", got, want.String())
-				}
-			})
-		})
-	}
+			if got := m.name(v); got != want.String() {
+				t.Errorf("%s: name %q, template says %q", m.Name(), got, want.String())
+			}
+		}
+	})
 }
+
+// named are the models whose values have names.
+func named() []*Model { return slices.DeleteFunc(BuiltIn().All(), (*Model).Singleton) }
 
 func TestKeyFields(t *testing.T) {
 	for name, want := range map[string][]string{
@@ -74,15 +78,12 @@ func TestKeyFields(t *testing.T) {
 }
 
 func TestKeyFieldsAreAllThatTheNameIsMadeOf(t *testing.T) {
-	for _, m := range BuiltIn().All() {
-		if m.Singleton() {
-			continue
-		}
-		used := map[string]bool{}
-		for _, f := range m.keyFields() {
-			used[string(f.fd.Name())] = true
-		}
-		rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
+		for _, m := range named() {
+			used := map[string]bool{}
+			for _, f := range m.keyFields() {
+				used[string(f.fd.Name())] = true
+			}
 			v := drawValue(t, m)
 			stripped := proto.Clone(v).ProtoReflect()
 			for i := range stripped.Descriptor().Fields().Len() {
@@ -93,6 +94,6 @@ func TestKeyFieldsAreAllThatTheNameIsMadeOf(t *testing.T) {
 			if got, want := m.name(stripped.Interface()), m.name(v); got != want {
 				t.Errorf("%s: name %q with key fields only, %q with all", m.Name(), got, want)
 			}
-		})
-	}
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
@@ -61,7 +62,7 @@ func TestEmitIsTheEncoder(t *testing.T) {
 			return m
 		})
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		doc := mapping()
 		add(doc, "linuxConfig", node(4).Draw(t, "document"))
 		want, err := encode(doc)

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -190,7 +191,7 @@ func TestWhatFormatWritesIsReadBack(t *testing.T) {
 	}
 	sameItems(t, items, text)
 
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m, _ := models.BuiltIn().ByName("linux.l3.route")
 		arp, _ := models.BuiltIn().ByName("linux.l3.arp")
 		item := rapid.Custom(func(t *rapid.T) structured.Item {
