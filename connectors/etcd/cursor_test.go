@@ -10,16 +10,22 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // TestCursor goes through sets of keys as etcd answers pages of them, with the keys that it counts.
 func TestCursor(t *testing.T) {
 	t.Parallel()
+	draw.Each(t, goThroughPages)
+}
+
+func goThroughPages(t *testing.T, seed uint64) {
 	routes, words := make([]string, 0, 50_000), make([]string, 0, 20_000)
 	for i := range cap(routes) {
 		routes = append(routes, fmt.Sprintf("/vnf-agent/a/config/vpp/v2/route/if%d/vrf/0/dst/10.%d.%d.%d/32", i%500, i>>16, i>>8&255, i&255))
 	}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(seed, 0))
 	for range cap(words) {
 		word := make([]byte, 1+random.IntN(8))
 		for i := range word {

@@ -13,14 +13,12 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/lists"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-var (
-	kills    = flag.Int("kills", 5, "how often TestKills kills VPP while values come, and how often while they go")
-	killSeed = flag.Uint64("kills.seed", 1, "the random points of TestKills")
-)
+var kills = flag.Int("kills", 5, "how often TestKills kills VPP while values come, and how often while they go")
 
 // everything is a configuration with values of all descriptors, of which some wait for others that
 // nobody declares.
@@ -40,7 +38,9 @@ func everything(t *testing.T) []string {
 // TestKills kills VPP at random messages: while values of all kinds come, and while they go in
 // random order. Each time, VPP has exactly the declared values afterwards: the same as another
 // VPP that is never killed, with an agent that has the same values.
-func TestKills(t *testing.T) {
+func TestKills(t *testing.T) { draw.Each(t, kill) }
+
+func kill(t *testing.T, seed uint64) {
 	start := func() (*agent, *simulated.VPP) {
 		vpp := simulated.Start(t, simulated.Newest())
 		vpp.Watch()
@@ -50,7 +50,7 @@ func TestKills(t *testing.T) {
 	}
 	a, vpp := start()
 	other, unharmed := start()
-	k := killer{T: t, random: rand.New(rand.NewPCG(*killSeed, 0)), a: a, vpp: vpp, other: other, unharmed: unharmed, declared: map[string]string{}}
+	k := killer{T: t, random: rand.New(rand.NewPCG(seed, 0)), a: a, vpp: vpp, other: other, unharmed: unharmed, declared: map[string]string{}}
 	all := everything(t)
 	unharmed.Counts()
 	k.other.want(true, all...)

@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -117,12 +118,14 @@ func vrfOfNoAddress(t *testing.T, vpp *simulated.VPP) {
 // TestLinksOfReusedIndexes has interfaces come and go quickly, so that VPP gives their indexes to others
 // at once. VPP reports a link of a new interface while the agent still knows its index under the name
 // of a deleted one: each interface that stands has a link nevertheless.
-func TestLinksOfReusedIndexes(t *testing.T) {
+func TestLinksOfReusedIndexes(t *testing.T) { draw.Each(t, reuseIndexes) }
+
+func reuseIndexes(t *testing.T, seed uint64) {
 	const count, rounds, steps = 8, 60, 20
 	vpp := simulated.Start(t, simulated.Newest())
 	a := startAgentKnowing(t, vpp.Socket, quiet())
 	awaitReady(t, a)
-	random, declared := rand.New(rand.NewPCG(1, 0)), [count]bool{}
+	random, declared := rand.New(rand.NewPCG(seed, 0)), [count]bool{}
 	name := func(i int) string { return fmt.Sprint("lan", i) }
 	wrong := func() string {
 		for i := range count {

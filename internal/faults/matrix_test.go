@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 func TestMain(m *testing.M) {
@@ -34,14 +34,12 @@ func TestMain(m *testing.M) {
 type options struct {
 	full  *bool
 	every *bool
-	seed  *uint64
 	table *string
 }
 
 var opts = options{
 	full:  flag.Bool("faults.full", false, "faults in full size and length"),
 	every: flag.Bool("faults.every", false, "every fault of every store, and not just of one"),
-	seed:  flag.Uint64("faults.seed", 0, "seed of all choices; 0: a new one"),
 	table: flag.String("faults.table", "", "a Markdown file to write the results into"),
 }
 
@@ -54,7 +52,7 @@ func TestMatrix(t *testing.T) {
 			}
 		})
 	}
-	chosen := selection(cmp.Or(*opts.seed, rand.Uint64()))
+	chosen := selection(draw.Seed(t))
 	if !*opts.full {
 		t.Parallel()
 	}
@@ -94,11 +92,12 @@ func cell(t *testing.T, results *Results, k stores.Kind, f Fault) {
 	if *opts.full {
 		scale = full()
 	}
-	seed := cmp.Or(*opts.seed, rand.Uint64())
+	seed := draw.Seed(t)
 	var took time.Duration
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("again: go test ./internal/faults -run '%s' -args -faults.every -faults.seed=%d", t.Name(), seed)
+			t.Logf("again: go test ./internal/faults -run '%s' -args -faults.every -rapid.seed=%d", t.Name(), seed)
+			t.Logf("failing seed of %s: as a regular case, write this to a file of testdata/seeds:\nstore: %s\nfault: %s\nseed: %d", t.Name(), k.Name, f.Name, seed)
 		}
 		if !t.Skipped() {
 			results.Add(k.Name, f.Name, took, t.Failed())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
@@ -36,16 +37,21 @@ type killer struct {
 }
 
 // A mixed configuration survives kills of VPP, of the agent and of the store at random moments:
-// nothing is left behind, and nothing is lost.
+// nothing is left behind, and nothing is lost. The seed decides about edits and kills; the moments
+// also depend on the machine.
 func TestKills(t *testing.T) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	_, err := exec.LookPath("iptables-save")
 	testkit.Need(t, "iptables-save (iptables)", err == nil)
-	programs := session.Build(t, "../../cmd/agent", "../../cmd/vppsim")
 	t.Parallel()
+	draw.Each(t, killProcesses)
+}
+
+func killProcesses(t *testing.T, seed uint64) {
+	programs := session.Build(t, "../../cmd/agent", "../../cmd/vppsim")
 	k := &killer{
 		T: t, harmed: startSide(t, programs, "harmed"), unharmed: startSide(t, programs, "unharmed"), all: newMixed(t),
-		random: rand.New(rand.NewPCG(*opts.killSeed, 0)), edits: rand.New(rand.NewPCG(*opts.killSeed, 1)),
+		random: rand.New(rand.NewPCG(seed, 0)), edits: rand.New(rand.NewPCG(seed, 1)),
 		killed: map[string]int{}, values: map[string]string{},
 	}
 	bare := k.compare(t.Context(), "before all")
@@ -264,7 +270,7 @@ func (k *killer) compare(ctx context.Context, when string) account {
 		}
 		if ctx.Err() != nil {
 			k.explain(last)
-			k.Fatalf("seed %d, %s: %v", *opts.killSeed, when, last)
+			k.Fatalf("%s: %v", when, last)
 		}
 		pause(ctx, look)
 	}

@@ -27,8 +27,7 @@ type options struct {
 	soakKeys *int
 	soakCSV  *string
 
-	kills    *int
-	killSeed *uint64
+	kills *int
 }
 
 var opts = options{
@@ -42,6 +41,5 @@ var opts = options{
 	soakKeys: flag.Int("soak.keys", 2000, "the number of its keys"),
 	soakCSV:  flag.String("soak.csv", "", "a file for the samples of the soak; empty: none"),
 
-	kills:    flag.Int("kills", 9, "how many processes TestKills kills"),
-	killSeed: flag.Uint64("kills.seed", 1, "the random edits and kills of TestKills; the moments also depend on the machine"),
+	kills: flag.Int("kills", 9, "how many processes TestKills kills"),
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // A sample is what the agent needs at one moment.
@@ -165,10 +167,12 @@ func median(of []sample, get func(sample) float64) float64 {
 
 // The rule finds leaks, and lets pass what an agent without one does: noise, peaks, and
 // growth while it starts.
-func TestJudge(t *testing.T) {
+func TestJudge(t *testing.T) { draw.Each(t, judgeLives) }
+
+func judgeLives(t *testing.T, seed uint64) {
 	const n = 300 // a life of five minutes
-	random := rand.New(rand.NewPCG(3, 0))
 	life := func(change func(i int, s *sample)) (out []sample) {
+		random := rand.New(rand.NewPCG(seed, 0))
 		for i := range n {
 			s := sample{at: time.Duration(i) * time.Second, life: 1, memory: 200 + 20*random.Float64(), goroutines: 60 + float64(random.IntN(5)), files: 20 + float64(random.IntN(3))}
 			if i%10 == 0 { // a fault
