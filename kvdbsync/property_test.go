@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
@@ -20,7 +21,7 @@ import (
 // model of what the source has seen says which removals the consumer may take for
 // deletes, and which changes it must distrust.
 func TestTheConsumerEndsAsTheStore(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		var failed any // a panic of rt that left the bubble would end the test program, and lose the history
 		synctest.Test(t, func(t *testing.T) {
 			defer func() { failed = recover() }()

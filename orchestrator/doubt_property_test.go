@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -89,7 +90,7 @@ type doing struct {
 // random, and compares the network and the number of keys in doubt with a model after
 // each step.
 func TestDoubtsAreAsTheModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		var doings []doing
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			doings = append(doings, doing{

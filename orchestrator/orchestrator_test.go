@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -201,7 +202,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		layer string
 		kvdbsync.Change
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		valid := map[string]map[string]string{"a": {}, "b": {}, "c": {}}
 		var steps []step
 		for range rapid.IntRange(0, 30).Draw(rt, "changes") {

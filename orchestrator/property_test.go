@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -207,7 +208,7 @@ func (w *town) check() {
 // end is a function of what the stores hold in the end; and nothing is ever removed before all
 // stores have been read.
 func TestLives(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		w := &town{rt: rt, memory: newNotebook(), stands: "old=1", shops: map[string]*shop{}}
 		for _, name := range order() {
 			w.shops[name] = &shop{content: map[string]string{}}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
@@ -156,7 +157,7 @@ func anyIntent(t *rapid.T) map[string]string {
 // missing, nothing is as it was before, and what somebody else made is not touched.
 func TestKilledAnywhere(t *testing.T) {
 	foreign := models.For[*interfaces.Interface]().Prefix() + "foreign"
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		m := &mortal{stands: map[string]string{foreign: "1"}, memory: notebook{}}
 		for range rapid.IntRange(1, 3).Draw(rt, "lives") {
 			m.killAt = rapid.IntRange(1, 12).Draw(rt, "killAt")

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
@@ -80,7 +81,7 @@ func anyStep(t *rapid.T) step {
 // TestLife drives a scheduler with random steps. When the dust has settled, what
 // stands and every status is as if there had only been the last intent.
 func TestLife(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(anyStep), 1, 40).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			l := &life{t: t, memory: notebook{}, intent: intent{map[string]step{}, map[string]bool{}}, alone: true}

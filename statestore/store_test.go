@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/statestore"
 )
 
@@ -293,7 +294,7 @@ func TestLargeChangesAreOne(t *testing.T) {
 // Random changes, merges, kills and endings leave what was saved last.
 func TestRandomLives(t *testing.T) {
 	lives, disk := 0, disk(t, "size=64m")
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		lives++
 		dir := filepath.Join(disk, fmt.Sprint(lives))
 		opts := statestore.Options{CompactAt: 200}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -29,7 +30,7 @@ func answerOf(t rapid.TB, index uint64, pairs api.KVPairs) *answer {
 // after each answer is what the answer held.
 func TestDiffering(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		store, seen := map[string]api.KVPair{}, map[string]string{}
 		var k known
 		index := uint64(1)

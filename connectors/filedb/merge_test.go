@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/packed"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -102,7 +103,7 @@ func TestWhatIsDifferent(t *testing.T) {
 // However files come, change and go, what counts is what would count if they were read anew,
 // and events lead there.
 func TestMergingChangesIsMergingAnew(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m, files, mirror := newMerger("/"), files{}, map[string]string{}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			files = maps.Clone(files)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/plainfile"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -28,7 +29,7 @@ func TestKeysAreFiles(t *testing.T) {
 		return "/" + strings.Join(parts, "/")
 	})
 	d := statusDir{"/var/status"}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		a, b := key.Draw(t, "a"), key.Draw(t, "b")
 		pathA, errA := d.file(a)
 		pathB, errB := d.file(b)

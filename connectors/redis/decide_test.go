@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/push"
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -116,7 +117,7 @@ func TestNamesOfInvalidation(t *testing.T) {
 // What must be read again is told from what need not be.
 func TestOverlaps(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		key := rapid.StringMatching(`[a-e]`)
 		read := rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "read")
 		named := rapid.SliceOf(key).Draw(t, "named")

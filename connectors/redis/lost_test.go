@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/connectors/redis/internal/paging"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -89,7 +90,7 @@ func TestPutDuringEachReading(t *testing.T) {
 // In the end what was seen is what is there, whatever was put when.
 func TestPutsWhileReading(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		s, seen, awaitAll := watchFake(rapid.Bool().Draw(t, "of a cluster"))
 		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 4)
 		left := rapid.IntRange(0, 100).Draw(t, "puts")

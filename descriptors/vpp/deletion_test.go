@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -86,7 +87,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			awaitReady(t, a)
 			awaitReady(t, other)
 			bare := pages(fresh)
-			rapid.Check(t, func(rt *rapid.T) {
+			draw.Check(t, func(rt *rapid.T) {
 				declared := map[string]string{}
 				for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 					a.step(rt, sim, declared)

@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -59,12 +60,15 @@ func byHand(rt *rapid.T, v *simulated.VPP) {
 	}
 }
 
-// deletable are the interfaces that have names, and can be deleted here.
+// deletable are the interfaces that have names, and can be deleted here. They are sorted by name: their indexes
+// depend on which of the agent's requests VPP executes first.
 func deletable(rt *rapid.T, v *simulated.VPP, hand *conn.Conn) []vppif.SwInterfaceDetails {
-	return slices.DeleteFunc(interfacesOf(rt, v, hand), func(d vppif.SwInterfaceDetails) bool {
+	all := slices.DeleteFunc(interfacesOf(rt, v, hand), func(d vppif.SwInterfaceDetails) bool {
 		request, _ := deletion(d)
 		return d.Tag == "" || request == nil
 	})
+	slices.SortFunc(all, func(a, b vppif.SwInterfaceDetails) int { return strings.Compare(a.Tag, b.Tag) })
+	return all
 }
 
 // deleteOneOf deletes one of some interfaces.
@@ -112,7 +116,7 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 	awaitReady(t, other)
 	bare := pages(fresh)
 	all := townOf(sim)
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		defer revive(rt, sim, fresh)
 		a.declareOnly(nil)
 		other.declareOnly(nil)
@@ -163,7 +167,7 @@ func TestNothingIsInheritedFromBefore(t *testing.T) {
 	all := townOf(sim)
 	delete(all, "config/vpp/v2/interfaces/nic0") // it is not made, and cannot be deleted
 	notes := notebook{}
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		defer revive(rt, sim, fresh)
 		before := startAgentWith(t, sim.Socket, nil, notes)
 		awaitReady(t, before)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 const mib = 1 << 20
@@ -158,7 +159,7 @@ func TestNilHasNoBound(t *testing.T) {
 // inside are those of the needs that have entered, they exceed the budget only if one is
 // alone or pressed, and nobody waits who would fit. In the end nothing is left.
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *rapid.T) {
 		needs := rapid.SliceOfN(rapid.Custom(drawNeed), 1, 30).Draw(rt, "needs")
 		synctest.Test(t, func(t *testing.T) {
 			b := budget.New(10 * mib)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/keyset"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // An entry counts how often its key was put.
@@ -22,7 +23,7 @@ func key(e *entry) string { return e.key }
 
 // TestLikeAMap does the same to a Set and to a map, with few and with many keys.
 func TestLikeAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		s, m := keyset.New(key), map[string]*entry{}
 		keys := rapid.SampledFrom([]int{3, 100, 3000}).Draw(t, "keys")
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {

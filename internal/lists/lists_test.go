@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/lists"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 func Example() {
@@ -24,7 +25,7 @@ func Example() {
 
 // TestLikeNestedLoops compares the functions with the plain way to write them.
 func TestLikeNestedLoops(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		draw := rapid.SliceOf(rapid.IntRange(0, 9))
 		all, other := draw.Draw(t, "all"), draw.Draw(t, "other")
 		var unique, without []int

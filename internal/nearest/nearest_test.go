@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 func TestWord(t *testing.T) {
@@ -29,7 +31,7 @@ func TestWord(t *testing.T) {
 
 func TestDistanceIsAMetric(t *testing.T) {
 	word := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 8, -1)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
 		if distance(a, a) != 0 || distance(a, b) != distance(b, a) || distance(a, c) > distance(a, b)+distance(b, c) {
 			t.Fatalf("%d %d %d", distance(a, b), distance(b, c), distance(a, c))

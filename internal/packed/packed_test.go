@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/packed"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // addresses is the text of a list that repeats itself.
@@ -47,7 +48,7 @@ func TestTextsComeBack(t *testing.T) {
 }
 
 func TestAnyTextComesBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		some := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "some")
 		b := bytes.Repeat(some, rapid.IntRange(0, 2*packed.Large/len(some)).Draw(t, "times"))
 		if got := packed.Of(b).Bytes(); !bytes.Equal(got, b) {

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
@@ -373,7 +374,7 @@ func TestOneOfManyDerivedValuesChanges(t *testing.T) {
 // order. Each count of problems is that of the derived values.
 func TestProblemsAreCounted(t *testing.T) {
 	bases := map[string][]string{"a": {""}, "b": {""}, "part/1": {"a", "b"}, "part/2": {"a"}, "part/1/x": {"part/1"}, "part/1/x/y": {"part/1/x", "part/2"}}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		p := newPlay()
 		p.begin(nil)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -406,7 +407,7 @@ func (k statusIndex) recount(n *node) (problems int) {
 // TestTheStoreFollows plays random histories. In the end the store has what is
 // known; no key was written twice in a period, and no batch was larger than allowed.
 func TestTheStoreFollows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		p := newPlay()
 		p.begin([]string{"a", "left"})
 		wanted, last := map[string]string{}, map[string]time.Time{}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -23,7 +24,7 @@ func TestRivalsLikeEachWithEach(t *testing.T) {
 	mapped := rapid.Custom(func(t *rapid.T) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom16(netip.AddrFrom4([4]byte{10, 0, 0, rapid.Byte().Draw(t, "b")}).As16()), rapid.IntRange(100, 128).Draw(t, "bits"))
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOf(rapid.OneOf(ipv4, ipv6, mapped, rapid.Just(netip.Prefix{}))).Draw(t, "all")
 		got := conflictsOf(all)
 		for i, p := range all {

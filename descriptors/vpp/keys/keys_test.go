@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // FuzzParse checks that what a parser accepts, its builder makes again.
@@ -117,7 +119,7 @@ func TestEachKeyHasOneParser(t *testing.T) {
 // keys of all parts are read back.
 func TestPartIn(t *testing.T) {
 	pieces := []string{"a", "vrf", "address", "link-state", "rx-placement", "queue", "rx-modes", "has-IP-address", "unnumbered", "dhcp-client", "dhcp-lease", "ip6nd", "interface", ""}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "pieces"), "/")
 		if name == "" {
 			return

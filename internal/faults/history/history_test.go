@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // told is a history as text, one event a line: "w a=1 b=2" writes, "w! a=1" leaves
@@ -95,7 +96,7 @@ func TestComplete(t *testing.T) {
 
 // An observer that is told the store's state at any moments is never accused.
 func TestNoFalseAlarm(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		var h history.History
 		store, told := map[string]string{}, map[string]string{}
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {

@@ -7,12 +7,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
 // The binary search must refuse the same addresses as a comparison with every address.
 func TestAddressOverlapMatchesFullComparison(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		p := &IP{networks: map[Key]networks{}}
 		interfaces := []*core.Interface{{}, {Index: 1}, {Index: 2}}
 		refused := func(i *core.Interface, prefix netip.Prefix) bool {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/scheduler/internal/columns"
 )
 
@@ -32,7 +33,7 @@ func same(a, b item) bool {
 
 func TestPackAndUnpack(t *testing.T) {
 	err := errors.New("broken")
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOf(rapid.Custom(func(t *rapid.T) item {
 			return item{
 				Key: rapid.String().Draw(t, "key"), Order: rapid.Uint64().Draw(t, "order"), Done: rapid.Bool().Draw(t, "done"),

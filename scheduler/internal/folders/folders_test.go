@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // TestLikeAMap compares an Index with a map, and a copy of it with the map at that time.
 func TestLikeAMap(t *testing.T) {
 	keys := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "/"}), 0, 6), func(parts []string) string { return strings.Join(parts, "") })
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		var x Index[string]
 		all := map[string]string{}
 		check := func(x *Index[string], all map[string]string, prefix string) {

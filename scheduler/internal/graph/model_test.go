@@ -10,13 +10,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // TestModel drives a graph with random intent, failures and surprises, up to
 // eight operations at once, and holds it to what the package promises.
 func TestModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"want":     m.want,

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/scheduler/internal/lowest"
 )
 
@@ -13,7 +14,7 @@ type name string
 func (n name) Key() string { return string(n) }
 
 func TestLowestOther(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOf(rapid.SampledFrom([]name{"a", "b", "c", "d", "e"})).Draw(t, "added")
 		var two lowest.Two[name]
 		for _, n := range all {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 type entry struct{ key string }
@@ -14,7 +16,7 @@ func newTable() *Table[entry] { return New(func(e *entry) string { return e.key 
 
 // TestTable compares a table with a map, through random changes and lookups.
 func TestTable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		table := newTable()
 		table.recent.overflow = rapid.Bool().Draw(t, "overflow")
 		shown, slots := map[string]*entry{}, map[string]int32{}

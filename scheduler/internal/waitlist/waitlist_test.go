@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
@@ -25,7 +26,7 @@ func contents(l *waitlist.Lists[int], folders []string) (out []string) {
 // back through the same contents in the same order. An element may name a folder twice.
 func TestChangesAndTheirUndoing(t *testing.T) {
 	folders := []string{"", "a/", "a/b/"}
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		var l waitlist.Lists[int]
 		type change struct {
 			before []string

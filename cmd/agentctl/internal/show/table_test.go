@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // onTerminal returns the output of f on a terminal of this size, with the line ends of text.
@@ -123,7 +124,7 @@ func TestWholeColumn(t *testing.T) {
 
 // TestShorten checks for any text that the result fits, and that it has both ends.
 func TestShorten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abc/é漢字한e\u0301")), 0, 40, -1).Draw(t, "text")
 		most := rapid.IntRange(-1, 60).Draw(t, "most")
 		got := show.Shorten(text, most)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 func random(t *rapid.T) Graph {
@@ -31,7 +33,7 @@ func random(t *rapid.T) Graph {
 
 // Whatever the graph, all boxes are on the paper and none is on another.
 func TestBoxesHavePlacesOfTheirOwn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		d := Layout(random(t))
 		for i, a := range d.Places {
 			if a.X < 0 || a.Y < 0 || a.X+a.W > d.Width || a.Y+a.H > d.Height {
@@ -48,7 +50,7 @@ func TestBoxesHavePlacesOfTheirOwn(t *testing.T) {
 
 // Without rings every box is right of all that it points to.
 func TestEdgesPointLeft(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		g := random(t)
 		for i, e := range g.Edges {
 			g.Edges[i] = Edge{From: max(e.From, e.To), To: min(e.From, e.To)}
@@ -64,7 +66,7 @@ func TestEdgesPointLeft(t *testing.T) {
 
 // What no edge connects is one below the other.
 func TestPartsAreApart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		left, right := random(t), random(t)
 		g := Graph{Boxes: append(slices.Clip(left.Boxes), right.Boxes...), Edges: left.Edges}
 		n := len(left.Boxes)
@@ -84,7 +86,7 @@ func TestPartsAreApart(t *testing.T) {
 
 // All formats are well formed, whatever the labels.
 func TestFormats(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		d := Layout(random(t))
 		var svg, dot, pixels bytes.Buffer
 		if err := errors.Join(d.SVG(&svg), d.DOT(&dot), d.PNG(&pixels)); err != nil {
@@ -109,7 +111,7 @@ func TestFormats(t *testing.T) {
 
 // A bitmap that is drawn in bands of a few rows has the same pixels as one that is drawn at once.
 func TestBands(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		g := random(t)
 		for i := range g.Edges {
 			g.Edges[i].Dashed = i%2 == 0

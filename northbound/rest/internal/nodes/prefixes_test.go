@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
 )
 
 // A key is accepted if it has one of the prefixes.
 func TestUnder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *rapid.T) {
 		word := rapid.StringOfN(rapid.SampledFrom([]rune("ab/")), 0, 4, -1)
 		prefixes, key := rapid.SliceOfN(word, 1, 6).Draw(t, "prefixes"), word.Draw(t, "key")
 		keep, err := Under(slices.Clone(prefixes))
