@@ -17,10 +17,13 @@ BENCHTIME ?= 1s
 # they fail, the rest says nothing.
 PURE      := ./internal/floors ./internal/faults/history ./models/... ./proto/... ./scheduler/... ./kvdbsync ./orchestrator/...
 
-# Tests that draw random lives of the scheduler, and how many in make test and make soak.
+# Tests that draw random lives of the scheduler, and how many.
 LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$$'
 DRAWS     := 5000
-SOAK      ?= 1000000
+
+# How long each random test draws from fresh seeds in make explore, and a regular expression for their names.
+EXPLORE   ?= 1m
+TESTS     ?=
 
 # How long the attacks of make siege last; make test has 20 s of them.
 SIEGE     ?= 30m
@@ -31,7 +34,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure soak soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
+.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure explore soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,8 +94,8 @@ test-packages: servers nfpm ## the life of the Debian package and of the RPM on 
 race-pure: ## the tests that need no server, no file system and no kernel, under the race detector
 	$(GOTEST) -race $(PURE)
 
-soak: ## SOAK (1000000) random lives of the scheduler
-	go test -timeout 0 $(LIVES) -rapid.checks=$(SOAK)
+explore: packages servers ## random tests, all or TESTS (TestLife|TestModel), with fresh seeds for EXPLORE (1m) each; prints the seeds that fail
+	@.ci/explore $(EXPLORE) '$(TESTS)'
 
 faults: packages servers ## everything that may happen to a store, in full size; writes the table in docs/faults.md
 	go test -timeout 2h ./internal/faults -run '^TestMatrix$$' -args -faults.full -faults.table=$(CURDIR)/docs/faults.md; \
