@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/tables"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -98,7 +99,13 @@ func (h *handler) readLinkLocal(ctx context.Context, f *kinds.Found) error {
 // address.
 func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
 	a, _ := keys.ParseAddress(key)
-	deps := []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(a.Interface).VRFs()}}}
+	in := inVRF(a.Interface, nil) // only the allocation decides about the version of a reference
+	if p, err := netip.ParsePrefix(a.Addr); err == nil && p.Addr().Is6() {
+		in.Match = tables.IsForIPv6
+	} else if err == nil {
+		in.Match = tables.IsForIPv4
+	}
+	deps := []scheduler.Dependency{in}
 	// The key has the reference, not the address: an allocation may come later, or change.
 	if ref, ok := alloc.Parse(a.Addr); ok {
 		deps = append(deps, scheduler.Dependency{Label: a.Addr, Key: ref.Key(a.Interface)})

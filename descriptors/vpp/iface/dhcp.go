@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/tables"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -26,7 +27,7 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 		Prefix: keys.DHCPClients,
 
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
-			return []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(clientOf(key)).VRFs()}}}
+			return []scheduler.Dependency{inVRF(clientOf(key), tables.IsForIPv4)}
 		},
 		Create: func(ctx context.Context, key string, _ *emptypb.Empty) (struct{}, error) {
 			return struct{}{}, h.setClient(ctx, clientOf(key), true)

@@ -9,6 +9,7 @@
 // address, the VRF, ...) has a descriptor of its own. The packages below this one are:
 //
 //	internal/kinds    the differences between types of interface: one file per type
+//	internal/tables   which memberships in VRFs the tables of an interface show
 //	internal/events   links, deleted interfaces and DHCP leases that VPP reports
 //
 // and, shared with l2 and l3:

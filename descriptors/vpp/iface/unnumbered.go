@@ -43,7 +43,7 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 		Dependencies: func(key string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
 			return []scheduler.Dependency{
 				{Label: "unnumbered-interface-has-IP", Key: keys.Interface(v.GetInterfaceWithIp()).HasAddress()},
-				{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(borrowerOf(key)).VRFs()}},
+				inVRF(borrowerOf(key), nil),
 			}
 		},
 		Claims: unnumberedClaims,

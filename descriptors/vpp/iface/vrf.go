@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/tables"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -47,6 +48,12 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 		deps = append(deps, scheduler.Dependency{Label: "vrf-table-v6-exists", Key: keys.VRFTable(v.ID, true)})
 	}
 	return deps
+}
+
+// inVRF is the dependency on the membership of an interface in a VRF. One that was read back may be in two VRFs, one for
+// each IP version. What has an address needs the one of its version: VPP refuses to change the table under it.
+func inVRF(name string, version func(membership string) bool) scheduler.Dependency {
+	return scheduler.Dependency{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.Interface(name).VRFs()}, Match: version}
 }
 
 // enterVRF binds the interface to its tables. An interface that borrows its address uses
@@ -113,6 +120,16 @@ func (h *handler) setEntered(name, key string) {
 	h.entered[name] = key
 }
 
+// replaceEntered is setEntered unless the interface has left or entered a VRF meanwhile: values may come and go while they are
+// read. An interface of which nothing is noted stays so.
+func (h *handler) replaceEntered(name, was, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was != "" && h.entered[name] == was {
+		h.entered[name] = key
+	}
+}
+
 // forgetEntered undoes setEntered, unless the interface has entered another VRF since. An empty
 // key stands for any VRF: a new interface has entered none, but one of the same name may have,
 // in a VPP that has ended.
@@ -124,18 +141,10 @@ func (h *handler) forgetEntered(name, key string) {
 	}
 }
 
-// versions returns v with its effective IP versions. A borrower uses both.
-func versions(v keys.VRF) keys.VRF {
-	if v.From != "" {
-		v.IPv4, v.IPv6 = true, true
-	}
-	return v
-}
-
 // clearEntered notes that an interface leaves a VRF. It returns v with the IP versions to
 // leave: those without another VRF that was entered since.
 func (h *handler) clearEntered(v keys.VRF, key string) keys.VRF {
-	v = versions(v)
+	v = tables.Versions(v)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last, known := h.entered[v.Interface]
@@ -144,7 +153,7 @@ func (h *handler) clearEntered(v keys.VRF, key string) keys.VRF {
 		_, known = h.index.Get(now.From) // without its lender, an interface is in no VRF that it entered
 	}
 	if known && last != key {
-		now = versions(now)
+		now = tables.Versions(now)
 		v.IPv4, v.IPv6 = v.IPv4 && !now.IPv4, v.IPv6 && !now.IPv6
 		return v
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/tables"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -125,9 +126,7 @@ func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.S
 	}
 }
 
-// bound has the tables that an interface is bound to: IPv4 and IPv6. Table 0 stands for
-// both "the default table" and "none": VPP does not distinguish them.
-type bound [2]uint32
+type bound = tables.Bound
 
 // tablesOf reads the tables of interfaces and of their lenders, by name. A missing
 // interface has no entry.
@@ -175,17 +174,26 @@ func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[s
 	return out, nil
 }
 
-// actualMemberships returns the actual memberships of an interface.
+// actualMemberships returns the actual memberships of an interface. No two have the same IP version: if one of them is
+// deleted, the interface must not leave the table of the other one, where its addresses are.
 func (h *handler) actualMemberships(name string, m membership, tables map[string]*bound) (out []keys.VRF) {
 	rest := h.leavableTables(name, *tables[name]) // tables without a membership so far
-	for _, key := range []string{m.wanted, m.shown, h.lastEntered(name)} {
+	entered := h.lastEntered(name)
+	known := []string{m.wanted, m.shown, entered}
+	if v, _ := keys.ParseVRF(entered); v.From == "" {
+		known = []string{m.wanted, entered, m.shown} // some of its addresses may be gone, but not its tables
+	}
+	for _, key := range known {
 		v, ok := keys.ParseVRF(key)
-		if !ok || len(out) > 0 && !rest.needs(v) || !h.isBound(v, m, tables) {
+		if !ok || len(out) > 0 && !rest.Needs(v) || !h.isBound(v, m, tables) {
 			continue
 		}
-		out, rest = append(out, v), rest.without(v)
+		out, rest = append(out, v), rest.Without(v)
 	}
-	return append(out, rest.memberships(name)...)
+	if len(out) > 0 && out[0].From == "" && out[0].Key() == m.wanted {
+		h.replaceEntered(name, entered, m.wanted) // leaving another one must not count as leaving this one
+	}
+	return append(out, rest.Memberships(name)...)
 }
 
 // isBound tells whether an interface is bound to the tables of a VRF.
@@ -218,30 +226,4 @@ func (h *handler) leavableTables(name string, b bound) bound {
 		b[1] = 0
 	}
 	return b
-}
-
-// needs tells whether v is a membership of one of the tables.
-func (b bound) needs(v keys.VRF) bool { return b != b.without(v) }
-
-// without returns b without the tables of a membership.
-func (b bound) without(v keys.VRF) bound {
-	v = versions(v)
-	if v.IPv4 && (v.From != "" || b[0] == v.ID) {
-		b[0] = 0
-	}
-	if v.IPv6 && (v.From != "" || b[1] == v.ID) {
-		b[1] = 0
-	}
-	return b
-}
-
-// memberships returns one membership per table other than 0.
-func (b bound) memberships(name string) (out []keys.VRF) {
-	if b[0] != 0 {
-		out = append(out, keys.VRF{Interface: name, ID: b[0], IPv4: true, IPv6: b[0] == b[1]})
-	}
-	if b[1] != 0 && b[0] != b[1] {
-		out = append(out, keys.VRF{Interface: name, ID: b[1], IPv6: true})
-	}
-	return out
 }
