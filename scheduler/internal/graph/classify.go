@@ -18,6 +18,8 @@ const (
 
 // drain classifies every node that changed, until no node is left.
 func (g *Graph) drain() {
+	// Before a provider is known to go itself: what has lost its provider depends on another one, and leaves before it.
+	g.replaceProviders()
 	for {
 		g.Pace()
 		g.ResolveClaims()
