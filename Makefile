@@ -6,9 +6,14 @@ LINT      := .cache/bin/golangci-lint
 SERVERS   := .cache/testservers
 NFPM      := .cache/bin/nfpm
 CYCLONEDX := .cache/bin/cyclonedx-gomod
+GOTESTSUM := .cache/bin/gotestsum
+# Nothing is repeated, except in .ci/run: -rerun GOTESTSUM -flaky FILE.
+RERUN     ?=
 # A package may take longer than go test's ten minutes where the machine is busy. Many tests wait
 # for a store or a server, so more packages run at once than there are processors.
-GOTEST    := go test -timeout 30m -p $(shell echo $$(( 2 * $$(nproc) )))
+GOTEST    := go run ./internal/gotest $(RERUN) -timeout 30m -p $(shell echo $$(( 2 * $$(nproc) )))
+# Says every 10 s what goes on.
+ALOUD     := $(CURDIR)/.ci/aloud
 # Without it, gRPC brings templates into the programs, and with them 15 MB of unused methods.
 TAGS      := grpcnotrace
 FUZZTIME  ?= 10s
@@ -34,7 +39,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers nfpm test test-vpp test-packages test-packets race race-pure explore soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
+.PHONY: help run build packages servers compiled nfpm gotestsum test test-vpp test-packages test-packets race race-pure explore soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +49,7 @@ run: build ## run the agent with a small example in a scratch network namespace;
 
 build: ## build agent, agentctl, vppsim and first-light into .bin
 	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
-	@mkdir -p .bin && go build -tags $(TAGS) -o .bin/ ./cmd/... ./examples/first-light
+	@mkdir -p .bin && $(ALOUD) build .bin/ -tags $(TAGS) ./cmd/... ./examples/first-light
 
 # As root, install what is missing of Redis, iptables, Chromium, podman and gRPC for Python. The tests that need it skip without.
 packages:
@@ -53,8 +58,8 @@ packages:
 		command -v chromium >/dev/null || lacks="$$lacks chromium"; \
 		command -v podman >/dev/null || lacks="$$lacks podman runc"; \
 		/usr/bin/python3 -c 'import grpc, grpc_tools' 2>/dev/null || lacks="$$lacks python3-grpcio python3-grpc-tools"; \
-		[ -z "$$lacks" ] || [ "$$(id -u)" != 0 ] || { echo "installing $$lacks (apt-get)"; apt-get -qq update && \
-		DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y $$lacks >/dev/null; } || true
+		[ -z "$$lacks" ] || [ "$$(id -u)" != 0 ] || $(ALOUD) "installing $$lacks (apt-get)" sh -c \
+		"apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y $$lacks >/dev/null" || true
 
 servers: $(addprefix $(SERVERS)/,etcd etcdctl consul) ## build the etcd and Consul servers that tests use, once, into .cache
 
@@ -66,9 +71,13 @@ $(SERVERS)/consul: internal/testservers/consul/go.sum
 # Tests that run meanwhile find the old server until the new one is complete.
 $(SERVERS)/%:
 	@mkdir -p $(@D) && echo "building $(@F) for the tests; this takes some minutes and happens once"
-	@cd $(<D) && go build -o $(CURDIR)/$@.new $(PACKAGE) && mv $(CURDIR)/$@.new $(CURDIR)/$@ || echo "$(@F) could not be built; its tests will be skipped"
+	@cd $(<D) && $(ALOUD) build $(CURDIR)/$@.new $(PACKAGE) && mv $(CURDIR)/$@.new $(CURDIR)/$@ || echo "$(@F) could not be built; its tests will be skipped"
 
-test: packages servers ## run all tests; what the machine lacks is skipped loudly, and fails when CI=true
+# What the tests import; go test itself does not tell how much of that is compiled.
+compiled:
+	@$(ALOUD) build '' $$(go list -deps -test -f '{{if and .GoFiles (not (or .Standard .ForTest (eq .Name "main")))}}{{.ImportPath}}{{end}}' ./...)
+
+test: packages servers compiled ## run all tests; what the machine lacks is skipped loudly, and fails when CI=true
 	$(GOTEST) $(PURE) && $(GOTEST) $(LIVES) -rapid.checks=$(DRAWS) && $(GOTEST) ./...
 
 test-vpp: ## run the VPP tests against a real VPP: VPP=binary (default: vpp in PATH), or VPP_SOCKET=its API socket
@@ -86,6 +95,8 @@ race: packages servers ## run all tests under the race detector
 	$(GOTEST) -race ./...
 
 nfpm: $(NFPM) # which builds the packages
+
+gotestsum: $(GOTESTSUM) # which repeats failed tests in .ci/run
 
 test-packages: servers nfpm ## the life of the Debian package and of the RPM on a copy of this machine, and the images; needs root, rpm and buildah
 	go test -count=1 -timeout 60m -v ./packaging -run '^(TestLife|TestProgramsRunWithoutAnythingElse)$$' -args -packages.build
@@ -129,7 +140,7 @@ lint: $(LINT) ## golangci-lint, built once into .cache
 	$(LINT) run --allow-serial-runners
 
 $(LINT): tools/go.mod
-	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && $(ALOUD) build ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 # Tests start programs, too, which count for themselves.
 cover: packages servers ## how much of each package the tests run; fails below 70 % of a package or 80 % of all
@@ -149,8 +160,9 @@ dist-check: ## build the binaries twice, without a cache, and compare them
 
 $(NFPM):      PACKAGE = github.com/goreleaser/nfpm/v2/cmd/nfpm
 $(CYCLONEDX): PACKAGE = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-$(NFPM) $(CYCLONEDX): tools/go.mod
-	@mkdir -p $(@D) && echo "building $(@F), once" && cd tools && go build -trimpath -buildvcs=false -o ../$@ $(PACKAGE)
+$(GOTESTSUM): PACKAGE = gotest.tools/gotestsum
+$(NFPM) $(CYCLONEDX) $(GOTESTSUM): tools/go.mod
+	@mkdir -p $(@D) && echo "building $(@F), once" && cd tools && $(ALOUD) build ../$@ -trimpath -buildvcs=false $(PACKAGE)
 
 generate: ## generated code from its sources
 	go generate ./...

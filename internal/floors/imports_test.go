@@ -52,6 +52,7 @@ func floors() []floor {
 		{"internal/filelease", nil},
 		{"internal/fleet", []string{"agent", "internal/backoff", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/floors", nil},
+		{"internal/gotest", nil},
 		{"internal/guard", nil},
 		{"internal/keyset", nil},
 		{"internal/licences", nil},
