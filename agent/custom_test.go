@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/sourcecontextpb"
 
 	"github.com/keyplane/keyplane/internal/reach"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -81,7 +82,7 @@ func bare(t *testing.T, args ...string) Options {
 	return Options{
 		Without: []Part{Linux, VPP, HTTP, GRPC},
 		Args:    append([]string{"-config-dir=" + dir, "-socket=" + filepath.Join(dir, "socket"), "-microservice-label=" + ownLabel(t)}, args...),
-		Stdout:  t.Output(), Stderr: t.Output(),
+		Stdout:  testkit.Log(t), Stderr: testkit.Log(t),
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // start runs one until the test ends; it has said that it is there.
@@ -15,7 +17,7 @@ func start(t *testing.T, args ...string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, args, in, t.Output()) }()
+	go func() { ended <- run(ctx, args, in, testkit.Log(t)) }()
 	line := make([]byte, 200)
 	n, err := out.Read(line)
 	if err != nil || !strings.HasPrefix(string(line[:n]), "simulated VPP ") {
@@ -32,17 +34,17 @@ func start(t *testing.T, args ...string) {
 func TestStartAndShow(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "vpp", "api.sock")
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-socket", socket, "show", "interface"}, &out, t.Output()); err == nil {
+	if err := run(t.Context(), []string{"-socket", socket, "show", "interface"}, &out, testkit.Log(t)); err == nil {
 		t.Error("nothing runs, and it shows something")
 	}
 	start(t, "-socket", socket, "-release", "24.10", "-hardware", "nic0,nic1", "-workers", "2", "-without", "rdma,gtpu")
-	if err := run(t.Context(), []string{"-socket", socket, "show", "interface"}, &out, t.Output()); err != nil {
+	if err := run(t.Context(), []string{"-socket", socket, "show", "interface"}, &out, testkit.Log(t)); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.HasPrefix(text, "VPP 24.10-simulated, show interface:\n") || !strings.Contains(text, "local0") || !strings.Contains(text, "nic1") {
 		t.Errorf("it shows %s", text)
 	}
-	err := run(t.Context(), []string{"-socket", socket}, io.Discard, t.Output())
+	err := run(t.Context(), []string{"-socket", socket}, io.Discard, testkit.Log(t))
 	if err == nil || !strings.Contains(err.Error(), "a VPP at "+socket+" already") {
 		t.Errorf("a second one: %v", err)
 	}
@@ -50,12 +52,12 @@ func TestStartAndShow(t *testing.T) {
 
 func TestCommandsThatMakeNoSense(t *testing.T) {
 	for _, args := range [][]string{{"-no-such-flag"}, {"create", "loopback"}} {
-		if err := run(t.Context(), args, io.Discard, t.Output()); !errors.Is(err, errUsage) {
+		if err := run(t.Context(), args, io.Discard, testkit.Log(t)); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
 	for says, args := range map[string][]string{`no release "21.01"`: {"-release", "21.01"}, `no plugin "x"`: {"-without", "gtpu,x"}} {
-		err := run(t.Context(), append(args, "-socket", filepath.Join(t.TempDir(), "s")), io.Discard, t.Output())
+		err := run(t.Context(), append(args, "-socket", filepath.Join(t.TempDir(), "s")), io.Discard, testkit.Log(t))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", args, err)
 		}

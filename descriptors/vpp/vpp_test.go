@@ -112,8 +112,8 @@ func quiet() memories {
 func startAgentKnowing(t *testing.T, socket string, known memories) *agent {
 	t.Helper()
 	o := scheduler.Options{
-		FieldChecks: limits.Validation, TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}),
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Memory: known.applied,
+		FieldChecks: limits.Validation, TransactionLog: txnlog.New(txnlog.Options{Out: testkit.Log(t), Full: true}),
+		Log: slog.New(slog.NewTextHandler(testkit.Log(t), nil)), Memory: known.applied,
 	}
 	if known.quiet {
 		o.TransactionLog, o.Log = nil, slog.New(slog.DiscardHandler)

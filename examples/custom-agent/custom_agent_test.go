@@ -38,7 +38,7 @@ func started(t *testing.T, files map[string]string) (dir, label string) {
 		o.Without = append(o.Without, agent.GRPC)
 	}
 	o.Args = []string{"-config-dir=" + dir, "-socket=" + dir + "/socket", "-microservice-label=" + label, "-notes=" + dir + "/notes"}
-	o.Stdout, o.Stderr = t.Output(), t.Output()
+	o.Stdout, o.Stderr = testkit.Log(t), testkit.Log(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx, o) }()

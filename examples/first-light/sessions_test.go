@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,7 @@ func newUser(t *testing.T, bin string) user {
 	if err := os.Symlink(bin, filepath.Join(u.dir, ".bin")); err != nil {
 		t.Fatal(err)
 	}
-	out := &transcript{out: &bytes.Buffer{}}
+	log, out := testkit.Log(t), &transcript{out: &bytes.Buffer{}}
 	run := exec.Command(filepath.Join(bin, "first-light"), "run")
 	run.Dir, run.Stdout, run.Stderr = u.dir, out, out
 	if err := run.Start(); err != nil {
@@ -80,9 +81,7 @@ func newUser(t *testing.T, bin string) user {
 		if err := run.Wait(); err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
-			t.Log(out.text())
-		}
+		fmt.Fprintln(log, out.text())
 	})
 	if !session.Until(func() bool { return strings.Contains(out.text(), "The network stands") }) {
 		t.Fatal("first-light has not printed what to try")

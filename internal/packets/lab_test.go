@@ -107,10 +107,10 @@ func run(t *testing.T, parts ...func(context.Context) error) {
 	})
 }
 
-// newScheduler returns a scheduler that logs its transactions into the output of the test.
+// newScheduler returns a scheduler that logs its transactions into the log of the test.
 func newScheduler(t *testing.T) *scheduler.Scheduler {
 	t.Helper()
-	return scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Log: slog.New(slog.DiscardHandler)})
+	return scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: testkit.Log(t), Full: true}), Log: slog.New(slog.DiscardHandler)})
 }
 
 // declare replaces the configuration by the values of these documents, as files have them, in

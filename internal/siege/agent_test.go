@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // An agent is a process of the built program. In a siege it is started once.
@@ -22,7 +23,6 @@ type agent struct {
 	label   string
 	web     string // host:port of its HTTP server
 	calls   string // host:port of its gRPC server
-	said    *tail
 }
 
 // startAgent starts the program with these configuration files, by name.
@@ -40,30 +40,25 @@ func startAgentIn(t testing.TB, netns, program, label string, files map[string]s
 	}
 	port, calls := freePort(t), freePort(t)
 	a := &agent{
-		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), calls: net.JoinHostPort("127.0.0.1", calls), said: &tail{},
+		TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), calls: net.JoinHostPort("127.0.0.1", calls),
 		process: process{
 			program: program, dir: dir, netns: netns, env: []string{"STATE_DIRECTORY=" + filepath.Join(dir, "state")},
 			args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-grpc-port=" + calls, "-stop-timeout=1m"},
 		},
 	}
-	a.out = a.said
+	a.out = testkit.Log(t)
 	if *opts.logs != "" {
 		f, err := os.Create(filepath.Join(*opts.logs, label+".log"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
-		a.out = io.MultiWriter(a.said, f)
+		a.out = io.MultiWriter(a.out, f)
 	}
 	if err := a.start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		a.kill()
-		if t.Failed() {
-			t.Logf("the agent's last words:\n%s", a.said)
-		}
-	})
+	t.Cleanup(a.kill)
 	return a
 }
 
@@ -104,28 +99,6 @@ func (a *agent) stop() {
 	if code := a.cmd.ProcessState.ExitCode(); code != 0 {
 		a.Errorf("the agent ended with %v, want exit code 0", a.cmd.ProcessState)
 	}
-}
-
-// A tail keeps the end of what is written: an agent under attack writes megabytes.
-type tail struct {
-	mu   sync.Mutex // guards what follows
-	text []byte
-}
-
-const mostKept = 8 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p[max(0, len(p)-mostKept):]...)
-	t.text = t.text[max(0, len(t.text)-mostKept):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }
 
 func writeFile(t testing.TB, path, text string) {

@@ -35,7 +35,7 @@ var opts = options{
 	only:   flag.String("siege.only", "", "a regular expression; only attacks whose name matches take place"),
 	p99:    flag.Duration("siege.p99", 0, "the bound of the latency's 99th percentile; 0: none, as a busy machine may be slow"),
 	memory: flag.Int64("siege.memory", 250, "the bound of the agent's resident memory, in MB; on a busy machine more attacks are under way at once"),
-	logs:   flag.String("siege.logs", "", "a folder for the agents' whole logs; empty: their ends are shown after a failure"),
+	logs:   flag.String("siege.logs", "", "a folder for the agents' whole logs; empty: they are kept after a failure"),
 
 	soak:     flag.Duration("soak.for", 20*time.Second, "how long the agent of the soak runs"),
 	soakKeys: flag.Int("soak.keys", 2000, "the number of its keys"),

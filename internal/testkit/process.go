@@ -86,13 +86,13 @@ func (p *process) await() error {
 	return nil
 }
 
-// said returns all output, to explain a failure.
+// said returns the end of the output, to explain a failure.
 func (p *process) said() string {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
 		return err.Error()
 	}
-	return string(text)
+	return LastLines(string(text))
 }
 
 // Stop ends the server in an orderly way.

@@ -240,6 +240,7 @@ type run struct {
 // start starts a command, and ends it and its children with the test.
 func (m *machine) start(name string, cmd *exec.Cmd) run {
 	m.t.Helper()
+	failure := testkit.Log(m.t)
 	log, err := os.Create(filepath.Join(m.dir, name+".log"))
 	if err != nil {
 		m.t.Fatal(err)
@@ -259,7 +260,7 @@ func (m *machine) start(name string, cmd *exec.Cmd) run {
 		<-over
 		if m.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			m.t.Logf("[%s]\n%s", name, text)
+			fmt.Fprintf(failure, "[%s]\n%s", name, text)
 		}
 	})
 	return run{cmd.Process.Pid, over}

@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -72,7 +73,7 @@ func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
 // TestLeaseThatNobodyTellsOf has a lease end, of which VPP tells nobody.
 func TestLeaseThatNobodyTellsOf(t *testing.T) {
 	vpp := simulated.Start(t, "")
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true})})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: testkit.Log(t), Full: true})})
 	_, events, err := Register(s, Options{API: vpp.Dial(), Connection: "vpp", Leases: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 const (
@@ -74,12 +76,12 @@ func scriptsIn(t *testing.T, dir string) []string {
 // copies run at once. Whichever ends takes the next script, because scripts differ in length.
 func runCopies(t *testing.T, bin string, scripts []string) {
 	t.Helper()
-	next := make(chan string)
+	next, log := make(chan string), testkit.Log(t)
 	var all sync.WaitGroup
 	for range copies {
 		all.Go(func() {
 			for script := range next {
-				runCopy(t, bin, script)
+				runCopy(t, log, bin, script)
 			}
 		})
 	}
@@ -91,8 +93,8 @@ func runCopies(t *testing.T, bin string, scripts []string) {
 }
 
 // runCopy runs one script in another process of this test program, which has namespaces of
-// its own. Scripts can therefore run at once without sharing a network.
-func runCopy(t *testing.T, bin, script string) {
+// its own. Scripts can therefore run at once without sharing a network. The log gets the output of a copy that fails.
+func runCopy(t *testing.T, log io.Writer, bin, script string) {
 	run := flag.Lookup("test.run").Value.String()
 	if !strings.Contains(run, "/") {
 		run = "^" + t.Name() + "$"
@@ -108,7 +110,8 @@ func runCopy(t *testing.T, bin, script string) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("%s: %v\n%s", script, err, out)
+		t.Errorf("%s: %v: %s", script, err, reason(out))
+		_, _ = log.Write(out) // it never fails
 		return
 	}
 	for line := range strings.Lines(string(out)) {
@@ -116,4 +119,14 @@ func runCopy(t *testing.T, bin, script string) {
 			t.Log(strings.TrimRight(line, "\n"))
 		}
 	}
+}
+
+// reason returns the line of a script's output that says what it expected. testscript prints it last.
+func reason(out []byte) string {
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "FAIL: ") {
+			return line
+		}
+	}
+	return "it has ended without a reason"
 }
