@@ -23,6 +23,16 @@ type attack struct {
 type front struct {
 	attack
 	strikes atomic.Int64
+	begun   chan struct{} // closed by the first strike
+}
+
+func newFront(a attack) *front { return &front{attack: a, begun: make(chan struct{})} }
+
+// strike counts one.
+func (f *front) strike() {
+	if f.strikes.Add(1) == 1 {
+		close(f.begun)
+	}
 }
 
 // chosen are the attacks whose names match the flag.
@@ -34,26 +44,51 @@ func chosen(t testing.TB, all []attack) (out []*front) {
 	}
 	for _, a := range all {
 		if only.MatchString(a.name) {
-			out = append(out, &front{attack: a})
+			out = append(out, newFront(a))
 		}
 	}
 	return out
 }
 
+// last returns a context that ends after some time, and not before each attack has struck, or is not going to. A hostile
+// server strikes when the agent connects: the longer the agent has found no server, the later it tries again.
+func last(ctx context.Context, length time.Duration, fronts []*front) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		late := time.After(length + patience)
+		done := time.After(length)
+		for _, f := range fronts {
+			select {
+			case <-f.begun:
+			case <-late:
+				return // wage says which has not struck
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
+
 // wage runs all attacks at once until ctx ends.
 func wage(ctx context.Context, t *target, fronts []*front) error {
-	errs := make([]error, len(fronts))
+	errs, begun := make([]error, len(fronts)), time.Now()
 	var all sync.WaitGroup
 	for i, f := range fronts {
 		all.Go(func() {
 			mine := *t
-			mine.struck = func() { f.strikes.Add(1) }
+			mine.struck = f.strike
 			err := f.run(ctx, &mine)
 			switch {
 			case err != nil && ctx.Err() == nil:
 				errs[i] = fmt.Errorf("attack %q: %w", f.name, err)
 			case f.strikes.Load() == 0:
-				errs[i] = fmt.Errorf("attack %q never struck: %w", f.name, err)
+				errs[i] = fmt.Errorf("attack %q has not struck within %v: the agent has not connected", f.name, time.Since(begun).Round(time.Second))
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func corrupt(to io.Writer, from io.Reader, random *rand.Rand, struck func()) {
 			return
 		}
 		frame := slices.Concat(header, message)
-		if count >= sound && random.IntN(3) == 0 {
+		if count == sound || count > sound && random.IntN(3) == 0 {
 			frame = spoiled(frame, random)
 			struck()
 		}

@@ -58,7 +58,7 @@ func besiege(t *testing.T, target *target, referee *referee, fronts []*front) {
 		}
 	}()
 	within(t, "before the attacks", target, referee.declareAll)
-	attacked, stop := context.WithTimeout(ctx, *opts.length)
+	attacked, stop := last(ctx, *opts.length, fronts)
 	defer stop()
 	target.struck = func() {}
 	err := together(

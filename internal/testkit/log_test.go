@@ -35,7 +35,7 @@ func TestThatFails(t *testing.T) {
 // A failed test begins with what it expected, has at most 200 lines, and ends with the name of the file that has all of its log.
 func TestFailureIsReadable(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestThatFails$") //nolint:gosec // this program
+	cmd := exec.Command(os.Args[0], "-test.run=^TestThatFails$")
 	cmd.Env = append(os.Environ(), failVariable+"=yes", "TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -63,7 +63,7 @@ func TestFailureIsReadable(t *testing.T) {
 		t.Errorf("%d files are left, %q; expected those of the two tests that failed", len(files), files)
 	}
 	for _, path := range files {
-		text, err := os.ReadFile(path) //nolint:gosec // of this test
+		text, err := os.ReadFile(path)
 		if n := strings.Count(string(text), "\n"); err != nil || n != 1 && n != 100_001 {
 			t.Errorf("%s has %d lines (%v); expected the complete log", path, n, err)
 		}
