@@ -79,20 +79,31 @@ func (h *hostile) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, pb.Watc
 
 var tightBounds = kvdbsync.Bounds{Value: 1 << 20, Page: 4 << 20, Listing: 8 << 20}
 
-func (h *hostile) start(t *testing.T) etcd.Config {
+func (h *hostile) start(t *testing.T) etcd.Config { t.Helper(); return serve(t, h) }
+
+// serve starts a server of those services of etcd that the given one implements.
+func serve(t *testing.T, services interface {
+	pb.KVServer
+	pb.WatchServer
+	pb.LeaseServer
+}, options ...grpc.ServerOption,
+) etcd.Config {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer()
-	pb.RegisterKVServer(server, h)
-	pb.RegisterWatchServer(server, h)
-	pb.RegisterLeaseServer(server, h)
+	server := grpc.NewServer(options...)
+	pb.RegisterKVServer(server, services)
+	pb.RegisterWatchServer(server, services)
+	pb.RegisterLeaseServer(server, services)
+	if auth, ok := services.(pb.AuthServer); ok {
+		pb.RegisterAuthServer(server, auth)
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
 	t.Cleanup(func() { server.Stop(); serving.Wait() })
-	return etcd.Config{Endpoints: []string{l.Addr().String()}, OperationTimeout: 30 * time.Second, Bounds: tightBounds}
+	return etcd.Config{Endpoints: []string{l.Addr().String()}, OperationTimeout: testkit.Patience, Bounds: tightBounds}
 }
 
 func kvs(keys ...string) (out []*mvccpb.KeyValue) {

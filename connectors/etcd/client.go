@@ -31,7 +31,8 @@ const headerSize = 64 << 10
 // A client talks to a cluster on a connection of its own.
 type client struct {
 	*clientv3.Client
-	line *line
+	line   *line
+	tokens retrier
 }
 
 // newClient returns a client for one user. With a password it has authenticated; otherwise
@@ -71,7 +72,7 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd at %s: %w", strings.Join(cfg.Endpoints, ","), err)
 	}
-	return &client{Client: c, line: l}, nil
+	return &client{Client: c, line: l, tokens: retryTokens(c)}, nil
 }
 
 // messageSize returns the size of the largest accepted message. gRPC knows the size of a

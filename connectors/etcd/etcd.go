@@ -78,7 +78,8 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, talent: &c.talent}
 	w.cluster, w.at.cluster = &c.cluster, c.cluster.Load()
 	last, err := w.list(ctx)
-	if w.at.rev == 0 && errors.Is(err, ErrOtherCluster) {
+	// The token of one cluster is refused in another.
+	if w.at.rev == 0 && (errors.Is(err, ErrOtherCluster) || w.at.cluster != 0 && client.tokens.refused(err)) {
 		c.choose(ctx, &w)
 		last, err = w.list(ctx)
 	}
