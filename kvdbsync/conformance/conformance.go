@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -89,7 +90,7 @@ func (h Harness) withDefaults() Harness {
 		h.TTL = time.Second
 	}
 	if h.Patience == 0 {
-		h.Patience = 2 * time.Minute
+		h.Patience = testkit.Patience
 	}
 	return h
 }

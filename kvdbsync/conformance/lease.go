@@ -25,6 +25,23 @@ func lease(t *testing.T, h Harness) kvdbsync.Lease {
 	return l
 }
 
+// leased begins a lease and claims the key with the value "a", as published writes keys.
+func leased(t *testing.T, h Harness) kvdbsync.Lease {
+	t.Helper()
+	for range attempts {
+		l := lease(t, h)
+		_, err := l.Claim(t.Context(), h.ownerKey(), nil, value("a"))
+		if err == nil && bytes.Equal(h.Get(h.ownerKey()), value("a")) {
+			return l
+		}
+		t.Logf("a lease of %v is lost: %v", h.TTL, err)
+		h.await(t, "the key is free", func() bool { return h.Get(h.ownerKey()) == nil })
+		h.TTL *= longer
+	}
+	t.Fatal("no lease could claim the key")
+	return nil
+}
+
 // claims checks what a claim returns, and that the store agrees.
 func claims(t *testing.T, h Harness, l kvdbsync.Lease, old, value, want []byte) {
 	t.Helper()
@@ -124,8 +141,7 @@ func claimFree(t *testing.T, h Harness) {
 // claimExpires cuts the holder off. The key must be free in the store, and the holder must
 // know that by itself: two agents would program the same system otherwise.
 func claimExpires(t *testing.T, h Harness) {
-	first := lease(t, h)
-	claims(t, h, first, nil, value("a"), value("a"))
+	first := leased(t, h)
 	restore := h.Sever()
 	h.await(t, "the key is free", func() bool { return h.Get(h.ownerKey()) == nil })
 	select {
@@ -134,6 +150,7 @@ func claimExpires(t *testing.T, h Harness) {
 		t.Fatal("the holder does not know that its lease is lost")
 	}
 	restore()
+	h.TTL = unhurried
 	claims(t, h, lease(t, h), nil, value("b"), value("b"))
 	if _, err := first.Claim(t.Context(), h.ownerKey(), value("b"), value("a")); err == nil {
 		t.Error("a lost lease claimed a key")

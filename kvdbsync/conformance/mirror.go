@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -17,9 +18,6 @@ type Mirror struct {
 	Errs   map[string]error  // of keys whose content is not a value
 	Gone   int               // deletions of keys that it had
 }
-
-// mirrorPatience is the time limit of each wait of a Mirror, on a busy machine.
-const mirrorPatience = 2 * time.Minute
 
 // Follow runs a Source on c until the test ends. Each wait of the Mirror may take two minutes.
 func Follow(t testing.TB, c kvdbsync.Connector, root string) *Mirror {
@@ -53,7 +51,7 @@ func (m *Mirror) Await(pairs ...string) {
 // Until takes changes until holds.
 func (m *Mirror) Until(holds func() bool) {
 	m.t.Helper()
-	late := time.NewTimer(mirrorPatience)
+	late := time.NewTimer(testkit.Patience)
 	defer late.Stop()
 	for !holds() {
 		select {
@@ -87,7 +85,7 @@ func (m *Mirror) AwaitLost(is func(error) bool) error {
 	m.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(mirrorPatience)
+	late := time.NewTimer(testkit.Patience)
 	defer late.Stop()
 	for {
 		if err := m.Source.Health().Err; err != nil && is(err) {

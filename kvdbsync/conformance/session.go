@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -37,7 +38,7 @@ func sessionCases() []testCase {
 
 // unhurried is the TTL of sessions in cases that do not test expiry. Even a busy machine
 // renews them in time.
-const unhurried = 30 * time.Second
+const unhurried = testkit.Patience
 
 // A publication is a session under test, with its harness.
 type publication struct {
@@ -69,16 +70,54 @@ func (h Harness) statusKey(name string) string { return h.Prefix + "config-statu
 // put writes keys by name, each with its name as value.
 func (p publication) put(names ...string) {
 	p.t.Helper()
+	if !p.writes(names...) {
+		p.t.Fatal("the session is over")
+	}
+}
+
+// published begins a session and writes keys by name. A busy machine may let a short session expire
+// before they are written, so that is followed by one with a longer TTL.
+func published(t *testing.T, h Harness, names ...string) publication {
+	t.Helper()
+	for range attempts {
+		p := publish(t, h)
+		if p.writes(names...) {
+			return p
+		}
+		t.Logf("a session of %v is lost", h.TTL)
+		h.TTL *= longer
+	}
+	t.Fatal("no session could write")
+	return publication{}
+}
+
+// The TTLs of sessions that must live on a busy machine.
+const (
+	attempts = 4
+	longer   = 3 // from one TTL to the next
+)
+
+// writes is put for a session that may be lost already, which it reports.
+func (p publication) writes(names ...string) (written bool) {
+	p.t.Helper()
 	var changes []kvdbsync.Pair
 	for _, name := range names {
 		changes = append(changes, kvdbsync.Pair{Key: p.h.statusKey(name), Value: value(name)})
 	}
-	write(p.t, p.Apply(p.t.Context(), changes))
+	if err := p.Apply(p.t.Context(), changes); errors.Is(err, kvdbsync.ErrSessionOver) {
+		return false
+	} else {
+		write(p.t, err)
+	}
 	for _, name := range names {
 		if got := p.h.Get(p.h.statusKey(name)); !p.h.Same(got, value(name)) {
+			if got == nil && p.h.TTL < unhurried {
+				return false // it expired, which the session may not know yet
+			}
 			p.t.Fatalf("%s was written, and the store has %q", name, got)
 		}
 	}
+	return true
 }
 
 // close ends the session, and the test if that fails.
@@ -194,9 +233,7 @@ func sessionCloses(t *testing.T, h Harness) {
 // sessionDefault leaves the ttl to the store.
 func sessionDefault(t *testing.T, h Harness) {
 	h.TTL = 0
-	p := publish(t, h)
-	p.put("a")
-	p.close()
+	published(t, h, "a").close()
 	h.awaitGone(t, "a")
 }
 
@@ -228,15 +265,14 @@ func sessionIsHeld(t *testing.T, h Harness) {
 // renewal is lost at any TTL.
 func (h Harness) staysHeld(t *testing.T, disturb func()) {
 	t.Helper()
-	short := h.TTL
 	// Short first, because a test of all connectors waits for each of them.
-	for _, factor := range []int{1, 3, 10} {
-		h.TTL = time.Duration(factor) * short
+	for range attempts {
 		p := publish(t, h)
 		if p.isHeldFor(2*h.TTL+h.TTL/4, disturb) {
 			return
 		}
 		t.Logf("a session of %v vanished, or is lost (%v), while it was held", h.TTL, p.isLost())
+		h.TTL *= longer
 	}
 	t.Fatal("no session was held")
 }
@@ -258,8 +294,7 @@ func (p publication) isHeldFor(d time.Duration, disturb func()) bool {
 
 // holderDies keeps the holder from its store for longer than the ttl, as a crash does.
 func holderDies(t *testing.T, h Harness) {
-	p := publish(t, h)
-	p.put("a", "b")
+	p := published(t, h, "a", "b")
 	restore := h.Sever()
 	h.awaitGone(t, "a", "b")
 	p.awaitLost()
@@ -279,8 +314,7 @@ func shortLoss(t *testing.T, h Harness) {
 
 // sessionIsRevoked ends the session from outside, as an administrator can.
 func sessionIsRevoked(t *testing.T, h Harness) {
-	p := publish(t, h)
-	p.put("a", "b")
+	p := published(t, h, "a", "b")
 	h.Revoke()
 	h.awaitGone(t, "a", "b")
 	p.awaitLost()
@@ -294,6 +328,7 @@ func sessionIsRevoked(t *testing.T, h Harness) {
 // session must then remove nothing.
 func rewrites(t *testing.T, h Harness, lost publication) {
 	t.Helper()
+	h.TTL = unhurried
 	again := publish(t, h)
 	again.put("a", "b")
 	_ = lost.Close(t.Context()) // may report that there is nothing to close
