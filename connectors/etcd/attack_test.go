@@ -244,7 +244,7 @@ func TestValueThatIsTooLarge(t *testing.T) {
 	put("large", 2<<20)
 	put("huge", 6<<20)
 	s.put(root+"small", "1")
-	cfg := etcd.Config{Endpoints: []string{s.line.Addr}, Bounds: tightBounds}
+	cfg := etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.line.Addr}, Bounds: tightBounds}
 	got, synced := map[string]string{}, false
 	ctx, cancel := context.WithCancel(s.ctx())
 	defer cancel()

@@ -268,7 +268,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 		"--cert-file=" + files.Server.Cert, "--key-file=" + files.Server.Key,
 		"--trusted-ca-file=" + files.CA, "--client-cert-auth",
 	}})
-	cfg := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
+	cfg := etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
 	put := func(value string) {
 		t.Helper()
 		client, err := etcd.Dial(t.Context(), cfg)
@@ -305,7 +305,7 @@ func TestTLS(t *testing.T) {
 		"--trusted-ca-file=" + files.CA, "--client-cert-auth",
 	}})
 	log := slog.New(slog.DiscardHandler)
-	good := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
+	good := etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
 	client, err := etcd.Dial(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -27,7 +26,7 @@ func TestMemberWithoutLeader(t *testing.T) {
 		}
 	}
 	put("1")
-	m := follow(t, etcd.New(etcd.Config{Endpoints: []string{members[0].Addr}}, slog.New(slog.DiscardHandler)))
+	m := follow(t, etcd.New(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{members[0].Addr}}, slog.New(slog.DiscardHandler)))
 	m.Await("a", "1")
 	put("2")
 	m.Await("a", "2") // by the watch, which now stands
@@ -49,19 +48,18 @@ func TestMemberDies(t *testing.T) {
 		endpoints = append(endpoints, e.Addr)
 	}
 	client := bareClient(t, clientv3.Config{Endpoints: endpoints})
-	m := follow(t, etcd.New(etcd.Config{Endpoints: endpoints}, slog.New(slog.DiscardHandler)))
+	m := follow(t, etcd.New(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: endpoints}, slog.New(slog.DiscardHandler)))
 	m.Await()
 	for i, e := range members {
 		value := strconv.Itoa(i)
 		e.Kill()
-		for {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := client.Put(ctx, root+"a", value)
-			cancel()
-			if err == nil {
-				break
+		late, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+		for _, err := client.Put(late, root+"a", value); err != nil; _, err = client.Put(late, root+"a", value) {
+			if late.Err() != nil {
+				t.Fatalf("two members of three take no value: %v", err)
 			}
 		}
+		cancel()
 		m.Await("a", value)
 		e.Start()
 	}
@@ -76,7 +74,7 @@ func TestMemberOfAnotherCluster(t *testing.T) {
 			t.Parallel()
 			s, other := start(t), start(t)
 			s.put(root+"a", "1")
-			cfg := etcd.Config{Endpoints: []string{s.line.Addr, other.line.Addr}, DialTimeout: time.Minute, OperationTimeout: time.Minute}
+			cfg := etcd.Config{Endpoints: []string{s.line.Addr, other.line.Addr}, DialTimeout: testkit.Patience, OperationTimeout: testkit.Patience}
 			if users {
 				allowAgent(t, s.client)
 				cfg.Username, cfg.Password = "agent", "secret"
@@ -87,6 +85,9 @@ func TestMemberOfAnotherCluster(t *testing.T) {
 			other.line.Set(testkit.Pass)
 			ctx := s.ctx()
 			for listed := 0; listed < 10; {
+				if ctx.Err() != nil {
+					t.Fatalf("only %d listings", listed)
+				}
 				for b, err := range c.Watch(ctx, root) {
 					if ctx.Err() != nil || err == nil && b.Identity != known.Identity {
 						t.Fatalf("after %d listings of %s: %+v, %v", listed, known.Identity, b, err)
@@ -115,9 +116,12 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	learner.Start()
-	c := etcd.New(etcd.Config{Endpoints: []string{s.etcd.Addr, learner.Addr}, OperationTimeout: time.Minute}, slog.New(slog.DiscardHandler))
+	c := etcd.New(etcd.Config{Endpoints: []string{s.etcd.Addr, learner.Addr}, OperationTimeout: testkit.Patience}, slog.New(slog.DiscardHandler))
 	ctx := s.ctx()
 	for watches := 0; watches < 10; {
+		if ctx.Err() != nil {
+			t.Fatalf("only %d watches", watches)
+		}
 		for b, err := range c.Watch(ctx, root) {
 			// A listing is refused if only the learner is connected yet.
 			if err != nil && (ctx.Err() != nil || !strings.Contains(err.Error(), "listing "+root)) {

@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 
 // writes adds the means to test writing and sessions.
 func (s *server) writes(h *conformance.Harness) {
-	h.Writer = s.dial(etcd.Config{Endpoints: []string{s.etcd.Addr}})
+	h.Writer = s.dial(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.etcd.Addr}})
 	h.Refused = kvdbsync.Pair{Key: h.Prefix + "config/large", Value: make([]byte, 1600<<10)}
 	h.Publisher = s.connector()
 	h.Get = s.get
@@ -144,7 +144,7 @@ func bareClient(t testing.TB, cfg clientv3.Config) *clientv3.Client {
 }
 
 func (s *server) connector() *etcd.Connector {
-	return etcd.New(etcd.Config{Endpoints: []string{s.line.Addr}}, slog.New(slog.DiscardHandler))
+	return etcd.New(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.line.Addr}}, slog.New(slog.DiscardHandler))
 }
 
 // ctx bounds what a test does to the server.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -30,7 +29,7 @@ func TestCertificateAndUser(t *testing.T) {
 	}))
 	good := etcd.Config{
 		Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key,
-		Username: "agent", Password: "secret", DialTimeout: time.Minute, // a password takes long to check
+		Username: "agent", Password: "secret", DialTimeout: testkit.Patience, // a password takes long to check
 	}
 	client, err := etcd.Dial(t.Context(), good)
 	if err != nil {

@@ -11,19 +11,6 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// session begins one with one key. Its life is long enough for a busy machine to renew it.
-func (s *server) session(key string) kvdbsync.Session {
-	s.t.Helper()
-	session, err := s.connector().Session(s.ctx(), 5*time.Second)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: key, Value: []byte("1")}}); err != nil {
-		s.t.Fatal(err)
-	}
-	return session
-}
-
 func expectLost(t *testing.T, session kvdbsync.Session) {
 	t.Helper()
 	select {
@@ -70,14 +57,32 @@ func TestSessionSurvivesARestartOfTheServer(t *testing.T) {
 func TestSessionIsLostWithTheData(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	session := s.session(root + "status")
+	session, err := s.connector().Session(s.ctx(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(value string) error {
+		return session.Apply(s.ctx(), []kvdbsync.Pair{{Key: root + "status", Value: []byte(value)}})
+	}
+	if err := apply("1"); err != nil {
+		t.Fatal(err)
+	}
 	s.etcd.Kill()
 	s.etcd.Wipe()
 	s.etcd.Start()
-	expectLost(t, session)
-	if err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: root + "status", Value: []byte("2")}}); !errors.Is(err, kvdbsync.ErrSessionOver) {
-		t.Errorf("a lost session wrote: %v", err)
+	for name, hears := range map[string]func() error{
+		"renewal": func() error { return etcd.Renew(s.ctx(), session) },
+		"write":   func() error { return apply("2") },
+	} {
+		err := hears()
+		for late := s.ctx(); err != nil && !errors.Is(err, kvdbsync.ErrSessionOver) && late.Err() == nil; {
+			err = hears() // the server was just started
+		}
+		if !errors.Is(err, kvdbsync.ErrSessionOver) {
+			t.Errorf("a %s of a lost session: %v", name, err)
+		}
 	}
+	expectLost(t, session)
 	if err := session.Close(s.ctx()); err != nil {
 		t.Errorf("closing what is lost: %v", err)
 	}
@@ -87,7 +92,10 @@ func TestSessionIsLostWithTheData(t *testing.T) {
 func TestSessionOfAServerThatHangs(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	session := s.session(root + "status")
+	session, err := s.connector().Session(s.ctx(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.etcd.Pause()
 	expectLost(t, session)
 	s.etcd.Continue()

@@ -43,32 +43,36 @@ func TestSilenceIsNoticed(t *testing.T) {
 }
 
 // asking returns a connector that soon asks whether its watch is alive, and the load balancer before its server.
-func (s *server) asking() (*testkit.GRPCProxy, *etcd.Connector) {
+func (s *server) asking(timeout time.Duration) (*testkit.GRPCProxy, *etcd.Connector) {
 	s.t.Helper()
 	line := testkit.StartGRPCProxy(s.t, s.etcd.Addr)
-	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: timeout}, slog.New(slog.DiscardHandler))
 	c.AskAfter(50 * time.Millisecond)
 	return line, c
 }
+
+func isSilent(err error) bool { return errors.Is(err, etcd.ErrSilent) }
 
 // A load balancer holds the watch and has lost it on its other side. It answers gRPC's pings
 // itself, and all other calls work.
 func TestOneSilentWatch(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	line, c := s.asking()
+	line, c := s.asking(2 * time.Second)
 	s.put(root+"a", "1")
 	m := follow(t, c)
 	m.Await("a", "1")
 	s.put(root+"a", "2")
 	m.Await("a", "2")
-	if n := line.Silence(watchMethod); n != 1 {
-		t.Fatalf("%d watches are silent, want 1", n)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := s.ctx(); line.Silence(watchMethod) == 0; <-tick.C { // a busy machine may just begin another watch
+		if late.Err() != nil {
+			t.Fatal("no watch could be silenced")
+		}
 	}
 	s.put(root+"a", "3")
-	if err := m.AwaitLost(conformance.Any); !errors.Is(err, etcd.ErrSilent) {
-		t.Errorf("lost for %v, want %v", err, etcd.ErrSilent)
-	}
+	m.AwaitLost(isSilent)
 	m.Await("a", "3")
 }
 
@@ -84,7 +88,8 @@ func TestBehindAnEtcdProxy(t *testing.T) {
 	ended := make(chan error)
 	const clients = 3
 	for range clients {
-		c := etcd.New(etcd.Config{Endpoints: []string{proxy.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+		// No server hangs here. The time until the agent is sure is three times this long.
+		c := etcd.New(etcd.Config{Endpoints: []string{proxy.Addr}, OperationTimeout: 10 * time.Second}, slog.New(slog.DiscardHandler))
 		c.AskAfter(50 * time.Millisecond)
 		listed := make(chan bool)
 		go func() {
@@ -147,7 +152,7 @@ func TestRestoreBehindAnEtcdProxy(t *testing.T) {
 func TestQuietStore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	line, c := s.asking()
+	line, c := s.asking(testkit.Patience)
 	s.put(root+"a", "1")
 	ctx, cancel := context.WithCancel(s.ctx())
 	var changing sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -24,7 +25,7 @@ var (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	client, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: []string{s.etcd.Addr}})
+	client, err := etcd.Dial(t.Context(), etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.etcd.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestStoreListsByPrefixInOrder(t *testing.T) {
 		s.txn(group)
 	}
 	s.put(strings.TrimSuffix(root, "/")+"0/a", "beside")
-	client, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: []string{s.etcd.Addr}})
+	client, err := etcd.Dial(t.Context(), etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.etcd.Addr}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	client := s.dial(etcd.Config{Endpoints: []string{s.etcd.Addr}})
+	client := s.dial(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.etcd.Addr}})
 	pairs := func(n, size int) (all []kvdbsync.Pair) {
 		for i := range n {
 			all = append(all, kvdbsync.Pair{Key: fmt.Sprint(root, i), Value: make([]byte, size-i)})
@@ -129,7 +130,7 @@ func TestAutoCompact(t *testing.T) {
 	s.put(root+"a", "1")
 	s.put(root+"a", "2")
 	old := s.revision() - 1
-	c := etcd.New(etcd.Config{Endpoints: []string{s.etcd.Addr}, AutoCompact: 10 * time.Millisecond}, slog.New(slog.DiscardHandler))
+	c := etcd.New(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.etcd.Addr}, AutoCompact: 10 * time.Millisecond}, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(s.ctx())
 	done := make(chan error)
 	go func() { done <- c.AutoCompact(ctx) }()

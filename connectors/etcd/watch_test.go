@@ -93,7 +93,7 @@ func TestServerReplacedBetweenListingAndWatch(t *testing.T) {
 			other.put(root+"a", "newer")
 			front := testkit.StartGRPCProxy(t, s.line.Addr)
 			front.Before(watchMethod, func() { test.replace(s, other) })
-			c := etcd.New(etcd.Config{Endpoints: []string{front.Addr}, OperationTimeout: time.Minute}, slog.New(slog.DiscardHandler))
+			c := etcd.New(etcd.Config{Endpoints: []string{front.Addr}, OperationTimeout: testkit.Patience}, slog.New(slog.DiscardHandler))
 			for b, err := range c.Watch(s.ctx(), root) {
 				// The connection may be found dead first, which is as good.
 				if !errors.Is(err, test.want) && !isUnavailable(err) {
@@ -280,7 +280,7 @@ func TestInterruptedListingGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := join(t, e)
 			s.fill(2500, 1000)
-			cfg := etcd.Config{Endpoints: []string{s.line.Addr}, OperationTimeout: time.Second}
+			cfg := etcd.Config{Endpoints: []string{s.line.Addr}, OperationTimeout: 5 * time.Second} // a listing outlives several silences
 			seen := map[string]int{}
 			pages := 0
 			for b, err := range etcd.New(cfg, slog.New(slog.DiscardHandler)).Watch(s.ctx(), root) {
@@ -317,7 +317,7 @@ func TestDeadEndpointBesideALivingOne(t *testing.T) {
 	s.put(root+"a", "1")
 	dead := testkit.StartProxy(t, s.etcd.Addr)
 	dead.Set(testkit.Reset)
-	m := follow(t, etcd.New(etcd.Config{Endpoints: []string{dead.Addr, s.line.Addr}}, slog.New(slog.DiscardHandler)))
+	m := follow(t, etcd.New(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{dead.Addr, s.line.Addr}}, slog.New(slog.DiscardHandler)))
 	m.Await("a", "1")
 	// The watch moves to the other when its own dies.
 	dead.Set(testkit.Pass)
@@ -332,7 +332,7 @@ func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
 	s.put(root+"a", "1")
 	s.etcd.Stop()
 	m := follow(t, s.connector())
-	direct := etcd.New(etcd.Config{Endpoints: []string{s.etcd.Addr}}, slog.New(slog.DiscardHandler))
+	direct := etcd.New(etcd.Config{OperationTimeout: testkit.Patience, Endpoints: []string{s.etcd.Addr}}, slog.New(slog.DiscardHandler))
 	for _, err := range direct.Watch(s.ctx(), root) {
 		if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), s.etcd.Addr) {
 			t.Errorf("got %v, want the address and the reason", err)
