@@ -95,7 +95,7 @@ func bareClient(t testing.TB, addr string) *api.Client {
 }
 
 func (s *server) config() consul.Config {
-	return consul.Config{Address: s.line.Addr, AllowStale: s.stale}
+	return consul.Config{Address: s.line.Addr, AllowStale: s.stale, OperationTimeout: testkit.Patience}
 }
 
 func (s *server) connector() *consul.Connector { return connect(s.config()) }

@@ -62,7 +62,7 @@ func fake(t *testing.T, replies ...reply) (cfg consul.Config, asked func() []url
 		replies[n].write(w, r)
 	}))
 	t.Cleanup(s.Close)
-	return consul.Config{Address: s.URL}, func() []url.Values {
+	return consul.Config{Address: s.URL, OperationTimeout: testkit.Patience}, func() []url.Values {
 		<-turn
 		defer func() { turn <- struct{}{} }()
 		return slices.Clone(questions)
@@ -264,12 +264,13 @@ func TestNoAnswer(t *testing.T) {
 		"to the waiting": {reached(7, nil), {}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg, _ := fake(t, replies...)
-			cfg.OperationTimeout, cfg.WaitTime = 3*time.Second, 320*time.Millisecond // the listing is in time on a busy machine
+			cfg.OperationTimeout, cfg.WaitTime = 10*time.Second, 320*time.Millisecond // the listing is in time on a busy machine
 			err := ended(t, connect(cfg), root)
-			want := "no answer within 3s"
+			want := "no answer within 10s"
 			if len(replies) > 1 {
-				want = "no answer within 3.34s" // the wait, a sixteenth of it, and the time for a request
+				want = "no answer within 10.34s" // the wait, a sixteenth of it, and the time for a request
 			}
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("ended with %v, want %s", err, want)

@@ -240,7 +240,7 @@ func TestValueThatIsTooLarge(t *testing.T) {
 	modes(t, func(t *testing.T, s *server, _ *redis.Connector) {
 		s.put(root+"before", strings.Repeat("x", 3<<20))
 		s.put(root+"small", "1")
-		cfg := redis.Config{Endpoint: s.line.Addr, Bounds: tightBounds}
+		cfg := redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr, Bounds: tightBounds}
 		next, stop := iter.Pull2(redis.New(cfg, discard()).Watch(s.ctx(), root))
 		defer stop()
 		w := watched{t, next}
@@ -272,7 +272,7 @@ func TestValueThatIsTooLarge(t *testing.T) {
 		note(w.read())
 		expect("before", "2")
 
-		client := dial(t, redis.Config{Endpoint: s.redis.Addr, Bounds: tightBounds})
+		client := dial(t, redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.redis.Addr, Bounds: tightBounds})
 		if _, err := client.Get(s.ctx(), root+"small"); !errors.Is(err, kvdbsync.ErrTooMuch) || !strings.Contains(err.Error(), root+"small") {
 			t.Errorf("Get: %v", err)
 		}
@@ -292,10 +292,10 @@ func TestMoreThanAPage(t *testing.T) {
 			s.put(fmt.Sprintf("%s%02d", root, i), value)
 			pairs = append(pairs, fmt.Sprintf("%02d", i), value)
 		}
-		cfg := redis.Config{Endpoint: s.line.Addr, Bounds: tightBounds}
+		cfg := redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr, Bounds: tightBounds}
 		m := follow(t, redis.New(cfg, discard()))
 		m.Await(pairs...)
-		listed, err := dial(t, redis.Config{Endpoint: s.redis.Addr, Bounds: tightBounds}).List(s.ctx(), root)
+		listed, err := dial(t, redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.redis.Addr, Bounds: tightBounds}).List(s.ctx(), root)
 		if err != nil || len(listed) != 12 {
 			t.Errorf("by hand %d pairs, %v", len(listed), err)
 		}

@@ -33,7 +33,7 @@ func (s *server) permit(user string) {
 }
 
 func (s *server) configFor(user, password string) redis.Config {
-	return redis.Config{Endpoint: s.line.Addr, Username: user, Password: password}
+	return redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr, Username: user, Password: password}
 }
 
 func TestAuthentication(t *testing.T) {
@@ -132,7 +132,7 @@ func TestTLS(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		putAndSee(t, redis.Config{Endpoints: []string{testkit.StartRedisCluster(t, 3, secure)[0].Addr}, TLS: security})
+		putAndSee(t, redis.Config{ReadTimeout: testkit.Patience, Endpoints: []string{testkit.StartRedisCluster(t, 3, secure)[0].Addr}, TLS: security})
 	})
 }
 
@@ -141,7 +141,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 	t.Parallel()
 	certs, newer := testkit.MakeCertificates(t), testkit.MakeCertificates(t)
 	r := testkit.StartRedis(t, testkit.RedisOptions{TLS: certs})
-	cfg := redis.Config{Endpoint: r.Addr, TLS: redis.TLS{Enabled: true, CAFile: certs.CA, CertFile: certs.Client.Cert, KeyFile: certs.Client.Key}}
+	cfg := redis.Config{ReadTimeout: testkit.Patience, Endpoint: r.Addr, TLS: redis.TLS{Enabled: true, CAFile: certs.CA, CertFile: certs.Client.Cert, KeyFile: certs.Client.Key}}
 	m, client := follow(t, redis.New(cfg, discard())), dial(t, cfg)
 	put := func(value string) {
 		t.Helper()
@@ -165,7 +165,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 }
 
 func testTLSOfServer(t *testing.T, r *testkit.Redis, security redis.TLS) {
-	good := redis.Config{Endpoint: r.Addr, TLS: security}
+	good := redis.Config{ReadTimeout: testkit.Patience, Endpoint: r.Addr, TLS: security}
 	putAndSee(t, good)
 	unchecked := good
 	unchecked.TLS.CAFile, unchecked.TLS.SkipVerify = "", true

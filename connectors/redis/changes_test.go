@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -25,7 +26,7 @@ func modes(t *testing.T, test func(t *testing.T, s *server, c *redis.Connector),
 	t.Run("notifications", func(t *testing.T) {
 		s := start(t, append(args, "--notify-keyspace-events", "")...)
 		s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
-		test(t, s, redis.New(redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}, discard()))
+		test(t, s, redis.New(redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr, Username: "old", Password: "secret"}, discard()))
 	})
 }
 
@@ -285,7 +286,7 @@ func (m mirrored) expect(t *testing.T, want map[string]string) {
 // FuzzPrefix lists what begins with any text, and nothing else.
 func FuzzPrefix(f *testing.F) {
 	of := start(f)
-	client, err := redis.Dial(f.Context(), redis.Config{Endpoint: of.redis.Addr})
+	client, err := redis.Dial(f.Context(), redis.Config{ReadTimeout: testkit.Patience, Endpoint: of.redis.Addr})
 	if err != nil {
 		f.Fatal(err)
 	}

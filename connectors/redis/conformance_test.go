@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		s := join(t, r)
 		h := s.harness(s.connector(), func(during func()) { s.line.Set(testkit.Reset); during(); s.line.Set(testkit.Pass) })
-		return s.writing(h, dial(t, redis.Config{Endpoint: r.Addr}))
+		return s.writing(h, dial(t, redis.Config{ReadTimeout: testkit.Patience, Endpoint: r.Addr}))
 	})
 }
 
@@ -55,7 +55,7 @@ func TestConformanceOfWatchWithoutTracking(t *testing.T) {
 	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
 	conformance.RunWatch(t, func(t *testing.T) conformance.Harness {
 		s := join(t, r)
-		cfg := redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}
+		cfg := redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr, Username: "old", Password: "secret"}
 		return s.harness(redis.New(cfg, discard()), func(during func()) {
 			s.line.Set(testkit.Reset)
 			during()
@@ -127,7 +127,7 @@ func join(t testing.TB, r *testkit.Redis) *server {
 
 func bareClient(t testing.TB, addr string) *goredis.Client {
 	t.Helper()
-	client := goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: 10})
+	client := goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: 10, DialTimeout: testkit.Patience, ReadTimeout: testkit.Patience})
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -135,7 +135,7 @@ func bareClient(t testing.TB, addr string) *goredis.Client {
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (s *server) connector() *redis.Connector {
-	return redis.New(redis.Config{Endpoint: s.line.Addr}, discard())
+	return redis.New(redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr}, discard())
 }
 
 // ctx bounds what a test does to the server.

@@ -19,8 +19,9 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
+// sentinelConfig has a limit that is long for a busy machine, and short for a master that hangs.
 func sentinelConfig(g *testkit.RedisGroup) redis.Config {
-	cfg := redis.Config{MasterName: testkit.SentinelMaster, ReadTimeout: time.Second, DialTimeout: time.Second}
+	cfg := redis.Config{MasterName: testkit.SentinelMaster, ReadTimeout: 10 * time.Second, DialTimeout: 10 * time.Second}
 	for _, s := range g.Sentinels {
 		cfg.Endpoints = append(cfg.Endpoints, s.Addr)
 	}
@@ -92,7 +93,7 @@ func TestSentinelFailoverByCommand(t *testing.T) {
 func TestAPromotedReplicaIsTheSameStore(t *testing.T) {
 	t.Parallel()
 	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
-	c := redis.New(redis.Config{Endpoint: g.Replica.Addr}, discard())
+	c := redis.New(redis.Config{ReadTimeout: testkit.Patience, Endpoint: g.Replica.Addr}, discard())
 	before := conformance.ListingOf(t, c, root)
 	if before.Identity == "" {
 		t.Error("a replica does not say whose data it has")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // forgetful is a server, and a Cluster of one, that executes SET and DEL and closes the
@@ -39,8 +40,10 @@ func forgetful(t *testing.T, executed *atomic.Int32) (addr string) {
 func TestAWriteIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]func(addr string) redis.Config{
-		"server":  func(addr string) redis.Config { return redis.Config{Endpoint: addr} },
-		"cluster": func(addr string) redis.Config { return redis.Config{Endpoints: []string{addr}} },
+		"server": func(addr string) redis.Config { return redis.Config{ReadTimeout: testkit.Patience, Endpoint: addr} },
+		"cluster": func(addr string) redis.Config {
+			return redis.Config{ReadTimeout: testkit.Patience, Endpoints: []string{addr}}
+		},
 	} {
 		for what, write := range map[string]func(*redis.Client) error{
 			"put":    func(c *redis.Client) error { return c.Put(t.Context(), root+"a", []byte("1")) },
@@ -61,7 +64,7 @@ func TestAWriteIsNotRepeated(t *testing.T) {
 func TestAWriteAfterAnIdleConnectionHasEnded(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	client := dial(t, redis.Config{Endpoint: s.redis.Addr})
+	client := dial(t, redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.redis.Addr})
 	for i := range 5 {
 		if err := client.Put(t.Context(), root+"a", []byte("1")); err != nil {
 			t.Fatalf("round %d: %v", i, err)

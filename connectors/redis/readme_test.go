@@ -9,6 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/config"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
@@ -43,7 +44,7 @@ func permissions(t *testing.T, command string) {
 		args = append(args, arg)
 	}
 	s.do(args...)
-	m := follow(t, redis.New(redis.Config{Endpoint: s.redis.Addr, Username: "vpp1", Password: "secret"}, discard()))
+	m := follow(t, redis.New(redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.redis.Addr, Username: "vpp1", Password: "secret"}, discard()))
 	m.Await("a", "1")
 	s.put(root+"a", "2")
 	m.Await("a", "2")

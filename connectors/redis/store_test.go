@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -19,7 +20,7 @@ var (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	client := dial(t, redis.Config{Endpoint: s.redis.Addr})
+	client := dial(t, redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.redis.Addr})
 	testStore(t, client)
 	s.do("LPUSH", root+"list", "x")
 	if _, err := client.Get(t.Context(), root+"list"); !errors.Is(err, redis.ErrNotString) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // SWAPDB is announced by neither way, as the README says. The next listing finds what it
@@ -14,7 +15,7 @@ func TestSwappedDatabases(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			s := start(t)
 			s.do("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all", rights)
-			c := redis.New(redis.Config{Endpoint: s.line.Addr, Username: "agent", Password: "secret"}, discard())
+			c := redis.New(redis.Config{ReadTimeout: testkit.Patience, Endpoint: s.line.Addr, Username: "agent", Password: "secret"}, discard())
 			s.put(root+"a", "1")
 			m := follow(t, c)
 			m.Await("a", "1")
