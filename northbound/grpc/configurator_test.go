@@ -68,10 +68,10 @@ func TestConfigurator(t *testing.T) {
 			return err
 		}, "", "config/vpp/ipsec/v2/sa/1"},
 		{"wait for what stays pending", func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			_, err := client.Update(ctx, &configurator.UpdateRequest{WaitDone: true, Update: linuxConfig(nil, route("10.2.0.0/16", "if2"))})
-			return err
+			return whileWaiting(ctx, func(ctx context.Context) error {
+				_, err := client.Update(ctx, &configurator.UpdateRequest{WaitDone: true, Update: linuxConfig(nil, route("10.2.0.0/16", "if2"))})
+				return err
+			})
 		}, "DeadlineExceeded: context deadline exceeded while waiting: " + routePrefix + "10.2.0.0/16/if2 is PENDING: it waits for outgoing-interface-is-up | " +
 			routePrefix + "10.2.0.0/16/if2 PENDING UNDEFINED [outgoing-interface-is-up]", "config/vpp/ipsec/v2/sa/1"},
 	}

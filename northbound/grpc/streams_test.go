@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
@@ -99,7 +99,7 @@ func TestNotifyAfterRestart(t *testing.T) {
 	w := newWorld(t, nil)
 	adds := notifier(w)
 	client := configurator.NewConfiguratorServiceClient(w.dial(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	stream, err := client.Notify(ctx, &configurator.NotifyRequest{Idx: 5000})
 	if err != nil {

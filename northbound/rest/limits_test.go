@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
@@ -202,7 +203,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 	answer.Body.Close()
 	for _, conn := range idle[:limit] { // the answer came only after these had been closed
-		if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
