@@ -71,7 +71,7 @@ const (
 	// vppSocket is where vppsim listens by default.
 	vppSocket = "/run/vpp/api.sock"
 	// The agent waits for it at most vppTimeout, and looks every vppPeriod.
-	vppTimeout = 3 * time.Second
+	vppTimeout = time.Minute
 	vppPeriod  = 10 * time.Millisecond
 )
 

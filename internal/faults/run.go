@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/faults/history"
 	"github.com/keyplane/keyplane/internal/faults/stores"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // A Scale is the size and the length of faults.
@@ -33,13 +34,13 @@ type Scale struct {
 
 // small is the size for go test.
 func small() Scale {
-	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Kills: 4, Grace: time.Second, Bound: time.Minute,
+	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Kills: 4, Grace: time.Second, Bound: testkit.Patience,
 		SlowKeys: 400, SlowBytes: 1200, SlowRate: 120 << 10}
 }
 
 // full is the size for make faults, which writes docs/faults.md.
 func full() Scale {
-	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Swift: 3 * time.Second, Bound: 2 * time.Minute,
+	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Swift: 3 * time.Second, Bound: testkit.Patience,
 		SlowKeys: 20_000, SlowRate: 100_000}
 }
 

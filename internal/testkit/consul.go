@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 )
 
 // ConsulOptions configure StartConsul; the zero value is a plain server.
@@ -178,7 +177,7 @@ func askConsul(url string) (status int, text string) {
 		return 0, err.Error()
 	}
 	request.Header.Set("X-Consul-Token", ConsulToken) // has no effect without ACL
-	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: askTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err != nil {
 		return 0, err.Error()

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // EtcdOptions configure StartEtcd; the zero value is a plain server.
@@ -144,7 +143,7 @@ func (e *Etcd) Wipe() {
 
 // answersOK reports whether a health page answers with 200.
 func answersOK(page string) bool {
-	client := http.Client{Timeout: time.Second}
+	client := http.Client{Timeout: askTimeout}
 	answer, err := client.Get(page)
 	if err != nil {
 		return false

@@ -68,7 +68,7 @@ func StartEtcdProxy(t testing.TB, cluster []*Etcd) *EtcdProxy {
 	p := &EtcdProxy{Addr: addr, process: &process{
 		t: t, path: Tool(t, "etcd"), args: []string{"grpc-proxy", "start", "--endpoints=" + strings.Join(endpoints, ","), "--listen-addr=" + addr},
 		ready: func() bool {
-			c, err := net.DialTimeout("tcp", addr, time.Second)
+			c, err := net.DialTimeout("tcp", addr, askTimeout)
 			if err != nil {
 				return false
 			}

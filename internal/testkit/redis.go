@@ -122,12 +122,12 @@ func (r *Redis) Wipe() {
 // answers reports whether the server has loaded its data. A server that requires a
 // password has.
 func (r *Redis) answers() bool {
-	c, err := net.DialTimeout("tcp", r.Addr, time.Second)
+	c, err := net.DialTimeout("tcp", r.Addr, askTimeout)
 	if err != nil || r.certs != nil {
 		return err == nil && c.Close() == nil
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return false
 	}
 	fmt.Fprint(c, "PING\r\n")

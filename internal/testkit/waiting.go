@@ -10,6 +10,9 @@ import (
 // that measures a limit of the product compares with that limit instead.
 const Patience = 2 * time.Minute
 
+// askTimeout bounds one question whether a server serves. An unanswered question is repeated.
+const askTimeout = 10 * time.Second
+
 // RunManyAtOnce runs eight tests of a package in parallel on any number of processors. It
 // is for packages whose tests mostly wait for servers. Call it first in TestMain; the flag
 // -parallel overrides it.

@@ -271,7 +271,7 @@ func (s *etcdStore) makeUsers() {
 	s.must(s.client.RoleGrantPermission(ctx, "reader", Root, clientv3.GetPrefixRangeEnd(Root), clientv3.PermissionType(clientv3.PermRead)))
 	s.grant()
 	s.must(s.client.AuthEnable(ctx))
-	s.client = s.connect(clientv3.Config{Username: "root", Password: "admin", DialTimeout: 10 * time.Second})
+	s.client = s.connect(clientv3.Config{Username: "root", Password: "admin", DialTimeout: testkit.Patience})
 }
 
 // grant makes the user with the right to read; writing is the administrator's.
@@ -288,7 +288,7 @@ func (s *etcdStore) leader() int {
 	s.Helper()
 	for {
 		for i, m := range s.members {
-			ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(s.Context(), 10*time.Second)
 			status, err := s.client.Status(ctx, m.Endpoint)
 			cancel()
 			if err == nil && status.Leader == status.Header.MemberId {
