@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -72,6 +71,9 @@ type Harness struct {
 	Patience time.Duration
 }
 
+// patience is the time limit of each wait, also on a busy machine.
+const patience = 2 * time.Minute
+
 // withDefaults returns h with the documented defaults.
 func (h Harness) withDefaults() Harness {
 	if h.Prefix == "" {
@@ -90,7 +92,7 @@ func (h Harness) withDefaults() Harness {
 		h.TTL = time.Second
 	}
 	if h.Patience == 0 {
-		h.Patience = testkit.Patience
+		h.Patience = patience
 	}
 	return h
 }

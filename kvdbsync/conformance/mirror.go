@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -51,7 +50,7 @@ func (m *Mirror) Await(pairs ...string) {
 // Until takes changes until holds.
 func (m *Mirror) Until(holds func() bool) {
 	m.t.Helper()
-	late := time.NewTimer(testkit.Patience)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	for !holds() {
 		select {
@@ -85,7 +84,7 @@ func (m *Mirror) AwaitLost(is func(error) bool) error {
 	m.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(testkit.Patience)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
 		if err := m.Source.Health().Err; err != nil && is(err) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -38,7 +37,7 @@ func sessionCases() []testCase {
 
 // unhurried is the TTL of sessions in cases that do not test expiry. Even a busy machine
 // renews them in time.
-const unhurried = testkit.Patience
+const unhurried = patience
 
 // A publication is a session under test, with its harness.
 type publication struct {
