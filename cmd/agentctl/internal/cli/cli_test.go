@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/session"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
@@ -39,7 +41,7 @@ func params() testscript.Params {
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"agent": agent, "etcd": etcd, "code": code, "network": network, "declaring": declaring,
+			"agent": agent, "etcd": etcd, "code": code, "completes": completes, "network": network, "declaring": declaring,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[testKey{}] = env.T().(testing.TB)
@@ -90,6 +92,17 @@ func serve(ts *testscript.TestScript, s kvdb.Server) {
 // etcd: starts a server, and sets ETCD.
 func etcd(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("ETCD", testkit.StartEtcd(ts.Value(testKey{}).(testing.TB), testkit.EtcdOptions{}).Addr)
+}
+
+// completes REGEXP ARGUMENT...: asks for the words that can follow until a line of the answer matches. A shell waits
+// only a second for them, which may be too short for a busy machine.
+func completes(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile("(?m)" + args[0])
+	if !session.Until(func() bool {
+		return ts.Exec("agentctl", append([]string{"__complete"}, args[1:]...)...) == nil && re.MatchString(ts.ReadFile("stdout"))
+	}) {
+		ts.Fatalf("no line is like %q", re)
+	}
 }
 
 // code N COMMAND...: runs agentctl, which must end with N.
