@@ -15,10 +15,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
-// A Connection is a link to a system that can be lost. While it is lost, as at the start,
-// its values are not actual; they are PENDING with that reason, and no verb of them is
-// called. Other values are not affected. When it becomes ready, its actual state is read
-// back and reconciled.
+// A Connection is a link to a system that can be lost. While it is lost, as at the start, nobody
+// knows whether its values exist; they are PENDING with that reason, and no verb of them is
+// called. Other values are not affected: those that depend on them stay as they are. When it becomes
+// ready, its actual state is read back and reconciled.
 type Connection struct {
 	s    *Scheduler
 	name string
@@ -113,8 +113,12 @@ func (g *Connection) reason(err error) string { return g.name + ": " + err.Error
 func (g *Connection) Lost(why error) { g.s.inbox.Connection(g, inbox.Change{Lost: why}) }
 
 // Ready reports that the connection is established. It never blocks. The values of the
-// connection are read back before any verb of it is called.
-func (g *Connection) Ready() { g.s.inbox.Connection(g, inbox.Change{Ready: true}) }
+// connection are read back before any verb of it is called. Those that cannot be read back are gone.
+func (g *Connection) Ready() { g.s.inbox.Connection(g, inbox.Change{Ready: true, Other: true}) }
+
+// ReadyAgain is Ready for a connection to the same system as before it was lost. Values that cannot be read
+// back stand.
+func (g *Connection) ReadyAgain() { g.s.inbox.Connection(g, inbox.Change{Ready: true}) }
 
 // disconnect marks the connection as lost, or replaces the reason of a lost one. The retries of its
 // values end, because the values are read back and reconciled as soon as the connection is ready.
@@ -157,7 +161,8 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news in
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
 		g.ready.Store(true)
-		s.reader.Want(&r.reading, s.reader.EverythingOn(g.line), g.line)
+		g.line.Same = !news.Other
+		s.reader.Want(&r.reading, s.reader.EverythingAfter(g.line), g.line)
 	}
 	s.finish(ctx, r)
 }

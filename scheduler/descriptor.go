@@ -51,6 +51,14 @@ type Descriptor[V proto.Message, M any] struct {
 	Derived      func(key string, v V) []KeyValue       // derived values and properties
 	Claims       func(key string, v V) []Claim          // exclusive resources
 
+	// Properties are the prefixes of the keys of properties that Derived returns. While values of the
+	// descriptor are not known, such a property is not known to be missing. Optional: without them it is.
+	Properties []string
+
+	// Place says that the values contain those that depend on them, such as a network namespace: while it
+	// is not known whether one exists, it is not known either whether there is something in it.
+	Place bool
+
 	// MakeBeforeBreak reports whether v is an item of its own in the system, beside those of all
 	// other keys. Then v is deleted after everything else in the transaction was created and
 	// updated, so that a successor under another key takes over without a gap. A value for which

@@ -38,7 +38,7 @@
 //	Observe           the actual values of some keys
 //	retry             failed operations may run again
 //	Txn.Revert        after a failure: the desired values from before the transaction
-//	Connection.Lost   the connection is lost: its values are not actual, its verbs cannot run
+//	Connection.Lost   the connection is lost: its values are unknown, its verbs cannot run
 //	Connection.Ready  the connection is back: its actual values are read back
 //	Plan              as a transaction, but each verb is assumed to succeed, and the changes are undone
 //
@@ -60,6 +60,28 @@
 // Create returns metadata, such as the index that the system assigned. The scheduler
 // passes it to the other verbs. Others look it up in the [Index] that Register returns.
 // The index has a value before any value that depends on it is created.
+//
+// # What is unknown
+//
+// A lost connection does not say that its values are gone, and neither does a Retrieve that failed. So the values of
+// each kind of a [Connection] are unknown from its loss, or from the start, until Retrieve has reported them:
+//
+//   - They keep their actual value, metadata, entry in the index, and claims. They are PENDING with the reason
+//     (Status.Unknown); no verb is called for them.
+//   - What depends on them and exists stays as it is, without an operation and without a new status. What does not
+//     exist yet is not created. An Update needs no dependency again that the present version has; a change that needs
+//     Delete and Create waits.
+//   - What was seen is known: an observed loss withdraws the dependents at once.
+//   - An operator's intent counts. A value whose deletion is declared is deleted although a dependent on a lost
+//     connection may exist, which is deleted first when it is read back. While that is being read, the deletion waits.
+//     The deletion of an unknown value is done when it is known; until then it is PENDING with the last operation DELETE.
+//   - A kind whose Retrieve fails stays unknown with the error, and so do those that are to be read after it. They are
+//     read again with a back-off.
+//   - Values without Retrieve are gone after Connection.Ready, and stand after Connection.ReadyAgain.
+//   - There is no limit of time.
+//
+// A property, and a derived value without Retrieve, is as known as its base. A missing key that no value has belongs to
+// the descriptor of its prefix, or to the one that names the prefix in Properties.
 //
 // # States
 //
@@ -125,7 +147,7 @@
 //	its connection is read      no verb of this connection begins, and Retrieve waits for those
 //	                            that are running. So its result is never older than a verb's
 //	an observation comes        it is newer than a Retrieve that has begun, and wins
-//	the connection is lost      what was read is dropped
+//	the connection is lost      what was read is dropped, and all of it is unknown
 //
 // An operation belongs to the newest transaction that declares or retries its value, even
 // if another one made it possible.

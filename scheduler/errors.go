@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // ErrMisuse is the error of a call that can never be right. Its text names the mistake: a call
@@ -20,6 +21,12 @@ var (
 	errOtherScheduler = fmt.Errorf("%w: the value was made by another Scheduler", ErrMisuse)
 	errNoKey          = fmt.Errorf("%w: the key is empty", ErrMisuse)
 )
+
+// NeedsNew marks an error of Create: the value under key, on which the value depends, exists, but has nothing left for
+// this one. The scheduler deletes key and what depends on it, and creates all of it again. It does so once: if Create
+// then fails in the same way, it is retried like any other failure, and key is created again only after Retry, a resync, or
+// another desired value. The Linux side of a TAP needs it: only VPP makes one, together with its own side.
+func NeedsNew(key string, err error) error { return &value.Renewal{Key: key, Err: err} }
 
 // tooLate returns the error of a call after Run that must come before it.
 func tooLate(call string) error {

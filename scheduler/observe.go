@@ -3,6 +3,9 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -45,8 +48,8 @@ func (s *Scheduler) Refresh(descriptors ...string) error {
 
 // handleInbox handles requests of other goroutines.
 func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connection]) {
-	for g, news := range in.Connections {
-		s.handleConnection(ctx, g, news)
+	for _, g := range slices.SortedFunc(maps.Keys(in.Connections), func(a, b *Connection) int { return strings.Compare(a.name, b.name) }) {
+		s.handleConnection(ctx, g, in.Connections[g])
 	}
 	if in.Refresh.Asked {
 		r := s.begin(Notification)

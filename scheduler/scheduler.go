@@ -134,6 +134,7 @@ func New(opts Options) *Scheduler {
 	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
 	s.desk = &loan.Desk{Offers: make(chan *loan.Loan), Ended: s.stopped, Err: ErrStopped}
 	s.contests = &contest.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
+	s.graph.Keys = &s.registry
 	s.ledger = s.newLedger()
 	s.reader = s.newReader()
 	return s
@@ -159,6 +160,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	name = cmp.Or(name, d.Name)
 	l := s.lines.Named(name)
 	d.Line, d.Link, d.Losable = l, &l.Link, l.Losable
+	s.graph.Join(&l.Link, &d.Known)
 	d.Pool = s.executor.Pool(name, cmp.Or(max(s.opts.Limits[name], 0), s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
 		d.Verbs.Intercept, d.Verbs.InterceptAll = g.intercept, g.interceptTasks()
@@ -257,6 +259,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // returns it. Retries are work like any other, so the timer is set again before each wait.
 func (s *Scheduler) loop(ctx context.Context) {
 	s.ledger.Load()
+	s.handleInbox(ctx, s.inbox.Take()) // connections that are ready already are read back before the first transaction
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -29,6 +29,9 @@ type Status struct {
 	Since time.Time
 	// Desired is as declared; Actual is normalized. nil: there is none. Nobody may change them.
 	Desired, Actual proto.Message
+	// Unknown means that nobody knows whether the value exists: its connection is lost, or its kind could
+	// not be read back since. The details say why. Actual and Meta are nil then.
+	Unknown bool
 	// Waits are the unmet dependencies if State is PENDING.
 	Waits []Dependency
 	// Base is the key of the base of a derived value; empty: it is a base value.
@@ -47,6 +50,9 @@ func statusOf(x *standing.Standing) *Status {
 		Key: x.Key(), State: State(x.State), Last: Verb(x.Last), Err: x.Err(), Since: x.Since(),
 		Desired: kind.Declared(x.Desired), Actual: kind.Message(x.Actual), Meta: x.Meta,
 		Base: x.Base(), Descriptor: x.DescriptorName(), Waits: publicDependencies(x.Unmet()), of: x,
+	}
+	if x.Unknown {
+		st.Unknown, st.Actual, st.Meta = true, nil, nil
 	}
 	switch st.State {
 	case Pending:

@@ -23,7 +23,7 @@ type kind struct{}
 
 func (kind) Equivalent(_ string, old, new any) bool { return old == new }
 func (kind) Recreate(string, any, any, any) bool    { return false }
-func (kind) Connection() *graph.Connection          { return nil }
+func (kind) Knowledge() *graph.Knowledge            { return nil }
 func (kind) Evidence() value.Evidence               { return value.ReadAlone }
 func (kind) Order(string, any) value.Order          { return value.BreakFirst }
 func newTask(t *testing.T, g *graph.Graph, key string, v *executor.Verbs) *executor.Task {

@@ -4,6 +4,7 @@ package graph
 // counts and queues up to date.
 func (g *Graph) setDesired(n *Node, v *version) {
 	g.saveNode(n)
+	g.setRenewed(n, false)
 	old := n.desired
 	g.addToKind(n, v)
 	n.desired = v

@@ -26,10 +26,17 @@ func (g *Graph) reopenClaims(v *version) {
 // reopenClaim marks one resource as unresolved. A resource with only yielding claims needs
 // no resolution: all of them share it.
 func (g *Graph) reopenClaim(of *Node) {
-	if of != nil && of.exclusive && !of.unresolved {
+	if of != nil && of.resource == exclusive {
 		g.saveIncoming(of)
-		of.unresolved = true
+		of.resource = undecided
 		g.unresolved = append(g.unresolved, of)
+	}
+}
+
+// claimed notes that the resource n has a claim that does not yield, if e is one.
+func (n *Node) claimed(e *edge) {
+	if e.claim != nil && !e.claim.Yields && n.resource == shared {
+		n.resource = exclusive
 	}
 }
 
@@ -44,10 +51,10 @@ func (g *Graph) ResolveClaims() {
 		of := g.unresolved[0]
 		g.unresolved = g.unresolved[1:]
 		g.saveIncoming(of)
-		of.unresolved, of.exclusive = false, false
+		of.resource = shared
 		var all claimants
 		for _, e := range of.in() {
-			of.exclusive = of.exclusive || !e.claim.Yields
+			of.claimed(e)
 			all.add(e)
 		}
 		for _, e := range of.in() {

@@ -49,6 +49,9 @@ func (g *Graph) classify(n *Node) {
 		g.setActual(n, n.desired, n.meta)
 	}
 	g.setToDelete(n, g.updateRetention(n))
+	if !g.planning() && g.doubts(n) {
+		g.doubtful[n] = struct{}{}
+	}
 	if n.errs.Failure() != nil && n.failureObsolete() {
 		g.clearFailure(n)
 	}
@@ -77,25 +80,25 @@ func (n *Node) failureObsolete() bool {
 // actionOf decides the next step of a node from its present state. It changes nothing.
 func (g *Graph) actionOf(n *Node) action {
 	switch {
-	case n.suspended() || n.Hung() || n.disconnected():
+	case n.suspended() || n.Hung() || n.kindUnknown() && !g.willBeRead(n):
 		return actionNone
-	case n.toDelete && n.mayDelete():
-		return n.deletion()
+	case n.toDelete && g.mayDelete(n):
+		return g.deletion(n)
 	case n.toDelete:
 		return actionBlocked
 	case n.desired == nil || n.desired == n.actual || n.cannotApply():
 		return actionNone
-	case !n.baseCurrent() && (n.actual == nil || n.actual.unmet == 0):
+	case !n.baseCurrent() && (n.actual == nil || !g.lacks(n.actual)):
 		return actionNone
-	case !n.baseCurrent() || n.desired.unmet > 0:
+	case !n.baseCurrent() || !g.mayApply(n):
 		return actionBlocked
 	}
 	return n.application()
 }
 
 // deletion returns when n, which can be deleted, is deleted.
-func (n *Node) deletion() action {
-	if n.leavesLast() {
+func (g *Graph) deletion(n *Node) action {
+	if g.leavesLast(n) {
 		return actionBreak
 	}
 	return actionDelete
@@ -107,17 +110,17 @@ func (n *Node) deletion() action {
 // waits for an actionBreak but the base of n, and no other decision depends on it.
 //
 // A derived value has the order of its base, which leaves after it.
-func (n *Node) leavesLast() bool {
+func (g *Graph) leavesLast(n *Node) bool {
 	b := n.base
 	switch {
 	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.ClaimSet() != nil:
 		return false
 	case b == nil:
-		return n.actual.unmet == 0 && n.actual.order() == value.MakeFirst
+		return !g.lacks(n.actual) && n.actual.order() == value.MakeFirst
 	case b.toDelete:
-		return n.actual.unmet == 1 && b.leavesLast() // the dependency on the base
+		return g.lacking(n.actual) == 1 && g.leavesLast(b) // the dependency on the base
 	}
-	return n.actual.unmet == 0 && b.actual != nil && b.actual.order() == value.MakeFirst
+	return !g.lacks(n.actual) && b.actual != nil && b.actual.order() == value.MakeFirst
 }
 
 // application returns when the desired value of n, which can be applied, is applied. A member of
@@ -140,7 +143,7 @@ func (g *Graph) updateRetention(n *Node) bool {
 	if !cannot && n.retention == retained { // its Delete failed
 		n.retention = retentionUnclear
 	}
-	if cannot || !n.outdated() {
+	if cannot || !g.outdated(n) {
 		n.retention = retained
 	}
 	return cannot || n.retention != retained
@@ -148,7 +151,7 @@ func (g *Graph) updateRetention(n *Node) bool {
 
 // needsDelete reports that the actual value must be deleted. Until then it meets no
 // dependency of another value.
-func (g *Graph) needsDelete(n *Node) bool { return g.cannotStay(n) || n.outdated() }
+func (g *Graph) needsDelete(n *Node) bool { return g.cannotStay(n) || g.outdated(n) }
 
 // cannotStay reports that the actual value must be deleted, whatever its new version waits
 // for.
@@ -156,32 +159,37 @@ func (g *Graph) cannotStay(n *Node) bool {
 	switch {
 	case n.actual == nil || n.foreign:
 		return false
-	case n.base != nil && !n.base.available():
+	case n.base != nil && !n.base.available() && !n.base.Unknown():
 		return true
 	case n.desired == nil:
 		return g.mayRemove(n)
 	case n.LosesClaim():
 		return true
 	case n.desired == n.actual || n.desired.Err() != nil:
-		return n.actual.unmet > 0
-	case n.actual.Doubt || n.actual.Kind != nil && n.actual.Kind.Recreate(n.key, n.actual.Data, n.desired.Data, n.meta):
-		return true
+		return g.lacks(n.actual)
+	case n.recreates():
+		return !g.waits(n.desired) || g.lacks(n.actual) // it could not be created again
 	}
 	return false
 }
 
+// recreates reports that the desired version cannot replace the actual one in place.
+func (n *Node) recreates() bool {
+	return n.actual.Doubt || n.actual.Kind != nil && n.actual.Kind.Recreate(n.key, n.actual.Data, n.desired.Data, n.meta)
+}
+
 // outdated reports that the actual value must be deleted, or may have to be, because its
 // new version cannot be applied in place.
-func (n *Node) outdated() bool {
+func (g *Graph) outdated(n *Node) bool {
 	switch {
 	case n.retention == retained:
 		return false
 	case n.actual == nil || n.desired == nil || n.desired == n.actual || n.desired.Err() != nil || n.foreign:
 		return false
 	case n.baseCurrent():
-		return n.desired.unmet > 0
+		return g.lacks(n.desired) || n.desired.unmet > 0 && g.lacks(n.actual)
 	}
-	return n.retention == retentionEnded || n.actual.unmet > 0
+	return n.retention == retentionEnded || g.lacks(n.actual)
 }
 
 // mayRemove reports that an actual value which is not desired may be deleted: it was
@@ -194,9 +202,20 @@ func (g *Graph) mayRemove(n *Node) bool {
 // isLeaving reports that n will be deleted as soon as it has no dependents.
 func (n *Node) isLeaving() bool { return n.toDelete && n.retention != retentionUnclear }
 
-// mayDelete reports that n, which must be deleted, can be deleted now.
-func (n *Node) mayDelete() bool {
-	return n.retention != retentionUnclear && (n.dependents == 0 || n.leavesWithCycle())
+// mayDelete reports that n, which must be deleted, can be deleted now. Dependents on a connection that is
+// down do not keep it: they are deleted when they were read back.
+func (g *Graph) mayDelete(n *Node) bool {
+	return n.retention != retentionUnclear && (n.dependents == 0 || g.unknownKinds > 0 && n.outlivesDependents() || n.leavesWithCycle())
+}
+
+// outlivesDependents reports that all dependents of n are on connections that are down.
+func (n *Node) outlivesDependents() bool {
+	for _, e := range n.in() {
+		if e.ofActual() && !(e.v.node.connection().Lost() && e.v.node.Unknown()) {
+			return false
+		}
+	}
+	return true
 }
 
 // leavesWithCycle reports that all dependents of n leave together with it.

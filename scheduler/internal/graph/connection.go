@@ -1,17 +1,19 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
 // A Connection is shared by the values of some Kinds. The zero value is up.
 //
-//	phase      actual values   operations   the next phase
-//	Up         known           begin        BeginRead: Reading. Disconnect: Down
-//	Reading    known           wait         EndRead: Up. Disconnect: Down
-//	Joining    none            wait         EndRead: Up. Disconnect: Down
-//	Down       none            fail         BeginRead: Joining. Connect: Up
+//	phase      operations   the next phase
+//	Up         begin        BeginRead: Reading. Disconnect: Down
+//	Reading    wait         EndRead: Up. Disconnect: Down
+//	Down       fail         BeginRead: Reading
 //
 // While a connection is read back, none of its operations begins: so the result of the
 // read-back is not older than their effect. Operations of other connections proceed.
 type Connection struct {
 	phase    connectionPhase
+	kinds    []*Knowledge
 	reason   string  // why it is down, for people
 	losses   int     // number of calls of Disconnect
 	applying int     // detached creates and updates
@@ -24,13 +26,28 @@ type connectionPhase uint8
 const (
 	up connectionPhase = iota
 	reading
-	joining
 	down
 )
 
-// Down reports that the connection is down, or up again and not read back yet. A nil
-// Connection never is.
-func (c *Connection) Down() bool { return c != nil && c.phase >= joining }
+// A Knowledge is what is known of the actual values of one Kind. The zero value is known, and
+// belongs to no connection.
+//
+//	state    actual values                              operations   the next state
+//	known    as they were read, and changed since       begin        Disconnect: unknown
+//	unknown  as they were known before, or none yet     wait         Known, after the kind was read back
+//
+// Unknown is not gone: what depends on an unknown value, and exists, stays. Nothing is created,
+// changed or deleted on it. An operator's changes of what is desired are kept, and done when the
+// kind is known. See Node.unknown for single values that are known before their kind is.
+type Knowledge struct {
+	// Place says that the values contain those that depend on them, such as a network namespace: while it
+	// is unknown whether one exists, it is also unknown whether there is something in it.
+	Place bool
+
+	of      *Connection
+	unknown bool
+	why     string // why it could not be read; empty: it was not tried yet
+}
 
 // Lost reports that the connection is down. A nil Connection never is.
 func (c *Connection) Lost() bool { return c != nil && c.phase == down }
@@ -43,27 +60,62 @@ func (c *Connection) Losses() int { return c.losses }
 // until the graph changes.
 func (c *Connection) Held() []*Node { return c.held }
 
-// label says for people why the values of a connection that is down wait.
-func (c *Connection) label() string {
-	if c.phase == joining {
-		return "the end of the read-back of its connection, which is up again"
+// Unknown reports whether the kind is unknown. A nil Knowledge is not.
+func (k *Knowledge) Unknown() bool { return k != nil && k.unknown }
+
+// Why says for people why the kind is unknown.
+func (k *Knowledge) Why() string {
+	switch {
+	case k.of.Lost():
+		return k.of.reason
+	case k.why != "":
+		return k.why
 	}
-	return c.reason
+	return "the end of the read-back of its connection, which is up again"
 }
+
+// knowledge returns what is known of the kind of n, or of its base if that shows whether n exists. nil: n
+// has no value, or its kind is always known.
+func (n *Node) knowledge() *Knowledge {
+	if n.followsBase() {
+		return n.base.knowledge()
+	}
+	if kind := n.kind(); kind != nil {
+		return kind.Knowledge()
+	}
+	return nil
+}
+
+// followsBase reports that reading back the base of n shows whether n exists.
+func (n *Node) followsBase() bool { return n.base != nil && evidence(n.kind()) != value.ReadAlone }
 
 // connection returns the connection of n, or nil.
 func (n *Node) connection() *Connection {
-	v := n.desired
-	if v == nil {
-		v = n.actual
+	if k := n.knowledge(); k != nil {
+		return k.of
 	}
-	if v == nil || v.Kind == nil {
-		return nil
-	}
-	return v.Kind.Connection()
+	return nil
 }
 
-// disconnected reports that the connection of n is down, or not read back yet.
-func (n *Node) disconnected() bool {
-	return n.connection().Down()
+// kindUnknown reports that no operation of n may begin, because its kind is unknown.
+func (n *Node) kindUnknown() bool { return n.knowledge().Unknown() }
+
+// Unknown reports that nobody knows whether the actual value of n is as the graph has it. An
+// observation makes a single value known before its kind is.
+func (n *Node) Unknown() bool {
+	if n.followsBase() {
+		return n.base.Unknown()
+	}
+	return !n.sighted && n.kindUnknown()
+}
+
+// kind returns the Kind of n; nil: it has none, or no value.
+func (n *Node) kind() Kind {
+	switch {
+	case n.desired != nil:
+		return n.desired.Kind
+	case n.actual != nil:
+		return n.actual.Kind
+	}
+	return nil
 }

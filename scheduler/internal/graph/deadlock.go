@@ -47,13 +47,24 @@ func (g *Graph) queueLast(step action, to *queue.Queue[*Node]) (found bool) {
 // deleteOutdated lets outdated values be deleted that cannot be updated in place.
 func (g *Graph) deleteOutdated() (found bool) {
 	for _, n := range g.blocked {
-		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked {
+		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked && !g.waitsToBeKnown(n) {
 			g.saveNode(n)
 			n.retention, found = retentionEnded, true
 			g.push(n)
 		}
 	}
 	return found
+}
+
+// waitsToBeKnown reports that n can perhaps be updated in place when more is known.
+func (g *Graph) waitsToBeKnown(n *Node) bool {
+	switch {
+	case g.lacks(n.actual):
+		return false
+	case n.baseCurrent():
+		return n.desired.unmet > 0 && !g.lacks(n.desired)
+	}
+	return n.base.kindUnknown()
 }
 
 // findCycles forms a cycle of each set of blocked nodes that only wait for each other.

@@ -106,7 +106,7 @@ func (g *Graph) attach(e *edge, to *Node) {
 	e.to = to
 	e.pos = int32(len(to.in()))
 	to.setIn(append(to.in(), e))
-	to.exclusive = to.exclusive || e.claim != nil && !e.claim.Yields
+	to.claimed(e)
 	if e.ofActual() {
 		to.dependents++
 	}
@@ -146,7 +146,7 @@ func (g *Graph) meet(e *edge) {
 		g.saveNode(e.v.node)
 		e.v.node.retry()
 	}
-	g.touch(e.v.node)
+	g.touchUnapplied(e.v.node)
 	g.push(e.v.node) // even with other unmet edges: they may be a cycle
 }
 
@@ -159,11 +159,19 @@ func (g *Graph) unmeet(e *edge) {
 	e.met, e.assumed = false, false
 	e.v.unmet++
 	g.await(e)
-	g.touch(e.v.node)
+	g.touchUnapplied(e.v.node)
 	g.push(e.v.node)
 	if e.ofActual() && e.v.node.toDelete { // it no longer leaves last, nor do its parts
 		for _, d := range e.v.node.actualParts() {
 			g.push(d)
 		}
+	}
+}
+
+// touchUnapplied touches a node whose state may follow from its unmet dependencies. The state of a value
+// that is applied does not: it stays, or is deleted.
+func (g *Graph) touchUnapplied(n *Node) {
+	if n.desired != n.actual {
+		g.touch(n)
 	}
 }

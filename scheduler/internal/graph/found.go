@@ -27,11 +27,13 @@ func (g *Graph) Found(v *Value, meta any, foreign bool) {
 		known = g.newVersion(n, n.withoutDeps(v))
 	case known == n.actual:
 		g.setMeta(n, meta)
+		g.sight(n)
 		return
 	}
 	n.missing = false
 	n.removable = n.removable || g.complete && !n.rejectedOrBase()
 	g.setActual(n, known, meta)
+	g.sight(n)
 }
 
 // matchFound returns the version of n that the found value v is equivalent to, or nil. A
@@ -152,22 +154,25 @@ func (g *Graph) NotFound(key string) {
 // While a verb of it hangs, the value may be there or not, so only a note is made.
 func (g *Graph) loseNode(n *Node, readBack bool) {
 	if n.actual == nil {
+		g.sightLoss(n, n.kindUnknown())
 		return
 	}
-	if n.Hung() && !n.disconnected() {
+	if n.Hung() {
 		n.unseen = true
 		return
 	}
 	g.saveNode(n)
+	wasUnknown := n.kindUnknown()
 	for _, d := range n.actualParts() {
 		if !readBack || evidence(d.actual.Kind) != value.ReadAlone {
 			g.loseNode(d, readBack)
 		}
 	}
-	n.missing = n.desired != nil && !n.Hung()
+	n.missing = n.desired != nil && !n.kindUnknown()
 	n.suspension = notSuspended
 	n.errs.SetFailure(nil) // it was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.retract(n)
 	g.resetRank(n)
+	g.sightLoss(n, wasUnknown)
 }

@@ -60,7 +60,8 @@
 //	journal.go, step.go            plans, and undo
 //	hung.go                        operations that nobody waits for any more
 //	deadlock.go                    cycles
-//	connect.go, hold.go            connections that are lost, or read back
+//	know.go, hold.go               connections that are lost, or read back; what is unknown
+//	renew.go                       providers that are made again for a dependent
 //	classify.go                    the next step of a node
 //	intent.go, found.go            desired and actual values, from the owner
 //	change.go                      a node gets another version
@@ -101,13 +102,18 @@ type Graph struct {
 	reading    int // connections that are read back
 	holding    int // held nodes
 	complete   bool
-	journal    *journal
+
+	unknownKinds int
+	renewed      map[*Node]bool     // nodes whose provider was created again for their sake
+	doubtful     map[*Node]struct{} // nodes that stand, or wait, because of unknown dependencies
+	Keys         Keys               // set by the owner; nil: no key without a value has a kind
+	journal      *journal
 }
 
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{
 		nodes:  keyset.New((*Node).Key),
-		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{},
+		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
 	}
 }

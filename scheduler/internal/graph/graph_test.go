@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,7 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 // What is only derived does not tell values apart. Keys that begin with "alone" are read back by
 // themselves; those that begin with "note" have no verbs.
 type kind struct {
-	link     *Connection
+	known    *Knowledge
 	evidence value.Evidence
 }
 
@@ -38,7 +39,7 @@ func (kind) Recreate(_ string, _, new, _ any) bool {
 	return slices.Contains(fields(new.(string)), "recreate")
 }
 
-func (k kind) Connection() *Connection { return k.link }
+func (k kind) Knowledge() *Knowledge { return k.known }
 
 func (k kind) Evidence() value.Evidence { return k.evidence }
 
@@ -54,30 +55,62 @@ func (kind) Order(_ string, data any) value.Order {
 
 func fields(s string) []string { return strings.Split(s, ",") }
 
-// remote is that of the keys that begin with "gated". Each story has its own.
-var remote = &Connection{}
+// remote is that of the keys that begin with "gated". Each story has its own, with one kind.
+var (
+	remote      = &Connection{}
+	remoteKnown = &Knowledge{}
+)
 
 // lines are the connections of the random model's keys: of even and of odd groups, with their
-// derived keys. Each graph has its own: see newModel.
-var lines = [2]*Connection{{}, {}}
+// derived keys. Each group is a kind. Each graph has its own: see newModel.
+var (
+	lines       = [2]*Connection{{}, {}}
+	groupsKnown [groups]*Knowledge
+)
+
+// groupOf is the group of a key of the random model; it is negative if the key is of none.
+func groupOf(key string) int {
+	group, ok := strings.CutPrefix(strings.TrimPrefix(key, "d/"), "g")
+	if !ok || group == "" || group[0] < '0' || group[0] > '9' {
+		return -1
+	}
+	return int(group[0] - '0')
+}
 
 // lineOf is the connection of a key of the random model; nil: it is of no group.
 func lineOf(key string) *Connection {
-	group, ok := strings.CutPrefix(strings.TrimPrefix(key, "d/"), "g")
-	if !ok || group == "" || group[0] < '0' || group[0] > '9' {
-		return nil
+	if group := groupOf(key); group >= 0 {
+		return lines[group%2]
 	}
-	return lines[(group[0]-'0')%2]
+	return nil
+}
+
+// newLines makes the connections of a random model.
+func newLines(g *Graph) {
+	lines = [2]*Connection{{}, {}}
+	for i := range groupsKnown {
+		groupsKnown[i] = &Knowledge{}
+		g.Join(lines[i%2], groupsKnown[i])
+	}
+}
+
+// keyKinds are the kinds of the keys of the stories and of the random model.
+type keyKinds struct{}
+
+func (keyKinds) KindOf(key string) Kind { return made(key, "").Kind }
+
+func (keyKinds) KindsUnder(prefix string) iter.Seq[Kind] {
+	return func(yield func(Kind) bool) { yield(made(prefix, "").Kind) }
 }
 
 func made(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
-	if line := lineOf(key); line != nil {
-		v.Kind = kind{link: line}
+	if group := groupOf(key); group >= 0 && groupsKnown[group] != nil {
+		v.Kind = kind{known: groupsKnown[group]}
 	}
 	switch {
 	case strings.HasPrefix(key, "gated"):
-		v.Kind = kind{link: remote}
+		v.Kind = kind{known: remoteKnown}
 	case strings.HasPrefix(key, "alone"):
 		v.Kind = kind{evidence: value.ReadAlone}
 	case strings.HasPrefix(key, "note"):
@@ -119,6 +152,7 @@ func (of claimTexts) Conflict(by string) error { return fmt.Errorf("%s has %s", 
 type story struct {
 	g      *Graph
 	broken map[string]bool
+	renews map[string][]string // what its next Creates find of no use, by key
 	out    strings.Builder
 }
 
@@ -155,6 +189,12 @@ func (s *story) plan(change string) {
 
 func (s *story) finish(op Op) {
 	key := op.Node.Key()
+	if used := s.renews[key]; len(used) > 0 && op.Verb == value.Create {
+		s.renews[key] = used[1:]
+		fmt.Fprintf(&s.out, "  create %s ! needs another %s\n", key, used[0])
+		s.g.Done(op, nil, &value.Renewal{Key: used[0], Err: errors.New("used")})
+		return
+	}
 	if s.broken[key] {
 		fmt.Fprintf(&s.out, "  %s %s !\n", strings.ToLower(op.Verb.String()), key)
 		s.g.Done(op, nil, errors.New("broken"))
@@ -216,13 +256,30 @@ func (s *story) line(line string) {
 		s.g.Retry(f[1])
 	case "break":
 		s.broken[f[1]] = true
+	case "used":
+		s.renews[f[1]] = append(s.renews[f[1]], f[2])
+	case "renew-again":
+		s.g.RenewAgain()
 	case "mend":
 		delete(s.broken, f[1])
 		s.g.Retry(f[1])
 	case "shut":
 		s.g.Disconnect(remote, f[1])
 	case "open":
-		s.g.Connect(remote)
+		s.g.BeginRead(remote)
+	case "emptied": // it is read back, and nothing is found
+		s.g.BeginRead(remote)
+		for _, n := range s.g.nodesOf(remote) {
+			s.g.NotFound(n.key)
+		}
+		s.g.Known(kind{known: remoteKnown})
+		s.g.EndRead(remote)
+	case "known":
+		s.g.Known(kind{known: remoteKnown})
+	case "unread":
+		s.g.Unread(kind{known: remoteKnown}, f[1])
+	case "end-read":
+		s.g.EndRead(remote)
 	case "plan":
 		s.plan(strings.TrimPrefix(line, "plan"))
 	case "begin":
@@ -253,8 +310,10 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			remote = &Connection{}
-			s := &story{g: New(), broken: map[string]bool{}}
+			remote, remoteKnown = &Connection{}, &Knowledge{}
+			s := &story{g: New(), broken: map[string]bool{}, renews: map[string][]string{}}
+			s.g.Join(remote, remoteKnown)
+			s.g.Keys = keyKinds{}
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "  ") {
 					continue // what was shown

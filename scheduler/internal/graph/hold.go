@@ -14,6 +14,13 @@ func (g *Graph) holds(n *Node, next action) bool {
 	return c.phase == reading || obstacles > 0 || len(c.held) > 0
 }
 
+// willBeRead reports that the kind of n, which is unknown, may become known by a read-back that has begun.
+// The operations of n wait for that. A plan does not.
+func (g *Graph) willBeRead(n *Node) bool {
+	c := n.connection()
+	return c != nil && c.phase == reading && g.journal == nil
+}
+
 // hold keeps a node back until its connection has been read.
 func (g *Graph) hold(n *Node) {
 	if n.held {

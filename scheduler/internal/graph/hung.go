@@ -30,7 +30,7 @@ func (g *Graph) Abandon(op Op, err error) {
 	}
 	g.cycleStepDone(n)
 	n.running = abandoned
-	if n.disconnected() {
+	if n.connection().Lost() {
 		g.retract(n)
 		return
 	}
@@ -47,7 +47,7 @@ func (g *Graph) Abandon(op Op, err error) {
 // value.
 func (g *Graph) Postpone(op Op, err error) {
 	n := op.Node
-	if op.Verb != value.Create || n.cycle == nil || n.disconnected() {
+	if op.Verb != value.Create || n.cycle == nil || n.connection().Lost() {
 		g.Done(op, nil, err)
 		return
 	}
@@ -91,7 +91,7 @@ func (g *Graph) leaveFlight(op Op) {
 	n.last = op.Verb
 	g.count(op.Verb, -1)
 	g.touch(n)
-	if n.disconnected() {
+	if n.connection().Lost() {
 		return
 	}
 	n.suspension = suspended
@@ -132,9 +132,8 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 		g.retract(n)
 	}
 	switch {
-	case n.actual == nil || n.disconnected():
-		g.Lost(n.key) // the connection was lost meanwhile, and with it the item
-		n.unseen = true
+	case n.actual == nil:
+		n.unseen = true // it was lost meanwhile
 	case err == nil:
 		n.foreign = false
 		n.recreate = n.recreate && op.Verb == value.Delete
@@ -142,8 +141,9 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	case op.Verb == value.Create:
 		g.setActual(n, nil, nil)
 		g.resetRank(n)
+		g.renew(n, err)
 	}
-	if !n.suspended() {
+	if !n.suspended() || n.connection().Lost() {
 		err = nil
 	}
 	switch n.errs.SetFailure(err); {

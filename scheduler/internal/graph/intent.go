@@ -1,5 +1,7 @@
 package graph
 
+import "github.com/keyplane/keyplane/scheduler/internal/value"
+
 // Want sets the desired value of v's key, and of its derived keys.
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
@@ -107,6 +109,9 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 func (g *Graph) unwantNode(n *Node) {
 	old := n.desired
 	g.setDesired(n, nil)
+	if n.actual != nil && n.kindUnknown() {
+		n.last = value.Delete // it is deleted when its kind is known
+	}
 	if old != nil {
 		g.unwantDerived(n, old.Derived())
 	}

@@ -35,6 +35,7 @@ func (m *model) mend() {
 	m.returnAll()
 	for _, line := range lines {
 		m.g.EndRead(line)
+		m.joinLine(line, func(int) bool { return true })
 	}
 	m.calm = true
 	defer func() { m.calm = false }()

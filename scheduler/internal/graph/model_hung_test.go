@@ -97,6 +97,9 @@ func (m *model) returned(key string) {
 // readOrEnd begins or ends the read-back of a connection.
 func (m *model) readOrEnd(t *rapid.T) {
 	line := rapid.SampledFrom(lines[:]).Draw(t, "line")
+	if line.Lost() {
+		return
+	}
 	if line.phase == up {
 		t.Logf("## begin to read %p", line)
 		m.g.BeginRead(line)
@@ -118,7 +121,10 @@ func (m *model) mayBeginBeside(op Op) {
 		return
 	}
 	if line.phase != up {
-		m.t.Fatalf("%v %s while its connection is read back", op.Verb, key)
+		m.t.Fatalf("%v %s while its connection is read back, or lost", op.Verb, key)
+	}
+	if groupsKnown[groupOf(key)].Unknown() {
+		m.t.Fatalf("%v %s while its kind is unknown", op.Verb, key)
 	}
 	for other, slow := range m.detached {
 		if lineOf(other) == line && (slow.Verb == value.Delete) != (op.Verb == value.Delete) {

@@ -27,6 +27,9 @@ func (m *model) nothingElse(op Op, before func(*Node) bool) {
 		if n == op.Node || n.running != idle || n.held || n.suspended() || len(n.in()) > 0 && n.toDelete && n.dependents > 0 {
 			continue
 		}
+		if n.kindUnknown() {
+			continue
+		}
 		if line := lineOf(key); line != nil && m.g.journal == nil && (line.phase != up || line.deleting+line.applying+len(line.held) > 0) {
 			continue // it waits for its connection
 		}
@@ -44,7 +47,7 @@ func (m *model) leavesLast(n *Node) bool {
 	}
 	withBase := n.base != nil && n.base.toDelete
 	for _, e := range n.actual.edges() {
-		if !e.met && (!withBase || e.dep != nil) {
+		if !e.met && !m.g.isUnknown(&e) && (!withBase || e.dep != nil) {
 			return false
 		}
 	}

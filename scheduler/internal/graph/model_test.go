@@ -29,6 +29,8 @@ func TestModel(t *testing.T) {
 			"run":      m.run,
 			"return":   m.returnOne,
 			"read":     m.readOrEnd,
+			"lose":     m.lose,
+			"join":     m.join,
 			"plan":     m.plan,
 			"do":       m.planAndDo,
 			"resync":   m.resync,
@@ -85,9 +87,11 @@ func anyText(t *rapid.T, key string) string {
 }
 
 func newModel(t *rapid.T) *model {
-	lines = [2]*Connection{{}, {}}
+	g := New()
+	newLines(g)
+	g.Keys = keyKinds{}
 	return &model{
-		t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{},
+		t: t, g: g, wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{},
 		had: map[string]*Value{}, stood: map[string]bool{}, hung: map[string]Op{}, detached: map[string]Op{}, postponed: map[string]bool{},
 	}
 }
@@ -166,7 +170,7 @@ func (m *model) unwant(t *rapid.T) {
 
 func (m *model) lost(t *rapid.T) {
 	key := anyKey(t)
-	if m.hangs(key) {
+	if m.hangs(key) || lineOf(key).Lost() {
 		return // it does not count
 	}
 	m.vanish(key)
@@ -177,7 +181,7 @@ func (m *model) lost(t *rapid.T) {
 
 func (m *model) found(t *rapid.T) {
 	key := anyKey(t)
-	if m.hangs(key) {
+	if m.hangs(key) || lineOf(key).Lost() {
 		return
 	}
 	v := made(key, anyText(t, key))
@@ -240,6 +244,7 @@ func (m *model) run(t *rapid.T) {
 	}
 	m.unclear = len(m.hung)+len(m.detached)+len(m.postponed) > 0
 	m.sameAsSouthbound()
+	m.nothingOutlives()
 }
 
 // plan plans a change at whatever point the graph is, with all that has failed. It must
@@ -442,6 +447,9 @@ func (m *model) mayRun(op Op, flight []Op) {
 		return
 	}
 	for _, user := range dependents(op.Node) {
+		if lineOf(user).Lost() {
+			continue // it is deleted when its connection was read back
+		}
 		if u := m.g.Node(user); u.cycle == nil || u.cycle != op.Node.cycle {
 			m.t.Fatalf("delete %s while %s stands on it", key, user)
 		}
@@ -460,9 +468,9 @@ func dependents(n *Node) (out []string) {
 
 func (m *model) needs(op Op) {
 	for _, d := range op.New.Deps {
-		met := false
+		met := op.Verb == value.Update && slices.ContainsFunc(op.Old.Deps, func(old value.Dep) bool { return old.Same(&d) && m.mayStand(&d) })
 		for key := range m.stands {
-			met = met || d.MetBy(key)
+			met = met || d.MetBy(key) && !m.isUnknown(key)
 		}
 		if to := m.g.Node(d.Key); !met && (to == nil || to.cycle == nil || to.cycle != op.Node.cycle) {
 			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
@@ -473,7 +481,7 @@ func (m *model) needs(op Op) {
 			m.t.Fatalf("%v %s while %s has what it claims", op.Verb, op.Node.Key(), n.key)
 		}
 	}
-	if b := op.Node.base; b != nil && !m.stands[b.key] {
+	if b := op.Node.base; b != nil && !m.stands[b.key] && !(op.Verb == value.Update && b.Unknown()) {
 		m.t.Fatalf("%v %s while its base does not stand", op.Verb, op.Node.Key())
 	}
 }
@@ -481,7 +489,7 @@ func (m *model) needs(op Op) {
 func (m *model) sameAsSouthbound() {
 	for n := range m.g.nodes.All() {
 		key := n.key
-		if !m.isHung(key) && (n.actual != nil) != m.stands[key] {
+		if !m.isHung(key) && !n.Unknown() && (n.actual != nil) != m.stands[key] {
 			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.actual != nil, m.stands[key])
 		}
 	}

@@ -38,15 +38,15 @@ type nodeState struct {
 	claimRank       claimRank
 	retention       retention
 	suspension      suspension
+	resource        resourceState
 
-	toDelete   bool // the actual value must be deleted
-	foreign    bool // the actual value is not ours
-	removable  bool // the actual value may be deleted when it is not desired; until Spare
-	recreate   bool // Delete and Create replace an Update
-	missing    bool // the actual value vanished by itself
-	unresolved bool // of a resource: its holder is not decided yet
-	exclusive  bool // of a resource: a claim on it does not yield
-	unseen     bool // Found or Lost was ignored because of a running operation
+	toDelete  bool // the actual value must be deleted
+	foreign   bool // the actual value is not ours
+	removable bool // the actual value may be deleted when it is not desired; until Spare
+	recreate  bool // Delete and Create replace an Update
+	missing   bool // the actual value vanished by itself
+	unseen    bool // Found or Lost was ignored because of a running operation
+	sighted   bool // the node is known although its kind is not
 }
 
 // incoming are the edges that end at a node. The journal logs each change as a step.
@@ -141,6 +141,15 @@ const (
 	fullHolder
 )
 
+// A resourceState says what the claims on a resource are like, if the node is one.
+type resourceState uint8
+
+const (
+	shared    resourceState = iota // all of them yield, so nobody holds it alone
+	exclusive                      // one does not yield, and the holder is decided
+	undecided                      // one does not yield, and the holder is not decided yet
+)
+
 // A blockedState says whether a node is in the list of blocked nodes.
 type blockedState uint8
 
@@ -181,9 +190,9 @@ func (n *Node) suspended() bool { return n.suspension != notSuspended }
 // creates the other members of the cycle again, and everything that depends on them.
 func (n *Node) FailedInCycle() bool { return n.suspension == suspendedInCycle }
 
-// available reports that n meets the dependencies of other values: it has an actual value
-// that is not about to be deleted.
-func (n *Node) available() bool { return n.actual != nil && !n.toDelete }
+// available reports that n meets the dependencies of other values: it is known to have an actual
+// value, which is not about to be deleted.
+func (n *Node) available() bool { return n.actual != nil && !n.toDelete && !n.Unknown() }
 
 // rejectedOrBase reports that the newest value of n, or of a base, was refused.
 func (n *Node) rejectedOrBase() bool {

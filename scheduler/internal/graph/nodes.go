@@ -40,6 +40,7 @@ func (g *Graph) forget(n *Node) {
 	}
 	g.nodes.Delete(n.key)
 	g.removeFromKind(n)
+	g.setRenewed(n, false)
 	n.life = dropped
 }
 

@@ -32,5 +32,8 @@ func (op Op) connection() *Connection {
 	if v.Kind == nil {
 		return nil
 	}
-	return v.Kind.Connection()
+	if k := v.Kind.Knowledge(); k != nil {
+		return k.of
+	}
+	return nil
 }

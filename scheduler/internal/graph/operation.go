@@ -34,9 +34,8 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	g.count(op.Verb, -1)
 	inCycle := n.cycle != nil
 	g.cycleStepDone(n)
-	if n.disconnected() {
-		g.Lost(n.key) // the connection is gone, and with it the item, whatever the result was
-		g.push(n)
+	if err != nil && n.connection().Lost() {
+		g.push(n) // nobody knows the effect; the kind is read back, or the operation is repeated
 		return
 	}
 	n.errs.SetFailure(err)
@@ -50,12 +49,14 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.push(n)
 		if op.Verb == value.Create {
 			g.resetRank(n)
+			g.renew(n, err)
 		}
 		return
 	}
 	n.foreign = false
 	n.recreate = n.recreate && op.Verb == value.Delete
 	g.setActual(n, op.version, meta)
+	g.setRenewed(n, false)
 }
 
 var errCancelled = errors.New("the operation was not begun")

@@ -26,15 +26,17 @@ func (n *Node) State() State {
 		return Failed
 	case n.LosesClaim():
 		return Rejected
-	case n.desired == nil && n.actual == nil:
-		return Nonexistent
+	case n.desired == nil && (n.actual == nil || n.Unknown() && (n.foreign || !n.removable)):
+		return Nonexistent // or nobody declares it, and nobody knows whether it still exists
 	case n.foreign:
 		return Obtained
+	case n.kindUnknown() && (n.Unknown() || n.desired != n.actual):
+		return Pending
 	case n.desired == nil:
 		return Discovered
 	case n.desired == n.actual:
 		return Configured
-	case n.missing && !n.disconnected():
+	case n.missing:
 		return Missing
 	}
 	return Pending
@@ -42,11 +44,11 @@ func (n *Node) State() State {
 
 // Unmet are the unmet dependencies of the desired value.
 func (n *Node) Unmet() (out []value.Dep) {
-	if n.desired == nil || n.desired == n.actual {
-		return nil
+	if n.kindUnknown() && n.State() == Pending {
+		out = append(out, value.Dep{Label: n.knowledge().Why()})
 	}
-	if n.disconnected() {
-		out = append(out, value.Dep{Label: n.connection().label()})
+	if n.desired == nil || n.desired == n.actual {
+		return out
 	}
 	if n.held {
 		out = append(out, value.Dep{Label: "the end of operations or of a read-back of its connection"})

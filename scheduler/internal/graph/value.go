@@ -8,7 +8,7 @@ import (
 type Kind interface {
 	Equivalent(key string, old, new any) bool
 	Recreate(key string, old, new, meta any) bool
-	Connection() *Connection // nil: its values are always reachable
+	Knowledge() *Knowledge // nil: its values are always known, and reachable
 	Evidence() value.Evidence
 	Order(key string, data any) value.Order
 }

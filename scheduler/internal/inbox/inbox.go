@@ -59,14 +59,16 @@ func (d *Descriptors) add(names []string) {
 type Change struct {
 	Lost  error
 	Ready bool
+	Other bool // it has been ready, and perhaps led to another system than before
 }
 
 // then returns the change c followed by the change next.
 func (c Change) then(next Change) Change {
-	if next.Lost != nil {
-		return next
+	next.Other = next.Other || c.Other
+	if next.Lost == nil {
+		next.Lost = c.Lost
 	}
-	return Change{Lost: c.Lost, Ready: true}
+	return next
 }
 
 // New returns an empty inbox.
@@ -120,7 +122,9 @@ func (in *Inbox[C]) TakeLosses() map[C]error {
 		}
 		out[c] = change.Lost
 		if change.Ready {
-			in.requests.Connections[c] = Change{Ready: true}
+			in.requests.Connections[c] = Change{Ready: true, Other: change.Other}
+		} else if change.Other {
+			in.requests.Connections[c] = Change{Other: true}
 		} else {
 			delete(in.requests.Connections, c)
 		}

@@ -41,6 +41,7 @@ type Descriptor struct {
 	// Link is the connection that the descriptor shares with others of the same connection
 	// name; it is up for ever unless Losable. Line is the scheduler's knowledge about it.
 	Link    *graph.Connection
+	Known   graph.Knowledge
 	Line    any
 	Losable bool
 
@@ -59,6 +60,8 @@ type Descriptor struct {
 	// Beside reports whether no other key names the same item, so that the item can exist beside
 	// its successor; nil: all items leave before others come.
 	Beside func(key string, v proto.Message) bool
+	// Properties are the prefixes of the keys of properties of its values.
+	Properties []string
 	// Absent says why no value has the key; nil: it is declared by nobody.
 	Absent func(key string) string
 
@@ -120,8 +123,8 @@ func (d *Descriptor) Order(key string, data any) value.Order {
 	return value.CreateLast
 }
 
-// Connection implements graph.Kind.
-func (d *Descriptor) Connection() *graph.Connection { return d.Link }
+// Knowledge implements graph.Kind.
+func (d *Descriptor) Knowledge() *graph.Knowledge { return &d.Known }
 
 // Evidence returns how a read-back decides whether a derived value of d exists.
 func (d *Descriptor) Evidence() value.Evidence {

@@ -23,6 +23,8 @@ type Registry struct {
 	byPrefix map[string][]*Descriptor
 	Sizes    size.Types // counts values that are declared
 	shared   *value.Shared
+
+	withProperties []*Descriptor
 }
 
 // Add registers d. It returns ErrMisuse if another descriptor has the name or the keys.
@@ -37,6 +39,9 @@ func (r *Registry) Add(d *Descriptor) error {
 	}
 	r.All = append(r.All, d)
 	r.byPrefix[d.Prefix] = append(r.byPrefix[d.Prefix], d)
+	if len(d.Properties) > 0 {
+		r.withProperties = append(r.withProperties, d)
+	}
 	return nil
 }
 
@@ -65,6 +70,31 @@ func (r *Registry) match(prefix, key string) *Descriptor {
 		}
 	}
 	return nil
+}
+
+// KindOf implements graph.Keys.
+func (r *Registry) KindOf(key string) graph.Kind {
+	if d := r.Of(key); d != nil {
+		return d
+	}
+	for _, d := range r.withProperties {
+		if slices.ContainsFunc(d.Properties, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			return d
+		}
+	}
+	return nil
+}
+
+// KindsUnder implements graph.Keys.
+func (r *Registry) KindsUnder(prefix string) iter.Seq[graph.Kind] {
+	overlaps := func(other string) bool { return strings.HasPrefix(other, prefix) || strings.HasPrefix(prefix, other) }
+	return func(yield func(graph.Kind) bool) {
+		for _, d := range r.All {
+			if (overlaps(d.Prefix) || slices.ContainsFunc(d.Properties, overlaps)) && !yield(d) {
+				return
+			}
+		}
+	}
 }
 
 // Sort computes the order of retrieval: by RetrieveAfter, else by name.

@@ -46,7 +46,7 @@ func (k *kind) Equivalent(_ string, old, new any) bool {
 	return proto.Equal(old.(proto.Message), new.(proto.Message))
 }
 func (k *kind) Recreate(string, any, any, any) bool { return false }
-func (k *kind) Connection() *graph.Connection       { return nil }
+func (k *kind) Knowledge() *graph.Knowledge         { return nil }
 func (k *kind) Evidence() value.Evidence            { return value.ReadAlone }
 func (k *kind) Order(string, any) value.Order       { return value.BreakFirst }
 func (k *kind) value(key string, m proto.Message) *graph.Value {

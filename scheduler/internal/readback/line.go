@@ -12,6 +12,7 @@ import (
 type Line struct {
 	Link    graph.Connection
 	Losable bool // it is a connection that can be lost
+	Same    bool // it leads to the same system as before the last loss
 	Verbs   int  // verbs that have begun and have neither ended nor been abandoned
 
 	holder *Reading // reads its values back; nil: none does
@@ -78,7 +79,30 @@ func (rb *Reader) release(r *Reading) {
 		delete(r.lines, l)
 		if l.holder == r {
 			l.holder = nil
+			rb.settle(l)
 			rb.Graph.EndRead(&l.Link)
 		}
+	}
+}
+
+// settle decides about the kinds of a line that cannot be read back. What they had stands if the line leads to
+// the same system as before; else it has gone with that.
+func (rb *Reader) settle(l *Line) {
+	if l.Link.Lost() {
+		return
+	}
+	for _, d := range rb.Registry.Order {
+		if LineOf(d) != l || d.Retrieve != nil || !d.Known.Unknown() {
+			continue
+		}
+		if !l.Same {
+			for _, n := range rb.Graph.Of(d) {
+				if n.Actual() != nil && n.Base() == nil {
+					rb.Graph.NotFound(n.Key())
+					d.Index.Drop(d.NameIn(n.Key()))
+				}
+			}
+		}
+		rb.Graph.Known(d)
 	}
 }

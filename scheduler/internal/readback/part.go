@@ -49,6 +49,20 @@ func (rb *Reader) EverythingOn(l *Line) []Part {
 	return rb.Everything(slices.DeleteFunc(slices.Clone(rb.Registry.Order), func(d *kind.Descriptor) bool { return LineOf(d) != l }))
 }
 
+// EverythingAfter is EverythingOn with the descriptors of other connections that are to be read after these: what
+// they find depends on them.
+func (rb *Reader) EverythingAfter(l *Line) []Part {
+	wanted := map[string]bool{}
+	var ds []*kind.Descriptor
+	for _, d := range rb.Registry.Order { // each one follows those after which it is read
+		if LineOf(d) == l || slices.ContainsFunc(d.After, func(name string) bool { return wanted[name] }) {
+			wanted[d.Name] = true
+			ds = append(ds, d)
+		}
+	}
+	return rb.Everything(ds)
+}
+
 // For reads back the values that failed verbs may have changed: the key of each
 // node and its derived values. A derived value without Retrieve is read back with its
 // base.

@@ -172,6 +172,7 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 		}
 		if p.Keys == nil {
 			rb.unread.remove(p.Of.Name)
+			rb.Graph.Known(p.Of)
 		}
 	default:
 		if r.call != nil && l.Losable && (errors.Is(err, executor.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
@@ -181,6 +182,7 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 			r.silent[l] = fmt.Errorf("not asked, because %s got no answer: %w", p.Of.Name, err)
 		}
 		news := rb.unread.add(p.Of.Name, err)
+		rb.Graph.Unread(p.Of, "it cannot be read back: "+err.Error())
 		err = fmt.Errorf("%s: %w", p.Of.Name, err)
 		if news { // it is repeated each minute, and may never succeed
 			rb.Log.Error("cannot read back the actual state", "descriptor", p.Of.Name, "err", err)
@@ -194,7 +196,7 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 
 // unable returns the reason why a part is not asked for; nil: it is.
 func (rb *Reader) unable(r *Reading, p Part) error {
-	return cmp.Or(r.silent[LineOf(p.Of)], rb.unread.before(p.Of))
+	return cmp.Or(r.silent[LineOf(p.Of)], rb.unread.before(p.Of, rb.Registry.Order))
 }
 
 // endCall drops the call of the first part. A call that is still running is cancelled,
@@ -223,7 +225,9 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 		c.lost = c.lost[1:]
 		if !c.stale[key] {
 			rb.Graph.NotFound(key)
-			rb.Vanished(key)
+			if !c.Of.Known.Unknown() {
+				rb.Vanished(key) // else it may have gone with its connection
+			}
 			c.Of.Index.Drop(c.Of.NameIn(key))
 		}
 	}

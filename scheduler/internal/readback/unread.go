@@ -88,12 +88,19 @@ func (u *unread) remove(name string) {
 	}
 }
 
-// before returns the reason why a descriptor cannot be read back: another one, which has to be read before
-// it, was not. Its Retrieve would find too little, and what it does not find counts as gone. nil: it can.
-func (u *unread) before(d *kind.Descriptor) error {
+// before returns the reason why a descriptor cannot be read back: another one of its connection, which has to be read
+// before it, was not. Its Retrieve would find too little, and what it does not find counts as gone. nil: it can.
+func (u *unread) before(d *kind.Descriptor, all []*kind.Descriptor) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, name := range d.After {
+	if len(u.why) == 0 {
+		return nil
+	}
+	for _, o := range all {
+		name := o.Name
+		if o.Line != d.Line || !slices.Contains(d.After, name) {
+			continue
+		}
 		if why := u.why[name]; why != nil {
 			return fmt.Errorf("not asked, because %s was not read back: %w", name, why)
 		}

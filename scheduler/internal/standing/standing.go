@@ -24,6 +24,7 @@ type Standing struct {
 	rare            *rare        // nil for most values
 	Txn             uint32       // the last transaction that changed it
 	State, Last     uint8        // a scheduler.State and a scheduler.Verb
+	Unknown         bool         // nobody knows whether Actual still exists, or whether there is none
 }
 
 // A rare has what most values do not have.
@@ -38,7 +39,7 @@ type rare struct {
 func Of(n *graph.Node, state uint8, since time.Time) *Standing {
 	s := &Standing{
 		Desired: n.Desired(), Actual: n.Actual(), Meta: n.Meta(), base: n.Base(),
-		since: since.UnixNano(), State: state,
+		since: since.UnixNano(), State: state, Unknown: n.Unknown(),
 	}
 	if err := kind.ErrOf(n); err != nil || s.Value() == nil {
 		s.rare = &rare{err: err, key: n.Key()}

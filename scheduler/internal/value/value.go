@@ -50,6 +50,19 @@ func (d *Dep) MetBy(key string) bool {
 	return false
 }
 
+// Same reports whether two dependencies are met by the same keys. Match functions cannot be compared, so
+// with one of them it may report false for such dependencies.
+func (d *Dep) Same(other *Dep) bool {
+	a, b := d.Any, other.Any
+	switch {
+	case d == other:
+		return true
+	case d.Key != other.Key || (a == nil) != (b == nil):
+		return false
+	}
+	return a == nil || a.Match == nil && b.Match == nil && slices.Equal(a.Keys, b.Keys) && slices.Equal(a.Prefixes, b.Prefixes)
+}
+
 // AllPrefixes are the prefixes of the keys that a is matched with.
 func (a *AnyOf) AllPrefixes() []string {
 	if len(a.Prefixes) == 0 && a.Match != nil {

@@ -1,0 +1,363 @@
+package graph
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
+
+// Keys tells which kind a key belongs to that has no value. It is pure.
+type Keys interface {
+	// KindOf returns the kind whose values, or whose properties, have such keys; nil: none.
+	KindOf(key string) Kind
+	// KindsUnder yields the kinds that may have keys with the prefix, or whose prefix begins with it.
+	KindsUnder(prefix string) iter.Seq[Kind]
+}
+
+// Join makes k the knowledge of one more kind of the connection. The kind is unknown if the connection
+// is down.
+func (g *Graph) Join(c *Connection, k *Knowledge) {
+	k.of = c
+	c.kinds = append(c.kinds, k)
+	g.setUnknown(k, c.phase == down)
+}
+
+// Disconnect marks the connection as down, for a reason that people see. Its kinds become unknown:
+// their values keep what was known of them, but meet no dependency of a value that does not exist yet.
+// Operations in flight will fail, and their errors are ignored.
+func (g *Graph) Disconnect(c *Connection, reason string) {
+	g.setPhase(c, down)
+	c.reason = reason
+	c.losses++
+	g.releaseHeld(c)
+	nodes := g.withFollowers(g.nodesOf(c))
+	g.reconsider(nodes, func() {
+		for _, n := range nodes {
+			// What was known not to exist does not come to exist by the loss. Its dependents may just be leaving.
+			if absent := n.actual == nil && n.running == idle && !n.Unknown(); n.sighted != absent {
+				g.saveNode(n)
+				n.sighted = absent
+			}
+		}
+		for _, k := range c.kinds {
+			g.setUnknown(k, true)
+			k.why = ""
+		}
+	})
+	for _, n := range nodes {
+		g.clearFailure(n)
+		g.push(n)
+		g.dependenciesLeft(n)
+	}
+}
+
+// dependenciesLeft classifies the values again that are to be deleted and that n depends on: a value
+// of a connection that is down does not keep them.
+func (g *Graph) dependenciesLeft(n *Node) {
+	if n.actual == nil {
+		return
+	}
+	for _, e := range n.actual.edges() {
+		if e.to != nil {
+			g.dependentLeft(e.to)
+		}
+	}
+}
+
+// BeginRead prevents operations of the connection from beginning, until EndRead.
+func (g *Graph) BeginRead(c *Connection) {
+	if c.phase == reading {
+		return
+	}
+	was := c.phase
+	g.setPhase(c, reading)
+	if was == down {
+		g.touchUnknown(c) // they wait for another reason now
+	}
+}
+
+// EndRead lets operations of the connection begin again. It does nothing if the connection
+// was lost meanwhile.
+func (g *Graph) EndRead(c *Connection) {
+	if c.phase == reading {
+		g.setPhase(c, up)
+		g.touchUnknown(c)
+	}
+	g.releaseHeld(c)
+}
+
+// touchUnknown touches the nodes of c whose kind is unknown.
+func (g *Graph) touchUnknown(c *Connection) {
+	for _, n := range g.nodesOf(c) {
+		if n.kindUnknown() {
+			g.touch(n)
+		}
+	}
+}
+
+// Known marks a kind as known: all its values were read back, or were reported by NotFound.
+func (g *Graph) Known(kind Kind) {
+	k := kind.Knowledge()
+	if !k.Unknown() {
+		return
+	}
+	nodes := g.withFollowers(g.sorted(g.Of(kind)))
+	g.reconsider(nodes, func() { g.setUnknown(k, false) })
+	for _, n := range nodes {
+		g.touch(n)
+		g.push(n)
+	}
+	g.reconsiderDoubtful()
+}
+
+// Unread notes why a kind could not be read back. A kind that was known stays so.
+func (g *Graph) Unread(kind Kind, why string) {
+	k := kind.Knowledge()
+	if !k.Unknown() || k.why == why {
+		return
+	}
+	k.why = why
+	for _, n := range g.withFollowers(g.sorted(g.Of(kind))) {
+		g.touch(n)
+	}
+}
+
+func (g *Graph) setUnknown(k *Knowledge, unknown bool) {
+	if k.unknown != unknown {
+		k.unknown = unknown
+		if unknown {
+			g.unknownKinds++
+		} else {
+			g.unknownKinds--
+		}
+	}
+}
+
+// sightLoss notes that n was seen to have no actual value. That is known from now on, even if its kind is unknown and
+// its connection down.
+func (g *Graph) sightLoss(n *Node, kindUnknown bool) {
+	if n.sighted || !kindUnknown {
+		return
+	}
+	g.saveNode(n)
+	n.sighted = true
+	g.touch(n)
+	g.reconsiderDoubtful()
+}
+
+// sight notes that the actual value of n was seen while its kind is unknown. From now on it is known, with the derived
+// values that it shows. On a connection that is down, it may be gone since.
+func (g *Graph) sight(n *Node) {
+	if n.sighted || !n.kindUnknown() || n.connection().Lost() {
+		return
+	}
+	nodes := g.withFollowers([]*Node{n})
+	g.reconsider(nodes, func() {
+		g.saveNode(n)
+		n.sighted = true
+	})
+	for _, n := range nodes {
+		g.touch(n)
+		g.push(n)
+	}
+	g.reconsiderDoubtful()
+}
+
+// withFollowers returns nodes, and after each those derived values whose existence it shows.
+func (g *Graph) withFollowers(nodes []*Node) []*Node {
+	out := make([]*Node, 0, len(nodes))
+	var add func(n *Node)
+	add = func(n *Node) {
+		out = append(out, n)
+		for d := range g.Derived(n) {
+			if d.followsBase() {
+				add(d)
+			}
+		}
+	}
+	for _, n := range nodes {
+		if !n.followsBase() {
+			add(n)
+		}
+	}
+	return out
+}
+
+// reconsider makes a change after which other nodes are known, and updates their dependents.
+func (g *Graph) reconsider(nodes []*Node, change func()) {
+	was := make([]bool, len(nodes))
+	for i, n := range nodes {
+		was[i] = n.available()
+	}
+	change()
+	for i, n := range nodes {
+		g.availabilityChanged(n, was[i])
+	}
+}
+
+// reconsiderDoubtful classifies the values again that stood, or waited, because of a dependency that
+// was unknown.
+func (g *Graph) reconsiderDoubtful() {
+	for n := range g.doubtful {
+		if n.life != dropped {
+			g.push(n)
+		}
+	}
+	clear(g.doubtful)
+	for _, n := range g.blocked { // no cycle was formed while one of its members was unknown
+		n.blocked = blockedNew
+	}
+}
+
+// doubts reports that n, as it is classified, stands or waits because of unknown dependencies.
+func (g *Graph) doubts(n *Node) bool {
+	return g.unknownKinds > 0 && n.actual != nil && (n.actual.unmet > 0 || n.desired != nil && n.desired.unmet > 0)
+}
+
+// isUnknown reports whether nobody knows if an unmet dependency exists.
+func (g *Graph) isUnknown(e *edge) bool {
+	switch {
+	case g.unknownKinds == 0 || e.claim != nil:
+		return false
+	case e.anyOf():
+		return e.to != nil && e.to.Unknown() || g.anyUnknown(e.dep)
+	case e.to == nil:
+		return false
+	case e.to.desired == nil && e.to.actual == nil:
+		return !e.to.sighted && g.keyUnknown(e.to.key)
+	}
+	return e.to.Unknown() || g.placeUnknown(e.to)
+}
+
+// placeUnknown reports that n, which does not exist as far as the graph knows, cannot be seen, because it is
+// unknown whether the place exists in which it is.
+func (g *Graph) placeUnknown(n *Node) bool {
+	if n.actual != nil || n.desired == nil || n.desired.unmet == 0 || g.Keys == nil {
+		return false
+	}
+	return slices.ContainsFunc(n.desired.edges(), func(e edge) bool {
+		if e.met || e.dep == nil || e.dep.Key == "" || e.claim != nil {
+			return false
+		}
+		kind := g.Keys.KindOf(e.dep.Key)
+		return kind != nil && kind.Knowledge() != nil && kind.Knowledge().Place && g.isUnknown(&e)
+	})
+}
+
+// keyUnknown reports whether a key without a value belongs to a kind that is unknown.
+func (g *Graph) keyUnknown(key string) bool {
+	if g.Keys == nil {
+		return false
+	}
+	kind := g.Keys.KindOf(key)
+	return kind != nil && keysUnknown(kind)
+}
+
+// keysUnknown reports whether values of a kind may exist of which the graph knows nothing. Values that
+// others show may be those of any kind of their connection.
+func keysUnknown(kind Kind) bool {
+	k := kind.Knowledge()
+	if k.Unknown() || k == nil || k.of == nil || kind.Evidence() == value.ReadAlone {
+		return k.Unknown()
+	}
+	return slices.ContainsFunc(k.of.kinds, (*Knowledge).Unknown)
+}
+
+// anyUnknown reports whether a key that meets an any-of dependency may belong to a kind that is unknown.
+func (g *Graph) anyUnknown(d *value.Dep) bool {
+	if g.Keys == nil || d.Any == nil {
+		return false
+	}
+	for _, key := range d.Any.Keys {
+		if n := g.Node(key); n != nil && n.kind() != nil && n.Unknown() || g.keyUnknown(key) {
+			return true
+		}
+	}
+	for _, prefix := range d.Any.AllPrefixes() {
+		for kind := range g.Keys.KindsUnder(prefix) {
+			if keysUnknown(kind) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lacking is the number of dependencies of v that are known to be missing.
+func (g *Graph) lacking(v *version) int32 {
+	if v.unmet == 0 || g.unknownKinds == 0 {
+		return v.unmet
+	}
+	n := int32(0)
+	edges := v.edges()
+	for i := range edges {
+		if e := &edges[i]; !e.met && !g.isUnknown(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// lacks reports that a dependency of v is known to be missing.
+func (g *Graph) lacks(v *version) bool { return g.lacking(v) > 0 }
+
+// waits reports that an unmet dependency of v is unknown.
+func (g *Graph) waits(v *version) bool { return g.lacking(v) < v.unmet }
+
+// mayApply reports that all dependencies of the desired version are met. One that is unknown does not matter
+// for an update in place, if the present version has it too.
+func (g *Graph) mayApply(n *Node) bool {
+	if n.desired.unmet == 0 {
+		return true
+	}
+	if n.actual == nil || g.unknownKinds == 0 || g.lacks(n.desired) || n.recreates() {
+		return false
+	}
+	edges := n.desired.edges()
+	for i := range edges {
+		if e := &edges[i]; !e.met && !n.actual.has(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// has reports whether the version has the dependency of an edge.
+func (v *version) has(e *edge) bool {
+	for _, own := range v.edges() {
+		if own.dep == nil && e.dep == nil || own.dep != nil && e.dep != nil && own.dep.Same(e.dep) {
+			return true
+		}
+	}
+	return false
+}
+
+// setPhase changes the phase, and counts the connections that are being read.
+func (g *Graph) setPhase(c *Connection, p connectionPhase) {
+	if c.phase == reading {
+		g.reading--
+	}
+	if c.phase = p; p == reading {
+		g.reading++
+	}
+}
+
+// nodesOf returns the nodes of a connection, sorted by key: maps have no fixed order, and
+// the order of the nodes is seen in the transaction log.
+func (g *Graph) nodesOf(c *Connection) (out []*Node) {
+	for kind, shelf := range g.byKind {
+		if k := kind.Knowledge(); k != nil && k.of == c {
+			out = append(out, shelf.nodes...)
+		}
+	}
+	g.sortByKey(out)
+	return out
+}
+
+// sorted returns nodes in the order of their keys.
+func (g *Graph) sorted(nodes []*Node) []*Node {
+	out := append([]*Node(nil), nodes...)
+	g.sortByKey(out)
+	return out
+}
