@@ -117,13 +117,25 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		sched: s, log: o.Log,
 		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"), proxied: o.Connection.Proxy,
 	}
+	last := lastRun{o.Settings, o.Log}
 	p.manager = conn.NewManager(conn.Options{
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
 		MaxBackoff: o.Connection.RetryTimeout,
-		Ready:      func(about conn.About) { guard.reborn(about.Same); link.Ready() },
-		Lost:       link.Lost,
-		Log:        o.Log,
+		Run:        last.load(),
+		Ready: func(about conn.About) {
+			if !about.Same {
+				last.save(about.Run)
+			}
+			guard.reborn(about.Same)
+			if about.Same {
+				link.ReadyAgain()
+			} else {
+				link.Ready()
+			}
+		},
+		Lost: link.Lost,
+		Log:  o.Log,
 		Events: map[api.Message]func([]byte){
 			&vppif.SwInterfaceEvent{}: func(m []byte) { p.events.Take(m) },
 			&dhcp.DHCPComplEvent{}:    func(m []byte) { p.events.TakeLease(m) },
@@ -188,15 +200,15 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, ConnectionNumber: guard.life, Connection: ConnectionName})
+			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, RunNumber: guard.run, Connection: ConnectionName})
 		},
 		func() (err error) {
-			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, ConnectionNumber: guard.life, Connection: ConnectionName})
+			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, RunNumber: guard.run, Connection: ConnectionName})
 			return err
 		},
 		func() (err error) {
 			linkChanged, err = l3.Register(s, l3.Options{
-				API: p.api, Interfaces: p.links, Allocations: o.Allocations, ConnectionNumber: guard.life, Connection: ConnectionName, Memory: o.Settings, Log: o.Log,
+				API: p.api, Interfaces: p.links, Allocations: o.Allocations, RunNumber: guard.run, Connection: ConnectionName, Memory: o.Settings, Log: o.Log,
 			})
 			return err
 		},

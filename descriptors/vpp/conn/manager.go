@@ -45,6 +45,9 @@ type Options struct {
 	Ready func(About)
 	Lost  func(why error)
 
+	// Run is the About.Run of the last connection of an earlier Manager. Defaults to none.
+	Run string
+
 	Log *slog.Logger // Defaults to slog.Default.
 }
 
@@ -54,8 +57,10 @@ type About struct {
 	BuildDate string
 	PID       uint32 // of its process
 	Messages  int
-	// Same means that it is the process whose connection was closed because it did not
-	// answer. It was busy, and has kept its state.
+	// Run identifies the run of VPP, from its start to its end. Two connections with the same one have the
+	// same VPP, which has kept its state. Empty: it is unclear.
+	Run string
+	// Same means that it is the run of the connection before, or Options.Run.
 	Same bool
 }
 
@@ -74,7 +79,8 @@ type Manager struct {
 
 	// Owned by the goroutine of Run:
 	patience time.Duration // the ReplyTimeout of this VPP process
-	hung     uint32        // the last process that did not answer in time; 0: none
+	run      string        // of the last connection; empty: none, or unclear
+	hung     bool          // it did not answer in time
 }
 
 // NewManager returns a Manager that connects when it runs.
@@ -95,7 +101,7 @@ func NewManager(o Options) *Manager {
 	if o.Lost == nil {
 		o.Lost = func(error) {}
 	}
-	return &Manager{o: o, info: Info{Socket: o.Socket}, patience: o.ReplyTimeout}
+	return &Manager{o: o, info: Info{Socket: o.Socket}, patience: o.ReplyTimeout, run: o.Run}
 }
 
 // Run keeps a connection until ctx ends, and then returns nil. A missing VPP is a normal
@@ -162,9 +168,7 @@ func (m *Manager) live(ctx context.Context, absent *absence) (was bool, err erro
 	absent.end()
 	m.probe(c, ended)
 	m.now.Store(nil)
-	if m.hung = 0; errors.Is(c.ended(), ErrHung) {
-		m.hung = c.pid
-	}
+	m.hung = errors.Is(c.ended(), ErrHung)
 	return true, c.ended()
 }
 
@@ -194,8 +198,11 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 		return err
 	}
 	m.now.Store(c)
-	about := About{Version: version.Version, BuildDate: version.BuildDate, PID: c.pid, Messages: c.Messages(), Same: m.hung != 0 && m.hung == c.pid}
-	if m.patience = m.patienceWith(about); about.Same {
+	about := About{Version: version.Version, BuildDate: version.BuildDate, PID: c.pid, Messages: c.Messages(), Run: identity(c, m.o.Socket)}
+	about.Same = about.Run != "" && about.Run == m.run
+	m.run = about.Run
+	wasBusy := about.Same && m.hung
+	if m.patience = m.patienceWith(wasBusy); wasBusy {
 		m.o.Log.Info("VPP was busy, and is given longer", "socket", m.o.Socket, "pid", c.pid, "silent", m.o.ProbeInterval+m.patience)
 	}
 	m.o.Log.Info("VPP is connected", "socket", m.o.Socket, "version", about.Version)
@@ -205,8 +212,8 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 }
 
 // patienceWith returns the ReplyTimeout.
-func (m *Manager) patienceWith(about About) time.Duration {
-	if about.Same {
+func (m *Manager) patienceWith(wasBusy bool) time.Duration {
+	if wasBusy {
 		return max(m.o.ReplyTimeout, min(2*m.patience, mostPatience))
 	}
 	return m.o.ReplyTimeout

@@ -31,7 +31,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
 	vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5}}, &ip.IPTableAddDelReply{})
-	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2"), ConnectionNumber: func() int { return 1 }}}, vpp
+	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2"), RunNumber: func() int { return 1 }}}, vpp
 }
 
 // keeping are interfaces with one registry of leftovers.
@@ -185,7 +185,7 @@ func TestActiveTimerAfterZero(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			h, _ := onVPP(t, release)
 			lives := 1
-			h.ConnectionNumber = func() int { return lives }
+			h.RunNumber = func() int { return lives }
 			zero, ten := testkit.Parse[*ipfix.FlowProbeParams](t, `record_l3: true`), testkit.Parse[*ipfix.FlowProbeParams](t, `record_l3: true active_timer: 10`)
 			if err := h.createParams(t.Context(), paramsOf(zero)); err != nil {
 				t.Fatal(err)
@@ -201,7 +201,7 @@ func TestActiveTimerAfterZero(t *testing.T) {
 			}
 
 			h, _ = onVPP(t, release)
-			h.ConnectionNumber = func() int { return lives }
+			h.RunNumber = func() int { return lives }
 			v := &ipfix.FlowProbeFeature{Interface: "if1", Ip4: true}
 			if err := h.createParams(t.Context(), paramsOf(ten)); err != nil {
 				t.Fatal(err)
@@ -346,7 +346,7 @@ func TestCommandLine(t *testing.T) {
 func TestWithoutPlugin(t *testing.T) {
 	vpp := simulated.StartWith(t, vppsim.Options{Without: []string{"flowprobe"}})
 	c := vpp.Dial()
-	h := &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1"), ConnectionNumber: func() int { return 1 }}}
+	h := &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1"), RunNumber: func() int { return 1 }}}
 	if v, found := standing(t, h.paramsDescriptor()); found {
 		t.Errorf("there is %v", v)
 	}

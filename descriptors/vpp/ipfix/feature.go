@@ -230,7 +230,7 @@ func (h *handler) retrieveFeatures(ctx context.Context, wanted []scheduler.Desir
 
 // noteTables notes that VPP has tables if an interface is recorded with an active timer.
 func (h *handler) noteTables(ctx context.Context) error {
-	life := h.ConnectionNumber()
+	life := h.RunNumber()
 	now, err := h.params(ctx)
 	if err == nil && now.active != 0 {
 		h.tables.made(life)

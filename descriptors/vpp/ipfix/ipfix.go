@@ -48,9 +48,9 @@ var (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	// ConnectionNumber returns how many times VPP was connected.
-	ConnectionNumber func() int
-	Connection       string
+	// RunNumber returns the number of VPP's run, which changes when VPP is restarted.
+	RunNumber  func() int
+	Connection string
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.

@@ -166,7 +166,7 @@ type tables struct {
 // haveTables reports whether VPP has tables. If this agent has not recorded with an active timer on
 // this connection, an earlier one may have.
 func (h *handler) haveTables(ctx context.Context) (bool, error) {
-	life := h.ConnectionNumber()
+	life := h.RunNumber()
 	if h.tables.exist(life) {
 		return true, nil
 	}

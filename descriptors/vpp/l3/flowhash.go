@@ -44,7 +44,7 @@ func flowHashOf(s *l3.VrfTable_FlowHashSettings) (config ip.IPFlowHashConfig) {
 
 // setFlowHash sets the flow hash of a table, and notes it.
 func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
-	key, life := tableKey(v), h.ConnectionNumber()
+	key, life := tableKey(v), h.RunNumber()
 	h.hashes.begin(key)
 	af := ip_types.ADDRESS_IP4
 	if isIPv6(v) {

@@ -17,7 +17,7 @@ func TestFlowHashThatWasRefused(t *testing.T) {
 	h, vpp := onVPP(t, simulated.Newest())
 	testkit.Need(t, "a simulated VPP, which can be told to refuse", vpp.Sim != nil)
 	connection := 1
-	h.ConnectionNumber = func() int { return connection }
+	h.RunNumber = func() int { return connection }
 	d, c := h.vrfDescriptor(), vpp.Dial()
 	plain, hashed := &l3.VrfTable{Id: 8}, testkit.Parse[*l3.VrfTable](t, `id: 8 flow_hash_settings: { use_src_ip: true }`)
 	differs := func(when string, v *l3.VrfTable, want bool) {

@@ -61,9 +61,9 @@ type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Connection string
-	// ConnectionNumber returns the number of the connection to VPP. After a reconnect, VPP may be
-	// another process with default settings.
-	ConnectionNumber func() int
+	// RunNumber returns the number of VPP's run, which changes when VPP is restarted: then it has its
+	// default settings.
+	RunNumber func() int
 	// Memory remembers across restarts of the agent which tables have a flow hash. Defaults to
 	// none: then a flow hash that is removed from the declaration meanwhile stays in VPP.
 	Memory scheduler.Memory

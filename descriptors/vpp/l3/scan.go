@@ -98,7 +98,7 @@ func (h handler) setAges(ctx context.Context, to ages) error {
 	}
 	h.scanAges.mu.Lock()
 	defer h.scanAges.mu.Unlock()
-	h.scanAges.connection, h.scanAges.ages = h.ConnectionNumber(), to
+	h.scanAges.connection, h.scanAges.ages = h.RunNumber(), to
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 func (h handler) lastSetAges() ages {
 	h.scanAges.mu.Lock()
 	defer h.scanAges.mu.Unlock()
-	if h.scanAges.connection != h.ConnectionNumber() {
+	if h.scanAges.connection != h.RunNumber() {
 		return ages{}
 	}
 	return h.scanAges.ages

@@ -73,7 +73,7 @@ func (o *own) known(life int) (string, bool) {
 // register makes a program's socket receive packets, or replaces the socket that does. An
 // answer has the path of VPP's own socket, also a refusal.
 func (h *handler) register(ctx context.Context, of vpppunt.Punt, path string) error {
-	life, reply := h.ConnectionNumber(), &vpppunt.PuntSocketRegisterReply{}
+	life, reply := h.RunNumber(), &vpppunt.PuntSocketRegisterReply{}
 	err := h.API.Call(ctx, &vpppunt.PuntSocketRegister{HeaderVersion: headerVersion, Punt: of, Pathname: path}, reply)
 	switch {
 	case err == nil:
@@ -109,7 +109,7 @@ func (h *handler) registered(ctx context.Context, of vpppunt.PuntType) ([]vpppun
 // ownPath returns the path of VPP's own socket. If no registration has told it on this
 // connection, VPP is asked for one with a wrong header: it refuses that, and tells the path.
 func (h *handler) ownPath(ctx context.Context) (string, error) {
-	life := h.ConnectionNumber()
+	life := h.RunNumber()
 	if path, known := h.own.known(life); known {
 		return path, nil
 	}
