@@ -56,7 +56,7 @@ func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost m
 			}
 			f.Desired = lost[name].Value
 		}
-		if err := h.tagMatching(ctx, all, untagged); err != nil {
+		if err := h.tagMatching(ctx, all, untagged, lost); err != nil {
 			return true, err
 		}
 	}
@@ -64,8 +64,9 @@ func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost m
 }
 
 // tagMatching tags the candidates that are equal to their creation. It uses each name
-// once.
-func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, untagged []*kinds.Found) error {
+// once. A candidate whose tag VPP refuses does not keep the others from being read: it is skipped, and its
+// creation leaves lost.
+func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, untagged []*kinds.Found, lost map[string]leftovers.Creation) error {
 	if err := h.readLinks(ctx, all); err != nil {
 		return err
 	}
@@ -74,7 +75,12 @@ func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, 
 			continue
 		}
 		if err := h.env.SetTag(ctx, f.Meta, f.Desired.GetName()); err != nil {
-			return err
+			if !isRefusal(err) {
+				return err
+			}
+			h.Log.Warn("an interface that the agent has created cannot be adopted; it is tried again", "interface", f.Desired.GetName(), "sw_if_index", f.Meta.Index, "err", err)
+			delete(lost, f.Desired.GetName()) // it stays unconfirmed
+			continue
 		}
 		f.Details.Tag, f.Value.Name = f.Desired.GetName(), f.Desired.GetName()
 	}

@@ -101,6 +101,7 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 		return nil, err
 	}
 	all := make(map[uint32]*kinds.Found, len(details))
+	h.nameDoubles(details)
 	tags := ifindex.TagsOf(details)
 	for _, d := range details {
 		f := &kinds.Found{Details: d, Meta: ifindex.MetaOf(d), Value: general(d, tags)}
@@ -132,6 +133,27 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 	return kinds.Sorted(all), nil
 }
 
+// nameDoubles gives an interface whose tag an earlier one has, too, a name of its own if the tag is ours. Nobody
+// declares that name, so the interface is removed like any value that is no longer declared. The one that the
+// agent knows keeps its name, else the first.
+func (h *handler) nameDoubles(details []vppif.SwInterfaceDetails) {
+	keeps := map[string]uint32{}
+	for _, d := range details {
+		known, _ := h.table.Index(d.Tag)
+		if _, twice := keeps[d.Tag]; !twice || known == uint32(d.SwIfIndex) {
+			keeps[d.Tag] = uint32(d.SwIfIndex)
+		}
+	}
+	for i := range details {
+		d := &details[i]
+		if d.Tag == "" || keeps[d.Tag] == uint32(d.SwIfIndex) || h.Tags.Foreign(d.Tag) || h.Tags.Unsigned(d.Tag) {
+			continue
+		}
+		h.Log.Warn("VPP has two interfaces with one tag of the agent; the second is removed", "interface", d.Tag, "sw_if_index", d.SwIfIndex)
+		d.Tag = fmt.Sprintf("%s.double%d", d.Tag, d.SwIfIndex)
+	}
+}
+
 // clearLeftovers removes what interfaces left on an index that another one has now. It comes
 // before the state of the interfaces is read, which would show the rest as theirs.
 func (h *handler) clearLeftovers(ctx context.Context, all map[uint32]*kinds.Found, noted map[uint32]leftovers.Noted, only map[string]bool) error {
@@ -161,10 +183,22 @@ func (h *handler) signOlder(ctx context.Context, all map[uint32]*kinds.Found) er
 		}
 	}
 	err := h.API.Batch(ctx, steps...)
-	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
-		return nil // the interface was deleted meanwhile
+	for _, s := range steps {
+		switch {
+		case s.Err == nil, errors.Is(s.Err, api.INVALID_SW_IF_INDEX): // the interface was deleted meanwhile
+		case isRefusal(s.Err):
+			h.Log.Warn("an interface keeps its older tag; it is tried again", "err", s.Err)
+		default:
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// isRefusal reports whether VPP has answered, and refused what it was asked.
+func isRefusal(err error) bool {
+	var refusal *conn.Refusal
+	return errors.As(err, &refusal)
 }
 
 // readLinks fills in types and links.
