@@ -93,6 +93,11 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	link, err := s.Connection(ConnectionName)
+	if err != nil {
+		return nil, fmt.Errorf("linux: %w", err)
+	}
+	link.Ready() // it is always there, but not known before it was read back
 	p := &Plugin{again: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
 	after, err := p.registerNamespaces(s, o)
 	if err != nil {
@@ -138,7 +143,7 @@ func (p *Plugin) registerNamespaces(s *scheduler.Scheduler, o Options) (after []
 	}
 	spaces.Container = p.containers.Path
 	p.spaces = netns.New(spaces)
-	return []string{microservice.Name, netns.Name}, errors.Join(p.containers.Register(s, ConnectionName), p.spaces.Register(s, ConnectionName))
+	return []string{microservice.Name, netns.Name}, errors.Join(p.containers.Register(s), p.spaces.Register(s, ConnectionName))
 }
 
 // registerInterfaces adds the descriptors of interfaces, and those of the items on them.

@@ -103,6 +103,11 @@ func recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 // keyOf returns the key of the interface with that name.
 func keyOf(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
 
+// vppTAP returns the key of the VPP interface that a TAP_TO_VPP is the other side of.
+func vppTAP(v *interfaces.Interface) string {
+	return models.For[*vpp.Interface]().KeyOf(v.GetTap().GetVppTapIfName())
+}
+
 // dependencies: a VETH needs the value of its peer, so that no end is created alone; a TAP
 // needs the interface in VPP; EXISTING needs the host link; each needs its namespace.
 func (h *handler) dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependency) {
@@ -110,8 +115,7 @@ func (h *handler) dependencies(_ string, v *interfaces.Interface) (deps []schedu
 	case interfaces.Interface_VETH:
 		deps = append(deps, scheduler.Dependency{Label: "veth-peer-exists", Key: keyOf(v.GetVeth().GetPeerIfName())})
 	case interfaces.Interface_TAP_TO_VPP:
-		tap := models.For[*vpp.Interface]().KeyOf(v.GetTap().GetVppTapIfName())
-		deps = append(deps, scheduler.Dependency{Label: "vpp-tap-interface-exists", Key: tap})
+		deps = append(deps, scheduler.Dependency{Label: "vpp-tap-interface-exists", Key: vppTAP(v)})
 	case interfaces.Interface_EXISTING:
 		deps = append(deps, scheduler.Dependency{Label: "host-interface-exists", Key: keys.HostName(hostName(v))})
 	default: // the agent creates it from nothing

@@ -87,7 +87,11 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 	// Not moved yet: it is still where VPP has made it.
 	l, err = own.LinkByName(host)
 	if err != nil {
-		return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
+		err = fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
+		if errors.Is(err, unix.ENODEV) && !h.Watch.MovedAway(keyOf(v.GetName())) {
+			err = scheduler.NeedsNew(vppTAP(v), err) // it was deleted, perhaps with its namespace
+		}
+		return l, err
 	}
 	if l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) && !h.is(own, l, v) {
 		return l, h.conflict(own, l, v)

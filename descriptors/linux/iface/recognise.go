@@ -54,7 +54,7 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 			out = append(out, h.existing(p, wanted)...)
 		}
 	}
-	out = resolveVETHs(out)
+	out = resolveVETHs(out, byName)
 	masters := mastersOf(out)
 	for i := range out {
 		h.describe(&out[i], byName[out[i].value.GetName()], masters)
@@ -95,8 +95,10 @@ func (h *handler) linkOfExisting(p *place, v *interfaces.Interface) (named kerne
 
 // resolveVETHs drops parked ends if their peer is configured: such a value is pending. It
 // renames links that must be removed: pairs with both ends parked, ends without a peer,
-// and duplicates of a name.
-func resolveVETHs(all []observed) (out []observed) {
+// and duplicates of a name. An end without a peer stays if both are declared: the kernel removes both ends of a pair
+// together, so the peer is in a namespace that was not read, such as that of a container. The scheduler knows whether
+// it can be there.
+func resolveVETHs(all []observed, wanted map[string]*interfaces.Interface) (out []observed) {
 	byName := map[string][]*observed{}
 	for i := range all {
 		name := all[i].value.GetName()
@@ -118,6 +120,7 @@ func resolveVETHs(all []observed) (out []observed) {
 			s.value.Name = fmt.Sprint(name, duplicate, n-1)
 		case waits(s) && configured:
 			continue
+		case len(others) == 0 && !waits(s) && wanted[name] != nil && wanted[s.value.GetVeth().GetPeerIfName()] != nil:
 		case len(others) == 0 || waits(s):
 			s.value.Name = name + missingPeer
 		}

@@ -50,8 +50,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Name is the name of the descriptor.
-const Name = "microservice"
+const (
+	// Name is the name of the descriptor.
+	Name = "microservice"
+	// ConnectionName is the name of the connection to the container engine. While that cannot be asked, the
+	// containers, and what is in them, are unknown.
+	ConnectionName = "containers"
+)
 
 // variable is the name of the environment variable, or of the engine's label.
 const variable = "MICROSERVICE_LABEL"
@@ -71,7 +76,11 @@ type Tracker struct {
 	opts   Options
 	engine *engine
 	sched  *scheduler.Scheduler
+	link   *scheduler.Connection
 	wake   wake.Signal // set when the containers must be listed
+
+	ready bool   // the engine answered last time; the goroutine of listAgain owns it and why
+	why   string // the last error of the engine
 
 	listing sync.Mutex // held during a listing; guards known
 	// known are the containers that were inspected, by id.
@@ -112,10 +121,13 @@ func New(o Options) (*Tracker, error) {
 
 // Register adds the descriptor to s. Those that open namespaces of containers name it in
 // RetrieveAfter.
-func (t *Tracker) Register(s *scheduler.Scheduler, connection string) error {
+func (t *Tracker) Register(s *scheduler.Scheduler) (err error) {
 	t.sched = s
-	_, err := scheduler.Register(s.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name: Name, Prefix: keys.Microservices, Retrieve: t.retrieve, Absent: absentLabel,
+	if t.link, err = s.Connection(ConnectionName); err != nil {
+		return err
+	}
+	_, err = scheduler.Register(s.OnConnection(ConnectionName), scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name: Name, Prefix: keys.Microservices, Place: true, Retrieve: t.retrieve, Absent: absentLabel,
 	})
 	return err
 }
@@ -135,17 +147,12 @@ func (t *Tracker) Path(label string) string {
 // found is the form in which containers are retrieved.
 type found = scheduler.Found[*emptypb.Empty, struct{}]
 
-// retrieve lists the containers. An engine that cannot be asked is no error: the containers known so far
-// count. Otherwise it would keep the agent from reading interfaces and routes, which are in other namespaces
-// as well. Run repeats the listing.
+// retrieve lists the containers. While the engine cannot be asked, it is unknown which of them run.
 func (t *Tracker) retrieve(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
-		if err := t.list(ctx); ctx.Err() != nil {
-			yield(found{}, ctx.Err())
+		if err := t.list(ctx); err != nil {
+			yield(found{}, err)
 			return
-		} else if err != nil && !absent(err) {
-			t.opts.Log.Warn("containers cannot be listed; those known so far count", "err", err)
-			t.wake.Set()
 		}
 		t.mu.Lock()
 		labels := slices.Sorted(maps.Keys(t.obtained))
@@ -215,6 +222,9 @@ func (t *Tracker) listAgain(ctx context.Context) {
 		case <-again:
 		}
 		err := t.list(ctx)
+		if ctx.Err() == nil {
+			t.tell(err)
+		}
 		if err != nil && !absent(err) && ctx.Err() == nil {
 			t.opts.Log.Log(ctx, level, "cannot list containers; microservices may be out of date; trying again", "err", err)
 			level, again = slog.LevelDebug, time.After(pause.Next())
@@ -223,6 +233,19 @@ func (t *Tracker) listAgain(ctx context.Context) {
 			level, again = slog.LevelWarn, nil
 		}
 		t.awaitReplaced(ctx)
+	}
+}
+
+// tell tells the scheduler whether the engine can be asked. Only listAgain calls it.
+func (t *Tracker) tell(err error) {
+	switch {
+	case t.link == nil:
+	case err == nil && !t.ready:
+		t.ready = true
+		t.link.Ready()
+	case err != nil && (t.ready || t.why != err.Error()):
+		t.ready, t.why = false, err.Error()
+		t.link.Lost(err)
 	}
 }
 

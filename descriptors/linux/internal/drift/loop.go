@@ -158,7 +158,7 @@ func (l *loop) checkDue(now time.Time) {
 	due := l.takeDue(now.Add(burst))
 	slices.SortStableFunc(due, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
 	var suspects []Object
-	generations := map[Object]uint64{}
+	generations, moved := map[Object]uint64{}, map[Object]bool{}
 	suspect := func(o Object) {
 		if _, twice := generations[o]; !twice {
 			suspects = append(suspects, o)
@@ -172,19 +172,23 @@ func (l *loop) checkDue(now time.Time) {
 		} else if !l.w.record.check(o, l.last[o]).clean() {
 			suspect(o)
 		}
+		if l.last[o].Moved {
+			moved[o] = true
+		}
 		delete(l.last, o)
 	}
 	l.w.releaseAllUnused()
 	l.w.mu.Unlock()
 	if len(suspects) > 0 {
-		l.verify(suspects, generations)
+		l.verify(suspects, generations, moved)
 	}
 }
 
 // verify reads the suspects from the kernel and reports the confirmed losses
 // and changes. The kernel is read without the mutex held, so an object may be
-// re-created meanwhile; its generation differs then, and it is skipped.
-func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
+// re-created meanwhile; its generation differs then, and it is skipped. moved are the links that are in another
+// namespace if they are lost.
+func (l *loop) verify(suspects []Object, generations map[Object]uint64, moved map[Object]bool) {
 	actual, err := readState(l.w.opts.Spaces, suspects)
 	if err != nil {
 		l.w.opts.Log.Warn("reading the state of the kernel again", "err", err)
@@ -199,6 +203,9 @@ func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
 			continue
 		}
 		keys, other := l.w.record.confirm(o, actual[o])
+		if moved[o] {
+			l.w.noteMoved(keys)
+		}
 		lost = append(lost, keys...)
 		changed = changed || other
 	}

@@ -87,8 +87,9 @@ type Watcher struct {
 	own    kernel.ID  // the agent's own namespace; zero before Run
 	record record
 	spaces map[kernel.ID]*watched
-	unread []*watched // subscriptions without a reader yet
-	fresh  []Object   // objects that need a first check
+	unread []*watched      // subscriptions without a reader yet
+	fresh  []Object        // objects that need a first check
+	moved  map[string]bool // keys whose link another program has moved to another namespace
 }
 
 // watched is a namespace with a subscription. It keeps the namespace open.
@@ -117,7 +118,7 @@ func New(o Options) *Watcher {
 	return &Watcher{
 		opts: o, wake: wake.New(), notifications: make(chan notification),
 		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
-		record:    newRecord(), spaces: map[kernel.ID]*watched{},
+		record:    newRecord(), spaces: map[kernel.ID]*watched{}, moved: map[string]bool{},
 	}
 }
 
@@ -132,9 +133,25 @@ func (w *Watcher) Announce(space *netns.Space) (leave func()) { return w.presenc
 func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.moved, e.Key)
 	if w.note(space, t, e) && t.Kind == KindInterface {
 		w.recheck(t)
 	}
+}
+
+// noteMoved notes that the links of these keys are in other namespaces. The caller holds mu.
+func (w *Watcher) noteMoved(keys []string) {
+	for _, key := range keys {
+		w.moved[key] = true
+	}
+}
+
+// MovedAway reports whether the link that was last recorded for key was moved to another namespace by another
+// program, so that it is not lost.
+func (w *Watcher) MovedAway(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.moved[key]
 }
 
 // Retrieved records that Retrieve has found t. Verbs may run at the same time,

@@ -2,9 +2,11 @@ package kernel
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,7 +25,10 @@ type Events interface {
 // An Event is one change: a new state, or a removal.
 type Event struct {
 	Gone bool
-	What any // Link, Addr, Route (unicast) or Neighbour (permanent)
+	// Moved says that a link which is gone exists in another namespace: the kernel names it
+	// (IFLA_NEW_NETNSID and IFLA_NEW_IFINDEX, rtnetlink(7)).
+	Moved bool
+	What  any // Link, Addr, Route (unicast) or Neighbour (permanent)
 }
 
 // Subscribe implements Kernel.
@@ -60,6 +65,7 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
 		e.What, ok = parseLink(m)
+		e.Moved = ok && e.Gone && movedAway(m.Data)
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		e.What, ok = parseAddr(m.Data)
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
@@ -70,6 +76,14 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 		e.Gone, e.What = e.Gone || !permanent, n
 	}
 	return e, ok
+}
+
+// movedAway reports whether the removal of a link, an ifinfomsg, says that the link was moved to another namespace.
+func movedAway(data []byte) bool {
+	attributes, err := nl.ParseRouteAttr(data[unix.SizeofIfInfomsg:])
+	return err == nil && slices.ContainsFunc(attributes, func(a syscall.NetlinkRouteAttr) bool {
+		return a.Attr.Type == unix.IFLA_NEW_NETNSID || a.Attr.Type == unix.IFLA_NEW_IFINDEX
+	})
 }
 
 // parseLink parses an ifinfomsg. Messages of bridge ports have another family and describe
