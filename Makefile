@@ -139,8 +139,10 @@ bench: packages servers ## every benchmark for BENCHTIME (1s)
 lint: $(LINT) ## golangci-lint, built once into .cache
 	$(LINT) run --allow-serial-runners
 
-$(LINT): tools/go.mod
-	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && $(ALOUD) build ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(LINT):      PACKAGE = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(GOTESTSUM): PACKAGE = gotest.tools/gotestsum
+$(LINT) $(GOTESTSUM): tools/go.mod
+	@mkdir -p $(@D) && echo "building $(@F), once" && cd tools && $(ALOUD) build ../$@ $(PACKAGE)
 
 # Tests start programs, too, which count for themselves.
 cover: packages servers ## how much of each package the tests run; fails below 70 % of a package or 80 % of all
@@ -160,8 +162,7 @@ dist-check: ## build the binaries twice, without a cache, and compare them
 
 $(NFPM):      PACKAGE = github.com/goreleaser/nfpm/v2/cmd/nfpm
 $(CYCLONEDX): PACKAGE = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-$(GOTESTSUM): PACKAGE = gotest.tools/gotestsum
-$(NFPM) $(CYCLONEDX) $(GOTESTSUM): tools/go.mod
+$(NFPM) $(CYCLONEDX): tools/go.mod
 	@mkdir -p $(@D) && echo "building $(@F), once" && cd tools && $(ALOUD) build ../$@ -trimpath -buildvcs=false $(PACKAGE)
 
 generate: ## generated code from its sources
