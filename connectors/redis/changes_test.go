@@ -242,13 +242,17 @@ func TestChangesDuringTheListing(t *testing.T) {
 			m.apply(b)
 			if first { // one page has been read, the keys of the others have not
 				first = false
+				pipe := s.client.Pipeline()
 				for i := 0; i < 5000; i += 5 {
 					name := fmt.Sprintf("%04d", i)
-					s.put(root+name, "2")
-					s.delete(fmt.Sprintf("%s%04d", root, i+1))
-					s.put(root+"new"+name, "1")
+					pipe.Set(s.ctx(), root+name, "2", 0)
+					pipe.Del(s.ctx(), fmt.Sprintf("%s%04d", root, i+1))
+					pipe.Set(s.ctx(), root+"new"+name, "1", 0)
 					want[name], want["new"+name] = "2", "1"
 					delete(want, fmt.Sprintf("%04d", i+1))
+				}
+				if _, err := pipe.Exec(s.ctx()); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if b.Synced {

@@ -6,9 +6,9 @@ import (
 )
 
 // Patience is the time limit of a wait for something that must happen. It only ends a test that
-// would wait for ever, so it is long enough for a machine with 20 other busy processes. A test
+// would wait for ever, so it is long enough for a machine with 40 other busy processes. A test
 // that measures a limit of the product compares with that limit instead.
-const Patience = 2 * time.Minute
+const Patience = 5 * time.Minute
 
 // askTimeout bounds one question whether a server serves. An unanswered question is repeated.
 const askTimeout = 10 * time.Second

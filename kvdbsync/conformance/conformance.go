@@ -66,13 +66,13 @@ type Harness struct {
 	LargeValue int
 	// ManyKeys is the number of keys in the largest listing. Defaults to 10,000.
 	ManyKeys int
-	// Patience limits the time until a change is seen. Defaults to 2 minutes, for busy
+	// Patience limits the time until a change is seen. Defaults to 5 minutes, for busy
 	// machines.
 	Patience time.Duration
 }
 
 // patience is the time limit of each wait, also on a busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // withDefaults returns h with the documented defaults.
 func (h Harness) withDefaults() Harness {

@@ -9,7 +9,7 @@ import (
 )
 
 // ListingOf lists the store once, and describes the listing. The test fails if the listing
-// is not complete within 2 minutes.
+// is not complete within 5 minutes.
 func ListingOf(t testing.TB, c kvdbsync.Connector, prefix string) (l kvdbsync.Listing) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -18,7 +18,7 @@ type Mirror struct {
 	Gone   int               // deletions of keys that it had
 }
 
-// Follow runs a Source on c until the test ends. Each wait of the Mirror may take two minutes.
+// Follow runs a Source on c until the test ends. Each wait of the Mirror may take five minutes.
 func Follow(t testing.TB, c kvdbsync.Connector, root string) *Mirror {
 	t.Helper()
 	m := &Mirror{
