@@ -12,7 +12,7 @@ import (
 // is not complete within 5 minutes.
 func ListingOf(t testing.TB, c kvdbsync.Connector, prefix string) (l kvdbsync.Listing) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	l.Began = time.Now()
 	for b, err := range c.Watch(ctx, prefix) {
