@@ -42,7 +42,7 @@ func TestWaitsAreLong(t *testing.T) {
 	allowed, met := shortWaits(), map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2 {
-			return cmp.Or(err, error(fs.SkipDir))
+			return cmp.Or(err, fs.SkipDir)
 		}
 		name := strings.TrimPrefix(path, "../../")
 		inTests := slices.ContainsFunc(testCode(), func(dir string) bool { return filepath.Dir(name) == dir })

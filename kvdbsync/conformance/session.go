@@ -103,11 +103,11 @@ func (p publication) writes(names ...string) (written bool) {
 	for _, name := range names {
 		changes = append(changes, kvdbsync.Pair{Key: p.h.statusKey(name), Value: value(name)})
 	}
-	if err := p.Apply(p.t.Context(), changes); errors.Is(err, kvdbsync.ErrSessionOver) {
+	err := p.Apply(p.t.Context(), changes)
+	if errors.Is(err, kvdbsync.ErrSessionOver) {
 		return false
-	} else {
-		write(p.t, err)
 	}
+	write(p.t, err)
 	for _, name := range names {
 		if got := p.h.Get(p.h.statusKey(name)); !p.h.Same(got, value(name)) {
 			if got == nil && p.h.TTL < unhurried {
