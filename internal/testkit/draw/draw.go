@@ -33,6 +33,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // Variable is the variable of the environment that makes tests explore: how long each of them draws from fresh seeds.
@@ -159,16 +161,18 @@ func (r *rules) check(t *testing.T, property func(*rapid.T), seed uint64, at str
 	passed = true
 }
 
-// A quiet test does not log each case that passes. Rapid takes the deadline of go test from a *testing.T alone, and
-// draws fewer cases when it is near: here a slow machine draws as many as a fast one.
+// A quiet test logs into its log, so that the message of a case that fails comes first, and not what it drew. Rapid takes
+// the deadline of go test from a *testing.T alone, and draws fewer cases when it is near: here a slow machine draws as
+// many as a fast one.
 type quiet struct{ *testing.T }
 
 func (q quiet) Logf(format string, args ...any) {
-	q.Helper()
 	if !strings.HasPrefix(format, "[rapid] OK") {
-		q.T.Logf(format, args...)
+		fmt.Fprintf(testkit.Log(q.T), format+"\n", args...)
 	}
 }
+
+func (q quiet) Log(args ...any) { fmt.Fprintln(testkit.Log(q.T), args...) }
 
 // report prints the seed of a case that has failed.
 func report(t *testing.T, call string, seed uint64, at string) {
