@@ -7,7 +7,8 @@ import "github.com/keyplane/keyplane/scheduler/internal/value"
 //	phase      operations   the next phase
 //	Up         begin        BeginRead: Reading. Disconnect: Down
 //	Reading    wait         EndRead: Up. Disconnect: Down
-//	Down       fail         BeginRead: Reading
+//	Down       fail         BeginRead: Reading. Forget: Gone
+//	Gone       fail         BeginRead: Reading
 //
 // While a connection is read back, none of its operations begins: so the result of the
 // read-back is not older than their effect. Operations of other connections proceed.
@@ -27,6 +28,7 @@ const (
 	up connectionPhase = iota
 	reading
 	down
+	gone // down, and none of its values exists any more
 )
 
 // A Knowledge is what is known of the actual values of one Kind. The zero value is known, and
@@ -49,8 +51,14 @@ type Knowledge struct {
 	why     string // why it could not be read; empty: it was not tried yet
 }
 
-// Lost reports that the connection is down. A nil Connection never is.
-func (c *Connection) Lost() bool { return c != nil && c.phase == down }
+// Lost reports that the connection is down or gone. A nil Connection never is.
+func (c *Connection) Lost() bool { return c != nil && (c.phase == down || c.phase == gone) }
+
+// Gone reports that the connection is gone.
+func (c *Connection) Gone() bool { return c.phase == gone }
+
+// Reason says for people why a lost connection is down.
+func (c *Connection) Reason() string { return c.reason }
 
 // Losses returns how often the connection was lost. A read-back that began before the last
 // loss is worthless.
@@ -60,8 +68,12 @@ func (c *Connection) Losses() int { return c.losses }
 // until the graph changes.
 func (c *Connection) Held() []*Node { return c.held }
 
-// Unknown reports whether the kind is unknown. A nil Knowledge is not.
-func (k *Knowledge) Unknown() bool { return k != nil && k.unknown }
+// Unknown reports whether nobody knows which values of the kind exist. That is not so while its connection
+// is gone: there are none. A nil Knowledge is not unknown.
+func (k *Knowledge) Unknown() bool { return k != nil && k.unknown && !k.of.Gone() }
+
+// Failed reports that the kind is unknown although it was tried to read it back.
+func (k *Knowledge) Failed() bool { return k.unknown && k.why != "" }
 
 // Why says for people why the kind is unknown.
 func (k *Knowledge) Why() string {
@@ -97,8 +109,12 @@ func (n *Node) connection() *Connection {
 	return nil
 }
 
-// kindUnknown reports that no operation of n may begin, because its kind is unknown.
-func (n *Node) kindUnknown() bool { return n.knowledge().Unknown() }
+// kindUnknown reports that no operation of n may begin, because its kind was not read back since its
+// connection was lost.
+func (n *Node) kindUnknown() bool {
+	k := n.knowledge()
+	return k != nil && k.unknown
+}
 
 // Unknown reports that nobody knows whether the actual value of n is as the graph has it. An
 // observation makes a single value known before its kind is.
@@ -106,7 +122,8 @@ func (n *Node) Unknown() bool {
 	if n.followsBase() {
 		return n.base.Unknown()
 	}
-	return !n.sighted && n.kindUnknown()
+	// The result of an operation that ran until after its connection was gone is not known.
+	return !n.sighted && n.kindUnknown() && (n.actual != nil || !n.connection().Gone())
 }
 
 // kind returns the Kind of n; nil: it has none, or no value.

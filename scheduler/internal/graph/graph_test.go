@@ -265,6 +265,8 @@ func (s *story) line(line string) {
 		s.g.Retry(f[1])
 	case "shut":
 		s.g.Disconnect(remote, f[1])
+	case "forget":
+		s.g.Forget(remote)
 	case "open":
 		s.g.BeginRead(remote)
 	case "emptied": // it is read back, and nothing is found

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/value"
@@ -20,14 +21,16 @@ type Keys interface {
 func (g *Graph) Join(c *Connection, k *Knowledge) {
 	k.of = c
 	c.kinds = append(c.kinds, k)
-	g.setUnknown(k, c.phase == down)
+	g.setUnknown(k, c.Lost())
 }
 
 // Disconnect marks the connection as down, for a reason that people see. Its kinds become unknown:
 // their values keep what was known of them, but meet no dependency of a value that does not exist yet.
-// Operations in flight will fail, and their errors are ignored.
+// Operations in flight will fail, and their errors are ignored. A connection that is gone stays so.
 func (g *Graph) Disconnect(c *Connection, reason string) {
-	g.setPhase(c, down)
+	if !c.Gone() {
+		g.setPhase(c, down)
+	}
 	c.reason = reason
 	c.losses++
 	g.releaseHeld(c)
@@ -52,6 +55,20 @@ func (g *Graph) Disconnect(c *Connection, reason string) {
 	}
 }
 
+// Forget marks a connection that is down as gone: none of its values exists any more, as if all of them had
+// been read back and not been found. But no operation of it begins before it is read back.
+func (g *Graph) Forget(c *Connection) {
+	g.setPhase(c, gone)
+	for _, n := range g.withFollowers(g.nodesOf(c)) {
+		if !n.followsBase() {
+			g.loseNode(n, true)
+		}
+		g.touch(n)
+		g.push(n)
+	}
+	g.reconsiderDoubtful()
+}
+
 // dependenciesLeft classifies the values again that are to be deleted and that n depends on: a value
 // of a connection that is down does not keep them.
 func (g *Graph) dependenciesLeft(n *Node) {
@@ -70,9 +87,9 @@ func (g *Graph) BeginRead(c *Connection) {
 	if c.phase == reading {
 		return
 	}
-	was := c.phase
+	wasLost := c.Lost()
 	g.setPhase(c, reading)
-	if was == down {
+	if wasLost {
 		g.touchUnknown(c) // they wait for another reason now
 	}
 }
@@ -99,7 +116,7 @@ func (g *Graph) touchUnknown(c *Connection) {
 // Known marks a kind as known: all its values were read back, or were reported by NotFound.
 func (g *Graph) Known(kind Kind) {
 	k := kind.Knowledge()
-	if !k.Unknown() {
+	if k == nil || !k.unknown {
 		return
 	}
 	nodes := g.withFollowers(g.sorted(g.Of(kind)))
@@ -199,7 +216,7 @@ func (g *Graph) reconsider(nodes []*Node, change func()) {
 // reconsiderDoubtful classifies the values again that stood, or waited, because of a dependency that
 // was unknown.
 func (g *Graph) reconsiderDoubtful() {
-	for n := range g.doubtful {
+	for _, n := range g.sorted(slices.Collect(maps.Keys(g.doubtful))) {
 		if n.life != dropped {
 			g.push(n)
 		}

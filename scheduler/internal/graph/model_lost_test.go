@@ -49,6 +49,43 @@ func (m *model) nothingHappens(line *Connection) {
 	}
 }
 
+// forgetLine has a connection that is lost be gone for good. If nothing else is to be done, what depends on its
+// values elsewhere is deleted, and nothing else happens than what follows from that.
+func (m *model) forgetLine(t *rapid.T) {
+	line := rapid.SampledFrom(lines[:]).Draw(t, "line")
+	settled := rapid.Bool().Draw(t, "settled")
+	if settled {
+		m.mend()
+		m.g.Disconnect(line, "lost")
+	}
+	m.returnAll()
+	if !line.Lost() {
+		return
+	}
+	t.Logf("## forget %p", line)
+	for _, n := range m.g.nodesOf(line) {
+		m.forget(n.key)
+		delete(m.stands, n.key)
+	}
+	m.g.Forget(line)
+	for n := range m.g.nodes.All() {
+		if lineOf(n.key) == line && (n.actual != nil || n.Unknown()) {
+			t.Fatalf("%s is not gone with its connection", n.key)
+		}
+	}
+	if !settled {
+		return
+	}
+	m.calm = true
+	m.run(t)
+	m.calm = false
+	for n := range m.g.nodes.All() {
+		if n.actual != nil && n.actual.unmet > 0 {
+			t.Fatalf("%s stands on what is gone for good", n.key)
+		}
+	}
+}
+
 // join has a connection that was lost, or kinds that are unknown, read back. Some kinds cannot be read.
 func (m *model) join(t *rapid.T) {
 	line := rapid.SampledFrom(lines[:]).Draw(t, "line")

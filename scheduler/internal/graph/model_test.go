@@ -31,6 +31,7 @@ func TestModel(t *testing.T) {
 			"read":     m.readOrEnd,
 			"lose":     m.lose,
 			"join":     m.join,
+			"forget":   m.forgetLine,
 			"plan":     m.plan,
 			"do":       m.planAndDo,
 			"resync":   m.resync,
