@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -23,8 +22,7 @@ type Connection struct {
 	s    *Scheduler
 	name string
 	line *readback.Line
-	// ready is for readers of Stats.
-	ready atomic.Bool
+	why  string // why it is lost
 
 	intercept    func(key string, value proto.Message, verb func() error) error
 	interceptAll func(values []KeyValue, verbs func() []error) bool
@@ -50,7 +48,9 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 	g = &Connection{s: s, name: name, line: s.lines.Named(name)}
 	g.line.Losable = true
 	s.connections[name] = g
+	g.why = errNotConnected.Error()
 	s.graph.Disconnect(&g.line.Link, g.reason(errNotConnected))
+	s.publishConnections()
 	return g, nil
 }
 
@@ -128,8 +128,9 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 	} else {
 		s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
 	}
-	g.ready.Store(false)
+	g.why = why.Error()
 	s.graph.Disconnect(&g.line.Link, g.reason(why))
+	s.publishConnections()
 	for n := range s.graph.Changed(0) {
 		if d := kind.Of(n); d != nil && readback.LineOf(d) == g.line {
 			s.retries.Drop(n.Key())
@@ -160,7 +161,6 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news in
 	if news.Ready {
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
-		g.ready.Store(true)
 		g.line.Same = !news.Other
 		s.reader.Want(&r.reading, s.reader.EverythingAfter(g.line), g.line)
 	}

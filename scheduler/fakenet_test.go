@@ -338,6 +338,25 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 	return index
 }
 
+// above adds a descriptor of another system: each of its values needs an interface.
+func (f *fakeNet) above(t *testing.T, s *scheduler.Scheduler) {
+	type none = struct{}
+	_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
+		Name: "above", Prefix: "above/",
+		Dependencies: func(name string, _ *emptypb.Empty) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "interface-exists", Key: key(strings.TrimPrefix(name, "above/"))}}
+		},
+		Create: func(_ context.Context, key string, v *emptypb.Empty) (none, error) {
+			return none{}, f.do("create", key, f.put(key, v))
+		},
+		Delete: func(_ context.Context, key string, _ *emptypb.Empty, _ none) error {
+			return f.do("delete", key, f.drop(key))
+		},
+		Retrieve: retrieve[*emptypb.Empty](f, "above/", func(string) none { return none{} }),
+	})
+	must(t, err)
+}
+
 const failed = scheduler.Failed
 
 func must(t *testing.T, err error) {
@@ -364,7 +383,7 @@ func key(name string) string {
 	switch {
 	case strings.HasPrefix(name, "route/"), strings.HasPrefix(name, "arp/"):
 		return "config/linux/l3/v2/" + name
-	case strings.HasPrefix(name, "linux/"), strings.HasPrefix(name, "config/"):
+	case strings.HasPrefix(name, "linux/"), strings.HasPrefix(name, "config/"), strings.HasPrefix(name, "above/"):
 		return name
 	}
 	return "config/linux/interfaces/v2/interface/" + name
@@ -372,7 +391,7 @@ func key(name string) string {
 
 // message reads "if1 mtu=1 addr=10.0.0.1/24 peer=if2 tap" or "route/10.2.0.0/16/if1 gw".
 func message(name string, args []string) proto.Message {
-	if strings.HasPrefix(name, "linux/") {
+	if strings.HasPrefix(name, "linux/") || strings.HasPrefix(name, "above/") {
 		return &emptypb.Empty{}
 	}
 	if dst, ok := strings.CutPrefix(name, "route/"); ok {

@@ -11,17 +11,8 @@ func (s *Scheduler) Inside() inside.View[*Status] {
 	return inside.View[*Status]{
 		Registry: &s.registry, Executor: s.executor, Counters: s.counters, Reader: s.reader,
 		Status: statusOf, Same: func(a, b *Status) bool { return a.of == b.of },
-		Remembers: s.ledger.Has, Recent: s.watchers.Recent, Connections: s.connectionsReady, Loss: s.outputLoss,
+		Remembers: s.ledger.Has, Recent: s.watchers.Recent, Loss: s.outputLoss,
 	}
-}
-
-// connectionsReady reports by name whether a connection is ready.
-func (s *Scheduler) connectionsReady() map[string]bool {
-	out := make(map[string]bool, len(s.connections))
-	for name, g := range s.connections {
-		out[name] = g.ready.Load()
-	}
-	return out
 }
 
 // count counts the change of a status; nil: none.

@@ -19,7 +19,8 @@ import (
 var ErrUnsettled = errors.New("the configuration changes too often for a plan of this size; try again later")
 
 // Plan returns a record whose Planned are the operations that Commit of txn would run now
-// if each succeeded. It changes nothing and calls no verb; txn.Refresh is ignored.
+// if each succeeded. Its Unknown are the kinds about which it cannot tell: what their values need is found when they
+// are read back. Plan changes nothing and calls no verb; txn.Refresh is ignored.
 //
 // One plan is made at a time, while the scheduler has no other work. Other work interrupts
 // a plan, which then begins again; see ErrUnsettled. A plan that takes less than 20 ms is
@@ -33,7 +34,7 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	rec.describe(txn)
 	var f forecast
 	err = s.desk.Use(ctx, func(l *loan.Loan) (err error) {
-		rec.Seq, f, err = s.tryPlan(l, txn)
+		rec.Seq, rec.Unknown, f, err = s.tryPlan(l, txn)
 		return err
 	})
 	switch {
@@ -47,14 +48,14 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 }
 
 // tryPlan plans txn on the borrowed graph until it is interrupted.
-func (s *Scheduler) tryPlan(l *loan.Loan, txn Txn) (seq uint64, f forecast, err error) {
+func (s *Scheduler) tryPlan(l *loan.Loan, txn Txn) (seq uint64, unknown []UnknownKind, f forecast, err error) {
 	s.graph.BeginPlan(l.Pace)
 	defer s.graph.Rollback()
 	err = l.Until(func() {
 		txn.intents().Apply(s.graph)
-		seq, f = s.seq, s.planned()
+		seq, f, unknown = s.seq, s.planned(), s.unknownInUse()
 	})
-	return seq, f, err
+	return seq, unknown, f, err
 }
 
 // simulate returns the operations of the loop in which each of them succeeds, after declare has changed the

@@ -46,6 +46,8 @@ type Record struct {
 	// Planned are the operations that were expected, if each of them succeeds. Executed are the
 	// operations in the order in which they began, with their results.
 	Planned, Executed []Operation
+	// Unknown are, in the record of Scheduler.Plan, the kinds with values that were unknown.
+	Unknown []UnknownKind
 	// Revert means that a failure undoes the transaction.
 	Revert bool
 	// RefreshErrors are those of descriptors that could not be read back. Their known actual

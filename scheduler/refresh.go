@@ -39,7 +39,9 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, parts []readback.Part, 
 // readBack replaces the known actual state by what r reads back. It returns false if r must wait
 // before it calls readBack again.
 func (s *Scheduler) readBack(ctx context.Context, r *run) bool {
-	switch s.reader.Go(ctx, &r.reading) {
+	progress := s.reader.Go(ctx, &r.reading)
+	s.publishConnections()
+	switch progress {
 	case readback.Waits:
 		return false
 	case readback.Yields:

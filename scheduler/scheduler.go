@@ -80,7 +80,8 @@ type Scheduler struct {
 	inbox        *inbox.Inbox[*Connection]
 	watchers     *watch.Hub[*standing.Standing]
 	connections  map[string]*Connection
-	begun        atomic.Bool // Run was called
+	published    atomic.Pointer[[]ConnectionStatus] // by publishConnections
+	begun        atomic.Bool                        // Run was called
 	requests     chan func(context.Context)
 	desk         *loan.Desk // lends the graph to plans
 	stopped      chan struct{}
@@ -259,6 +260,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // returns it. Retries are work like any other, so the timer is set again before each wait.
 func (s *Scheduler) loop(ctx context.Context) {
 	s.ledger.Load()
+	s.publishConnections()
 	s.handleInbox(ctx, s.inbox.Take()) // connections that are ready already are read back before the first transaction
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -93,6 +93,12 @@ func (s *story) line(f []string) {
 		s.group.Lost(errors.New(strings.Join(f[1:], " ")))
 	case "ready":
 		s.group.Ready()
+	case "forget":
+		if _, err := s.sched.Forget(s.t.Context(), f[1]); err != nil {
+			s.print("error: " + err.Error())
+		}
+	case "connections":
+		s.connections()
 	case "news":
 		s.news()
 	case "wait":
@@ -112,6 +118,9 @@ func (s *story) line(f []string) {
 				line += fmt.Sprintf(", %s", v.State)
 			}
 			s.print(line)
+		}
+		for _, k := range d.Unknown {
+			s.print(fmt.Sprintf("unknown: %s: %s", k.Descriptor, k))
 		}
 		for _, err := range d.Errors {
 			s.print("not read: " + err.Error())
@@ -173,6 +182,19 @@ func (s *story) plan() {
 	s.txn = scheduler.Txn{}
 	for _, op := range r.Planned {
 		s.print(strings.TrimRight(fmt.Sprintf("%s %s %s", op.Verb, short(op.Key), strings.Join(txnlog.Flags(&op), " ")), " "))
+	}
+	for _, k := range r.Unknown {
+		s.print(fmt.Sprintf("unknown: %s: %s", k.Descriptor, k))
+	}
+}
+
+// connections prints what is known of the connections.
+func (s *story) connections() {
+	for _, c := range s.sched.Connections() {
+		s.print(strings.TrimRight(fmt.Sprintf("%s %s since %s %s", c.Name, c.State, c.Since.UTC().Format(time.RFC3339), c.Why), " "))
+		for _, k := range c.Kinds {
+			s.print(fmt.Sprintf("  %s: %s", k.Descriptor, k))
+		}
 	}
 }
 
@@ -241,6 +263,7 @@ func tell(t *testing.T, text string) string {
 	s.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1, Simulate: simulate})
 	if strings.HasPrefix(text, "# connected\n") {
 		s.group = group(t, s.sched, "net")
+		net.above(t, s.sched)
 	}
 	s.watch = s.sched.Watch("config/")
 	defer s.watch.Close()

@@ -32,7 +32,9 @@ type Report struct {
 	Start, Stop time.Time
 	Read        int     // number of values that were read back
 	Values      []Value // sorted by key
-	Errors      []error // of descriptors that could not be read back: nothing is known about their values
+	// Unknown are the kinds with values of which the scheduler itself does not know whether they exist.
+	Unknown []scheduler.UnknownKind
+	Errors  []error // of descriptors that could not be read back: nothing is known about their values
 }
 
 // A Value is one value that differs.
@@ -65,17 +67,26 @@ func (k Kind) String() string { return [...]string{"missing", "differs", "unexpe
 // that changes meanwhile, or that a verb is running for, is left out. So are values of others,
 // those that wait for another value, and invalid ones.
 //
-// The values of a connection that is lost are not compared. A descriptor that cannot be read
-// back has an error in the report. Check itself fails only if ctx ends.
+// The values of a connection that is lost, and of a kind that is unknown, are not compared. A descriptor that cannot
+// be read back has an error in the report. Check itself fails only if ctx ends.
 func Check(ctx context.Context, s *scheduler.Scheduler) (*Report, error) {
 	out := &Report{Start: time.Now()}
 	c := comparison{s: s, in: s.Inside(), before: map[string]*scheduler.Status{}, found: map[string]bool{}, unread: map[string]bool{}}
+	inDoubt := map[string]bool{} // names of descriptors
 	for st := range s.All() {
 		c.before[st.Key] = st
+		inDoubt[st.Descriptor] = inDoubt[st.Descriptor] || st.Unknown
 	}
-	ready, reader := c.in.Connections(), actual.NewReader(s, nil)
+	lost, unknown, reader := map[string]bool{}, s.Unknown(), actual.NewReader(s, nil)
+	for _, conn := range s.Connections() {
+		lost[conn.Name] = !conn.State.Connected()
+	}
 	for _, d := range c.in.Registry.Order {
-		if isReady, losable := ready[d.Pool.Connection]; d.Retrieve == nil || losable && !isReady {
+		kind, isUnknown := unknown[d.Name]
+		if isUnknown && inDoubt[d.Name] {
+			out.Unknown = append(out.Unknown, kind)
+		}
+		if d.Retrieve == nil || lost[d.Pool.Connection] || isUnknown {
 			c.leaveOut(d)
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/inspect"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
 )
@@ -87,8 +88,8 @@ func (e Explanation) visit(yield func(Explanation) bool) bool {
 func newExplainer(s *scheduler.Scheduler) *explainer {
 	x := &explainer{
 		running: func(key string) (inspect.Verb, bool) { return inspect.Running(s, key) },
-		of:      s.Inside().Registry.Of,
-		byKey:   map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
+		kinds:   s.Inside().Registry, unknown: s.Unknown(),
+		byKey: map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
 		path: map[string]bool{}, explained: map[string]bool{},
 	}
 	for st := range s.All() {
@@ -104,7 +105,8 @@ func newExplainer(s *scheduler.Scheduler) *explainer {
 // no lock.
 type explainer struct {
 	running func(key string) (inspect.Verb, bool)
-	of      func(key string) *kind.Descriptor
+	kinds   *kind.Registry
+	unknown map[string]scheduler.UnknownKind // by descriptor
 	byKey   map[string]*scheduler.Status
 	derives map[string]*scheduler.Status // by derived key: the base
 	terse   bool                         // without the nearest key, which costs a pass over all keys
@@ -134,7 +136,12 @@ func (x *explainer) explain(key string) Explanation {
 	defer delete(x.path, key)
 	switch {
 	case st.State == scheduler.Pending || st.State == scheduler.Missing:
+		doubt := x.doubt(st)
 		for _, d := range st.Waits {
+			if doubt != nil && d.Key == "" && d.Label == doubt.Why {
+				e.Because = append(e.Because, Explanation{Text: nobodyKnows + doubt.String()})
+				continue
+			}
 			e.Because = append(e.Because, x.unmet(d))
 		}
 	case asked && applied(st.State):
@@ -144,6 +151,32 @@ func (x *explainer) explain(key string) Explanation {
 		e.Because = append(e.Because, x.explain(key))
 	}
 	return e
+}
+
+// nobodyKnows introduces the reason why a value is unknown.
+const nobodyKnows = "nobody knows whether it exists: "
+
+// doubt returns the unknown kind that shows whether a value exists: its own, or that of its base; nil: it is known.
+func (x *explainer) doubt(st *scheduler.Status) *scheduler.UnknownKind {
+	if k, is := x.unknown[st.Descriptor]; is {
+		return &k
+	}
+	if base := x.byKey[st.Base]; base != nil {
+		return x.doubt(base)
+	}
+	return nil
+}
+
+// doubtOf returns the unknown kind of one of these descriptors; nil: none is unknown.
+func (x *explainer) doubtOf(all iter.Seq[graph.Kind]) *scheduler.UnknownKind {
+	for of := range all {
+		if d, is := of.(*kind.Descriptor); is {
+			if k, is := x.unknown[d.Name]; is {
+				return &k
+			}
+		}
+	}
+	return nil
 }
 
 // statusText describes a status in one sentence.
@@ -208,6 +241,11 @@ func (x *explainer) unmet(d scheduler.Dependency) Explanation {
 		return Explanation{Text: d.Label}
 	}
 	prefixes := strings.Join(d.Prefixes, "*, ")
+	for _, prefix := range d.Prefixes {
+		if k := x.doubtOf(x.kinds.KindsUnder(prefix)); k != nil {
+			return Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and nobody knows whether there is one: %s", d.Label, prefixes, k)}
+		}
+	}
 	if key := x.first(func(key string) bool { return underAny(key, d.Prefixes) }); key != "" {
 		return Explanation{Text: fmt.Sprintf("%s: no value under %s* will do, such as %s", d.Label, prefixes, key)}
 	}
@@ -245,8 +283,11 @@ func (x *explainer) absent(key string) Explanation {
 		e := x.explain(base.Key)
 		return Explanation{Key: key, Text: fmt.Sprintf("%s will come with %s", key, base.Key), Because: []Explanation{e}}
 	}
+	if k := x.doubtOf(func(yield func(graph.Kind) bool) { yield(x.kinds.KindOf(key)) }); k != nil {
+		return Explanation{Key: key, Text: key + ": " + nobodyKnows + k.String()}
+	}
 	text, others := key+", which nobody declares", "is declared"
-	if d := x.of(key); d != nil && d.Absent != nil {
+	if d := x.kinds.Of(key); d != nil && d.Absent != nil {
 		text, others = key+" does not exist: "+d.Absent(key), "exists"
 	}
 	if x.terse {

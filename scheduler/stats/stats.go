@@ -84,7 +84,7 @@ func Of(s *scheduler.Scheduler) Stats {
 		Transactions: map[scheduler.TxnType]uint64{}, Operations: map[scheduler.Verb]uint64{}, Failures: now.Failures,
 		Verbs: map[string]map[scheduler.Verb]Timing{}, Values: map[string]map[scheduler.State]uint64{},
 		Waiting: now.Waiting, Waits: map[scheduler.TxnType]Timing{}, Durations: map[scheduler.TxnType]Timing{},
-		Phases: map[Phase]Timing{}, Connections: inside.Connections(),
+		Phases: map[Phase]Timing{}, Connections: map[string]bool{},
 		Drift: map[string]map[drift.Kind]uint64{}, DriftAt: now.DriftAt,
 	}
 	for name, counts := range now.Drift {
@@ -94,6 +94,9 @@ func Of(s *scheduler.Scheduler) Stats {
 			}
 			out.Drift[name][drift.Kind(kind)] = n
 		}
+	}
+	for _, c := range s.Connections() {
+		out.Connections[c.Name] = c.State.Connected()
 	}
 	out.LostTransactions, out.LostPlans = inside.Loss()
 	for i, n := range now.Transactions {

@@ -28,8 +28,6 @@ type View[S any] struct {
 	// Same reports whether the value has not changed between two statuses of it, neither of which
 	// is nil.
 	Same func(a, b S) bool
-	// Connections reports by name whether a connection is ready.
-	Connections func() map[string]bool
 	// Loss returns the numbers of transactions and plans that the transaction log lost.
 	Loss func() (transactions, plans uint64)
 }
