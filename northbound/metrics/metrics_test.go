@@ -33,6 +33,14 @@ func world(t *testing.T) *scheduler.Scheduler {
 	if _, err := s.Connection("vpp"); err != nil {
 		t.Fatal(err)
 	}
+	_, err := scheduler.Register(s.OnConnection("vpp"), scheduler.Descriptor[*wrapperspb.BoolValue, none]{
+		Name: "vpp-feature", Prefix: "vpp/feature/",
+		Create: func(context.Context, string, *wrapperspb.BoolValue) (none, error) { return none{}, nil },
+		Delete: func(context.Context, string, *wrapperspb.BoolValue, none) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	declare(t, s, "eth1", "eth2", "broken")
 	return s
 }
@@ -123,6 +131,8 @@ func TestMetrics(t *testing.T) {
 		`keyplane_values{descriptor="linux-interface",model="linux.interfaces.interface",state="FAILED"} 1`,
 		`keyplane_values{descriptor="",model="",state="CONFIGURED"} 2`,
 		`keyplane_connection_ready{connection="vpp"} 0`,
+		`keyplane_connection_unknown_kinds{connection="vpp"} 1`,
+		`keyplane_connection_unknown_since_timestamp_seconds{connection="vpp"} `,
 		`keyplane_operations_total{verb="create"} 5`,
 		`keyplane_operation_failures_total 1`,
 		`keyplane_operation_duration_seconds_count{descriptor="linux-interface",verb="create"} 3`,

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,7 +35,7 @@ type schedulerCollector struct {
 
 	processed, dropped, capacity, length, wait, phases, duration figure
 	values, connected, operations, failures, latency, lost       figure
-	drift, driftAt                                               figure
+	drift, driftAt, unknown, unknownSince                        figure
 }
 
 // newSchedulerCollector returns a collector that reads the scheduler's snapshots only.
@@ -52,6 +53,7 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 		duration:   newFigure(0, older+"txn_duration_seconds", "Time from the beginning of a transaction to its end.", "txn_type"),
 		values:     newFigure(gauge, ours+"values", "Values by descriptor, model and state. Derived values have no model; properties have no descriptor either.", "descriptor", "model", "state"),
 		connected:  newFigure(gauge, ours+"connection_ready", "1 if the connection to a southbound system is ready, else 0.", "connection"),
+		unknown:    newFigure(gauge, ours+"connection_unknown_kinds", "Kinds of values of a connection of which nobody knows which exist.", "connection"),
 		operations: newFigure(counter, ours+"operations_total", "Executed operations, including those without a verb.", "verb"),
 		failures:   newFigure(counter, ours+"operation_failures_total", "Failed operations."),
 		latency:    newFigure(0, ours+"operation_duration_seconds", "Time of the verbs of a descriptor.", "descriptor", "verb"),
@@ -59,6 +61,7 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 		drift:      newFigure(gauge, ours+"drift_values", "Values that differed from the configured ones at the last check, by kind: missing, differs, unexpected.", "descriptor", "kind"),
 		driftAt:    newFigure(gauge, ours+"drift_check_timestamp_seconds", "Time of the last check of the drift, in seconds since 1970."),
 	}
+	c.unknownSince = newFigure(gauge, ours+"connection_unknown_since_timestamp_seconds", "Time since which a kind of the connection is unknown, in seconds since 1970; absent if none is.", "connection")
 	for _, bound := range stats.Bounds() {
 		c.bounds = append(c.bounds, bound.Seconds())
 	}
@@ -70,6 +73,7 @@ func (c *schedulerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range []figure{
 		c.processed, c.dropped, c.capacity, c.length, c.wait, c.phases, c.duration,
 		c.values, c.connected, c.operations, c.failures, c.latency, c.lost, c.drift, c.driftAt,
+		c.unknown, c.unknownSince,
 	} {
 		out <- f.desc
 	}
@@ -95,6 +99,7 @@ func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
 	for name, ready := range st.Connections {
 		out <- c.connected.of(truth(ready), name)
 	}
+	c.collectUnknown(out)
 	for verb, n := range st.Operations {
 		out <- c.operations.of(float64(n), strings.ToLower(verb.String()))
 	}
@@ -106,6 +111,18 @@ func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- c.lost.of(float64(st.LostTransactions))
 	c.collectDrift(st, out)
+}
+
+// collectUnknown reports how many kinds of each connection are unknown, and for how long one of them has been.
+func (c *schedulerCollector) collectUnknown(out chan<- prometheus.Metric) {
+	for _, conn := range c.sched.Connections() {
+		out <- c.unknown.of(float64(len(conn.Kinds)), conn.Name)
+		if len(conn.Kinds) == 0 {
+			continue
+		}
+		oldest := slices.MinFunc(conn.Kinds, func(a, b scheduler.UnknownKind) int { return a.Since.Compare(b.Since) })
+		out <- c.unknownSince.of(float64(oldest.Since.UnixNano())/1e9, conn.Name)
+	}
 }
 
 // collectDrift reports the last check of the drift, if there was one. Descriptors that did not

@@ -71,7 +71,7 @@ func TestEachEndpointNeedsItsPermission(t *testing.T) {
 		w.guarded()
 		ann := w.token("ann")
 		for _, e := range (&handler{}).endpoints() {
-			url := strings.NewReplacer("{logger}", "etcd", "{level}", "info", "{model}", "govppmux.stats").Replace(e.Path)
+			url := strings.NewReplacer("{logger}", "etcd", "{level}", "info", "{model}", "govppmux.stats", "{connection}", "vpp").Replace(e.Path)
 			if code := w.askWith(e.Method, url, "").Code; (code == http.StatusUnauthorized) != (e.Group != endpoint.Open) && !strings.HasSuffix(e.Path, "/authenticate") {
 				t.Errorf("%s %s without a user: %d", e.Method, e.Path, code)
 			}

@@ -18,7 +18,7 @@ func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ endpoint.Query
 	if err != nil {
 		return err
 	}
-	out := wire.Drift{Start: d.Start, Stop: d.Stop, Read: d.Read, Count: len(d.Values), Values: []wire.Drifted{}}
+	out := wire.Drift{Start: d.Start, Stop: d.Stop, Read: d.Read, Count: len(d.Values), Values: []wire.Drifted{}, Unknown: unknownOf(d.Unknown)}
 	for _, v := range d.Values {
 		one := wire.Drifted{
 			Key: v.Key, Descriptor: v.Descriptor, Kind: v.Kind.String(),

@@ -27,10 +27,11 @@ func TestPlanIsWrittenAsAWhole(t *testing.T) {
 	for _, want := range []wire.Plan{
 		{Operations: []wire.Operation{}, Invalid: []wire.Invalid{}},
 		{Operations: operations, Invalid: []wire.Invalid{{Line: 3, Error: "bad"}}},
+		{Operations: operations[:1], Invalid: []wire.Invalid{}, Unknown: []wire.Unknown{{Descriptor: "route", Reason: "vpp: unplugged"}}},
 		{Operations: operations[:1], Invalid: []wire.Invalid{}, Warnings: []wire.Warning{{Key: "config/a", Text: "ignored"}, {Key: "config/a", Line: 7, Text: "spelled"}}},
 	} {
 		w := httptest.NewRecorder()
-		if err := reply.Plan(w, slices.Values(want.Operations), want.Invalid, want.Warnings); err != nil {
+		if err := reply.Plan(w, slices.Values(want.Operations), want); err != nil {
 			t.Fatal(err)
 		}
 		var whole bytes.Buffer

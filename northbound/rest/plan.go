@@ -51,10 +51,12 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if format == "text" {
 		text := txnlog.PlanText(record, -1)
 		leave()
-		return reply.Text(w, slices.Values([]string{text, warningText(intended.warnings) + invalidText(intended.invalid)}))
+		return reply.Text(w, slices.Values([]string{text, warningText(intended.warnings) + invalidText(intended.invalid) + unknownText(record.Unknown)}))
 	}
 	leave() // the answer needs only the operations
-	return reply.Plan(w, records.Operations(record.Planned), intended.invalid, intended.warnings)
+	return reply.Plan(w, records.Operations(record.Planned), wire.Plan{
+		Invalid: intended.invalid, Unknown: unknownOf(record.Unknown), Warnings: intended.warnings,
+	})
 }
 
 // A preview says what the body of a plan replaces.
@@ -241,6 +243,19 @@ func invalidText(invalid []wire.Invalid) string {
 			fmt.Fprintf(&b, "%s: ", printable.Line(i.Key))
 		}
 		fmt.Fprintf(&b, "%s\n", printable.Line(strings.ReplaceAll(i.Error, "\n", "; ")))
+	}
+	return b.String()
+}
+
+// unknownText returns the unknown kinds in the format of the plan's text.
+func unknownText(kinds []scheduler.UnknownKind) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  * unknown, and not part of the plan:\n")
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "      - %s: %s\n", k.Descriptor, printable.Line(k.String()))
 	}
 	return b.String()
 }

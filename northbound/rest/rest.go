@@ -259,6 +259,8 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=, add=1, new=1", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; add: if they joined that content; new: if that source may be a client that has declared nothing yet; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
 		endpoint.Get("/scheduler/wait", endpoint.Dump, "", "answers when values have a state, at the latest after a minute", h.wait).By(http.MethodPost).Takes(reply.JSONMedia).Answers(wire.Waited{}),
+		endpoint.Get("/scheduler/connections", endpoint.Dump, "", "states of the connections to what is programmed, and what is unknown", h.connections).Answers([]wire.Connection{}),
+		endpoint.Get("/scheduler/connections/{connection}/forget", endpoint.Write, "", "take the values of a lost connection for gone", h.forget).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/scheduler/downstream-resync", endpoint.Write, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).By(http.MethodPost).Answers(wire.Record{}),
 	}

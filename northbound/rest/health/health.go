@@ -126,10 +126,14 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 	for _, d := range inspect.Descriptors(h.Scheduler) {
 		connections[d.Name] = d.Connection
 	}
+	unknown := h.Scheduler.Unknown()
 	for _, st := range h.unsettled() {
 		line := fmt.Sprintf("%s is %s", st.Key, st.State)
 		if why := strings.Join(append(slices.Clone(st.Details), reply.ErrorText(st.Err)), ", "); why != "" {
 			line += ": " + strings.TrimSuffix(why, ", ")
+		}
+		if k, is := unknown[st.Descriptor]; is {
+			line += "; unknown since " + k.Since.UTC().Format(time.RFC3339)
 		}
 		switch st.State {
 		case scheduler.Retrying:

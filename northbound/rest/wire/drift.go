@@ -9,8 +9,10 @@ type Drift struct {
 	Read        int // number of values that were read back
 	Count       int // of Values
 	// Sorted by key.
-	Values      []Drifted
-	NotReadBack []string `json:",omitempty"` // errors of descriptors that could not be read back
+	Values []Drifted
+	// Unknown are the kinds that have values and were left out, because they are unknown.
+	Unknown     []Unknown `json:",omitempty"`
+	NotReadBack []string  `json:",omitempty"` // errors of descriptors that could not be read back
 }
 
 // Drifted is a value that differs.

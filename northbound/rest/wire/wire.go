@@ -95,6 +95,9 @@ type Plan struct {
 	// In the order of their execution. Both halves of a re-creation are listed.
 	Operations []Operation
 	Invalid    []Invalid // values that are not part of the plan
+	// Unknown are the kinds with values of which nobody knows which exist: the operations of these values are
+	// not in the plan.
+	Unknown []Unknown `json:",omitempty"`
 	// The first 1000; one more counts the others.
 	Warnings []Warning `json:",omitempty"`
 }

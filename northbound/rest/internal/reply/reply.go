@@ -97,18 +97,16 @@ func Array[T any](w http.ResponseWriter, items iter.Seq[T]) error {
 	return nil
 }
 
-// Plan writes a wire.Plan item by item: it may have a hundred thousand operations.
-func Plan(w http.ResponseWriter, operations iter.Seq[wire.Operation], invalid []wire.Invalid, warnings []wire.Warning) error {
+// Plan writes a wire.Plan item by item: it may have a hundred thousand operations. p has the other lists.
+func Plan(w http.ResponseWriter, operations iter.Seq[wire.Operation], p wire.Plan) error {
 	Header(w, JSONType, http.StatusOK)
 	out := bufio.NewWriterSize(w, 64<<10)
 	_, _ = out.WriteString("{\n  \"Operations\": ")
 	writeArray(out, "  ", operations)
 	_, _ = out.WriteString(",\n  \"Invalid\": ")
-	writeArray(out, "  ", slices.Values(invalid))
-	if len(warnings) > 0 {
-		_, _ = out.WriteString(",\n  \"Warnings\": ")
-		writeArray(out, "  ", slices.Values(warnings))
-	}
+	writeArray(out, "  ", slices.Values(p.Invalid))
+	field(out, "  ", "Unknown", slices.Values(p.Unknown))
+	field(out, "  ", "Warnings", slices.Values(p.Warnings))
 	_, _ = out.WriteString("\n}\n")
 	_ = out.Flush()
 	return nil
