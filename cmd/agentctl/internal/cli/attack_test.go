@@ -51,6 +51,8 @@ func hostile(attack string) http.Handler {
 		"/scheduler/retry":       record,
 		"/scheduler/explain":     wire.Explanation{Key: key, Text: evil("text"), Because: []wire.Explanation{{Text: evil("cause")}}},
 		"/scheduler/plan":        wire.Plan{Operations: record.Executed, Invalid: []wire.Invalid{{Key: key, Line: 1, Error: evil("error")}}},
+		"/scheduler/connections": []wire.Connection{{Name: evil("name"), State: evil("LOST"), Error: evil("error"), Unknown: []wire.Unknown{{Descriptor: evil("kind"), Reason: evil("reason")}}}},
+		"/drift":                 wire.Drift{Unknown: []wire.Unknown{{Descriptor: evil("kind"), Reason: evil("reason")}}, NotReadBack: []string{evil("unread")}},
 		"/readiness": wire.AgentStatus{
 			State: wire.StateOK, Plugins: []wire.PluginHealth{{Name: evil("name"), Error: evil("error")}}, Missing: []string{evil("missing")}, Unapplied: []string{evil("unapplied")},
 		},
@@ -106,7 +108,7 @@ func TestTextIsPrintable(t *testing.T) {
 				{"config", "history"}, {"config", "history", "--details"}, {"config", "history", "-f", "log"},
 				{"config", "history", "if" + attack}, {"config", "history", "if" + attack, "-f", "log"},
 				{"get", "if" + attack}, {"get", "linux.interfaces.interface"}, {"get", "if" + attack, "-o", "wide"},
-				{"explain", "k" + attack}, {"explain", "if" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"},
+				{"explain", "k" + attack}, {"explain", "if" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"}, {"connections"}, {"drift"},
 			} {
 				for _, refused := range [][]string{nil, {"--http-basic-auth", "a:b"}} {
 					out := agentctl(t, append(append([]string{"--http-port", at.Port()}, refused...), command...)...)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/access"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/config"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/connections"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/declare"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/fleet"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/inspect"
@@ -128,7 +129,7 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 	root.SetFlagErrorFunc(session.FlagError)
 	s.Flags(root.PersistentFlags())
 	root.AddCommand(config.Command(s), vpp.Command(s), logs.Command(s), service.Command(s), access.Command(s), fleet.Command(s), migrate.Command(s))
-	root.AddCommand(report.Command(s))
+	root.AddCommand(report.Command(s), connections.Command(s))
 	root.AddCommand(kv.Commands(s)...)
 	root.AddCommand(inspect.Commands(s)...)
 	root.AddCommand(status.Commands(s)...)

@@ -41,7 +41,7 @@ func params() testscript.Params {
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"agent": agent, "etcd": etcd, "code": code, "completes": completes, "network": network, "declaring": declaring,
+			"agent": agent, "etcd": etcd, "code": code, "completes": completes, "network": network, "declaring": declaring, "unplugged": unplugged,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[testKey{}] = env.T().(testing.TB)

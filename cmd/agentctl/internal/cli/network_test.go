@@ -26,6 +26,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
@@ -34,8 +35,9 @@ import (
 
 // memory is a southbound whose interface "broken" cannot be made.
 type memory struct {
-	mu     sync.Mutex
-	stands map[string]proto.Message
+	mu         sync.Mutex
+	stands     map[string]proto.Message
+	connection string // of the interfaces
 }
 
 func (m *memory) put(key string, v proto.Message) error {
@@ -74,7 +76,7 @@ func (m *memory) register(s *scheduler.Scheduler) error {
 	type index struct{ Index int }
 	ifs, routes := models.For[*interfaces.Interface](), models.For[*l3.Route]()
 	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, index]{
-		Name: "interface", Model: ifs,
+		Name: "interface", Model: ifs, Connection: m.connection,
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9216 {
 				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
@@ -148,6 +150,32 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	secured(ts, rest.Handler(web.Options))
 	earlier(ts, rest.Handler(web.Options))
 	stranger(ts)
+}
+
+// unplugged: runs at PORT a scheduler whose interfaces are behind the connection net, which was lost after they and
+// their routes had been made.
+func unplugged(ts *testscript.TestScript, _ bool, _ []string) {
+	m := &memory{stands: map[string]proto.Message{}, connection: "net"}
+	s := scheduler.New(scheduler.Options{})
+	link, err := s.Connection("net")
+	ts.Check(err)
+	ts.Check(m.register(s))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	ready := &health.Health{Scheduler: s}
+	ready.Complete()
+	web := httptest.NewServer(rest.Handler(rest.Options{Scheduler: s, Label: "vpp1", Health: ready}))
+	ts.Defer(func() {
+		web.Close()
+		cancel()
+		ts.Check(<-ended)
+	})
+	link.Ready()
+	declare(ts, s)
+	link.Lost(errors.New("no such file"))
+	ts.Check(s.Sync(ts.Value(testKey{}).(testing.TB).Context()))
+	ts.Setenv("PORT", portOf(ts, web.Listener.Addr().String()))
 }
 
 // earlier serves as an agent of a release that does not list its models, cannot search for

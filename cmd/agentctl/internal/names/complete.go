@@ -115,6 +115,20 @@ func CompleteLogger(s *session.Session, levels ...string) cobra.CompletionFunc {
 	}
 }
 
+// CompleteConnection returns a completion of the first argument with the names of connections.
+func CompleteConnection(s *session.Session) cobra.CompletionFunc {
+	return first(s, func(ctx context.Context, s *session.Session, _ string) (out []string, err error) {
+		var all []wire.Connection
+		err = s.Get(ctx, "/scheduler/connections", nil, &all)
+		for _, c := range all {
+			if printableWord(c.Name) {
+				out = append(out, c.Name+"\t"+show.Line(c.State))
+			}
+		}
+		return out, err
+	})
+}
+
 // CompleteSource returns a completion with the names of sources.
 func CompleteSource(s *session.Session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

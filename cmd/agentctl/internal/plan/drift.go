@@ -21,6 +21,7 @@ func drift(s *session.Session) *cobra.Command {
 		Short:   "Shows how the system differs from the declared values",
 		Long: "Drift reads back the system and prints each value that differs from the declared one: what config resync would repair.\n" +
 			"A value that could not be applied is one of them, with its state. Nothing is changed.\n" +
+			"Values that nobody knows, because their connection is lost, are not compared; they are named, and the exit code is 1.\n" +
 			"Values that wait for others or are invalid are not part of it; see values.\n\n" + exitHelp,
 		Example:     "  agentctl drift",
 		Args:        session.ExpectArgs(),
@@ -45,9 +46,17 @@ func drift(s *session.Session) *cobra.Command {
 		for _, text := range d.NotReadBack {
 			err = errors.Join(err, fmt.Errorf("not read back: %s", show.Remote(text)))
 		}
-		return err
+		return errors.Join(err, unknown(d.Unknown))
 	})
 	return cmd
+}
+
+// unknown returns an error that names the kinds that could not be compared; nil: there are none.
+func unknown(kinds []wire.Unknown) (err error) {
+	for _, line := range show.Unknown(kinds) {
+		err = errors.Join(err, errors.New(line))
+	}
+	return err
 }
 
 // repairOf returns the change that would repair a value.

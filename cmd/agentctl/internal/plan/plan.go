@@ -44,7 +44,8 @@ func planFiles(s *session.Session) *cobra.Command {
 			"source. Without --as, the values are planned as if they had the highest priority.\n\n" +
 			"+ create, ~ update, - delete, -/+ delete and create again, ... PENDING. The format table has one line for each operation, also those\n" +
 			"on parts of values; log is the form of the agent's log.\n\n" +
-			exitHelp + " Invalid values are an error; the valid ones are planned anyway.",
+			exitHelp + " Invalid values are an error; the valid ones are planned anyway.\n" +
+			"So are values that nobody knows, because their connection is lost: what they need is found when they are read back.",
 		Example:           "  agentctl plan new.yaml\n  agentctl plan new.yaml --as filedb:/etc/keyplane/network/routes.yaml\n  agentctl plan network/ --as etcd",
 		ValidArgsFunction: names.CompleteFile,
 		Args:              session.ExpectSome("FILE"),
@@ -91,7 +92,7 @@ func planFiles(s *session.Session) *cobra.Command {
 		if err == nil && len(changes) > 0 {
 			err = session.ErrChanges
 		}
-		return errors.Join(err, all.Invalid("not part of the plan", p.Invalid))
+		return errors.Join(err, unknown(p.Unknown), all.Invalid("not part of the plan", p.Invalid))
 	})
 	return cmd
 }
