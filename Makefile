@@ -39,7 +39,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers compiled nfpm gotestsum test test-vpp test-packages test-packets race race-pure explore soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
+.PHONY: help run build packages servers compiled nfpm gotestsum test test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,9 @@ faults: packages servers ## everything that may happen to a store, in full size;
 
 fleet: packages servers ## FLEET (2000) agents of 100 keys on clusters of etcd, Consul and Redis: docs/scale.md
 	go test -timeout 4h -v ./internal/fleet -run '^TestScale$$' -args -fleet.agents=$(FLEET) -fleet.keys=100 -fleet.rest=60s -fleet.full
+
+restarts: packages servers ## restart an agent by 50 SIGTERM and 50 SIGKILL, and check that neither VPP nor the kernel notices
+	go test -count=1 -timeout 30m -v ./agent -run '^TestRestartChangesNothing$$' -args -agent.restarts=50
 
 siege: packages servers build ## all attacks on running agents at once for SIEGE (30m): docs/siege.md says how to read the result
 	CGO_ENABLED=0 go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s -siege.memory=200

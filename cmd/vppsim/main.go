@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	flags := flag.NewFlagSet("vppsim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	o := vppsim.Options{Log: slog.New(slog.NewTextHandler(messages, nil))}
-	o.TAP = linuxSide(o.Log)
+	o.TAP = vppsim.LinuxTAP(o.Log)
 	workers := flags.Uint("workers", 0, "")
 	flags.StringVar(&o.Socket, "socket", "/run/vpp/api.sock", "")
 	flags.StringVar(&o.StatsSocket, "stats", "", "")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -20,16 +21,16 @@ const (
 	BlackHole             // holds everything back; after Pass it flows on
 )
 
-// A Proxy forwards TCP connections to a server. A test can interrupt it, slow it down, and
-// silence single connections.
+// A Proxy forwards connections to a server, by TCP or by Unix sockets. A test can interrupt it, slow it
+// down, and silence single connections.
 type Proxy struct {
-	Addr string // host:port to connect to
+	Addr string // host:port, or the path of a socket, to connect to
 
 	mu     sync.Mutex // guards the fields below
 	mode   Mode
 	change *sync.Cond // signals a change of mode or of the set of connections
 	target string
-	conns  map[*net.TCPConn]*link
+	conns  map[net.Conn]*link
 	slow   *rate.Limiter // limits bytes from the server to all clients; nil: no limit
 }
 
@@ -45,14 +46,26 @@ const sentKept = 16 << 10
 // StartProxy starts a proxy for target, a host:port. The test closes it.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return startProxy(t, "tcp", "127.0.0.1:0", target)
+}
+
+// StartUnixProxy starts a proxy for the socket target, at a socket of its own. The test closes it. Reset is the
+// same as Drop there.
+func StartUnixProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	return startProxy(t, "unix", filepath.Join(t.TempDir(), "proxy.sock"), target)
+}
+
+func startProxy(t testing.TB, network, addr, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen(network, addr)
 	if err != nil {
 		t.Fatalf("listening for the proxy: %v", err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[*net.TCPConn]*link{}}
+	p := &Proxy{Addr: l.Addr().String(), target: target, conns: map[net.Conn]*link{}}
 	p.change = sync.NewCond(&p.mu)
 	var all sync.WaitGroup
-	all.Go(func() { p.accept(l, &all) })
+	all.Go(func() { p.accept(l, network, &all) })
 	t.Cleanup(func() {
 		l.Close()
 		p.Set(Drop)
@@ -113,29 +126,28 @@ func (p *Proxy) Retarget(target string) {
 }
 
 // accept serves each connection on a goroutine of its own, until the listener is closed.
-func (p *Proxy) accept(l net.Listener, all *sync.WaitGroup) {
+func (p *Proxy) accept(l net.Listener, network string, all *sync.WaitGroup) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		all.Go(func() { p.serve(c.(*net.TCPConn), all) })
+		all.Go(func() { p.serve(c, network, all) })
 	}
 }
 
 // serve forwards one connection until either side ends it.
-func (p *Proxy) serve(near *net.TCPConn, all *sync.WaitGroup) {
+func (p *Proxy) serve(near net.Conn, network string, all *sync.WaitGroup) {
 	l := &link{}
 	target, ok := p.admit(near, l)
 	if !ok {
 		return
 	}
-	c, err := net.Dial("tcp", target)
+	far, err := net.Dial(network, target)
 	if err != nil {
 		p.remove(near)
 		return
 	}
-	far := c.(*net.TCPConn)
 	if _, ok := p.admit(far, l); !ok {
 		p.remove(near)
 		return
@@ -165,7 +177,7 @@ func (p *Proxy) trickle(part []byte) {
 
 // carry copies one direction and calls before with each part. When it ends, it closes the
 // connection.
-func (p *Proxy) carry(to, from *net.TCPConn, before func(part []byte)) {
+func (p *Proxy) carry(to, from net.Conn, before func(part []byte)) {
 	defer p.remove(to)
 	defer p.remove(from)
 	buf := make([]byte, 64<<10)
@@ -200,7 +212,7 @@ func (p *Proxy) part(most int) int {
 
 // mayPass blocks while the proxy is a black hole. It reports whether to deliver the data;
 // not ok means that the connection is closed.
-func (p *Proxy) mayPass(c *net.TCPConn) (deliver, ok bool) {
+func (p *Proxy) mayPass(c net.Conn) (deliver, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.mode == BlackHole && p.conns[c] != nil {
@@ -211,7 +223,7 @@ func (p *Proxy) mayPass(c *net.TCPConn) (deliver, ok bool) {
 }
 
 // admit adds a connection to the set and returns its target, unless the proxy is cut.
-func (p *Proxy) admit(c *net.TCPConn, l *link) (target string, ok bool) {
+func (p *Proxy) admit(c net.Conn, l *link) (target string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mode == Drop || p.mode == Reset {
@@ -223,7 +235,7 @@ func (p *Proxy) admit(c *net.TCPConn, l *link) (target string, ok bool) {
 }
 
 // remove closes a connection, and wakes goroutines that wait for a change of mode.
-func (p *Proxy) remove(c *net.TCPConn) {
+func (p *Proxy) remove(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
@@ -233,9 +245,9 @@ func (p *Proxy) remove(c *net.TCPConn) {
 
 // hangUp closes a connection: with a linger time of 0 the kernel sends a reset instead of
 // a regular end.
-func hangUp(c *net.TCPConn, m Mode) {
-	if m == Reset {
-		_ = c.SetLinger(0) // fails on a connection that is closed already
+func hangUp(c net.Conn, m Mode) {
+	if tcp, ok := c.(*net.TCPConn); ok && m == Reset {
+		_ = tcp.SetLinger(0) // fails on a connection that is closed already
 	}
 	c.Close()
 }

@@ -87,11 +87,16 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 	// Not moved yet: it is still where VPP has made it.
 	l, err = own.LinkByName(host)
 	if err != nil {
-		err = fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
-		if errors.Is(err, unix.ENODEV) && !h.Watch.MovedAway(keyOf(v.GetName())) {
-			err = scheduler.NeedsNew(vppTAP(v), err) // it was deleted, perhaps with its namespace
+		tap := v.GetTap().GetVppTapIfName()
+		switch {
+		case !errors.Is(err, unix.ENODEV):
+			return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", tap, err)
+		case h.Watch.MovedAway(keyOf(v.GetName())):
+			// A new TAP would leave the other program with a dead link.
+			return l, fmt.Errorf("another program has moved the host side of %s, a TAP of VPP, to another namespace; move it back: %w", tap, err)
 		}
-		return l, err
+		// It was deleted, perhaps with its namespace.
+		return l, scheduler.NeedsNew(vppTAP(v), fmt.Errorf("host side of %s, a TAP of VPP: %w", tap, err))
 	}
 	if l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) && !h.is(own, l, v) {
 		return l, h.conflict(own, l, v)

@@ -1,4 +1,4 @@
-package main
+package vppsim
 
 import (
 	"log/slog"
@@ -6,9 +6,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// linuxSide makes the Linux side of TAPs, in the network of this process, and nil where
-// it may not. The kernel takes them away when this process ends.
-func linuxSide(log *slog.Logger) func(name string) (remove func(), err error) {
+// LinuxTAP returns a value of Options.TAP that makes the Linux side of TAPs, in the network of this process, and
+// nil where it may not. The kernel takes them away when this process ends.
+func LinuxTAP(log *slog.Logger) func(name string) (remove func(), err error) {
 	remove, err := newTAP("")
 	if err != nil {
 		log.Info("simulated VPP: TAPs have no Linux side here", "err", err)

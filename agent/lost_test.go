@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/vppsim"
+)
+
+const portKey = "config/linux/interfaces/v2/interface/port"
+
+// standing returns a rig in which everything is applied, and the next messages to VPP are counted.
+func standing(t *testing.T) *restartRig {
+	t.Helper()
+	r := newRestartRig(t)
+	r.start(nil)
+	r.declare("testdata/restarts.yaml")
+	r.settled()
+	r.sim.Counts()
+	return r
+}
+
+// put declares a value in the store.
+func (r *restartRig) put(key, value string) {
+	r.t.Helper()
+	if out, err := r.ctl("kvdb", "--store", "etcd", "put", key, value); err != nil {
+		r.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// interfaces returns the tags of the interfaces of VPP. One that exists twice is there twice.
+func (r *restartRig) interfaces() []string {
+	var tags []string
+	for line := range strings.Lines(r.sim.Show("show interface")) {
+		if fields := strings.Fields(line); len(fields) > 2 {
+			tags = append(tags, fields[2])
+		}
+	}
+	slices.Sort(tags)
+	return tags
+}
+
+// silent checks that nothing has been changed since the last call.
+func (r *restartRig) silent(events func() []string) {
+	r.t.Helper()
+	for _, e := range events() {
+		r.t.Error(e)
+	}
+	if changes := changesIn(r.sim.Counts()); len(changes) > 0 {
+		r.t.Errorf("VPP got %v", changes)
+	}
+}
+
+// portIn returns the Linux side of the TAP in a namespace, or an error.
+func portIn(namespace string) (link netlink.Link, err error) {
+	err = inNetns(namespace, func() error {
+		var err error
+		link, err = netlink.LinkByName("eth0")
+		return err
+	})
+	return link, err
+}
+
+// A VPP that has restarted while the agent was down has nothing of what the agent remembers. Everything is made
+// again, and once.
+func TestVPPRestartsWhileTheAgentIsDown(t *testing.T) {
+	r := standing(t)
+	before := r.interfaces()
+	r.stop(syscall.SIGKILL)
+	r.check(r.sim.Restart())
+	r.start([]string{"linux", "etcd", "vpp"})
+	r.agrees()
+	if after := r.interfaces(); !slices.Equal(after, before) {
+		t.Errorf("VPP has %q, and had %q", after, before)
+	}
+}
+
+// A VPP that dies while it is read back at the start of the agent is read back again.
+func TestVPPRestartsDuringTheStart(t *testing.T) {
+	r := standing(t)
+	before := r.interfaces()
+	r.stop(syscall.SIGTERM)
+	r.sim.DieAt(40, false)
+	r.launch()
+	r.await("VPP has died", func() bool { return r.sim.Deaths() > 0 })
+	r.check(r.sim.Restart())
+	r.agrees()
+	if after := r.interfaces(); !slices.Equal(after, before) {
+		t.Errorf("VPP has %q, and had %q", after, before)
+	}
+}
+
+// One kind that cannot be read keeps its values from being changed, and no other one.
+func TestUnreadableKind(t *testing.T) {
+	r := standing(t)
+	before := r.interfaces()
+	r.stop(syscall.SIGKILL)
+	r.sim.Fail("nat44_show_running_config", vppsim.Fault{Retval: -1})
+	events := listen(t, "", "red", "blue")
+	r.launch()
+	r.shows("nat44-global is PENDING(.|\n)*cannot be read", "explain", "config/vpp/nat/v2/nat44-global")
+	r.silent(events)
+	r.put("config/vpp/v2/interfaces/late", `{"name":"late","type":"SOFTWARE_LOOPBACK"}`)
+	r.shows("late is CONFIGURED", "explain", "config/vpp/v2/interfaces/late")
+	r.sim.Counts()
+	r.sim.Fail("nat44_show_running_config", vppsim.Fault{})
+	r.agrees()
+	r.silent(events)
+	if after := r.interfaces(); !slices.Equal(after, slices.Sorted(slices.Values(append(before, "late")))) {
+		t.Errorf("VPP has %q, and had %q before late was declared", after, before)
+	}
+}
+
+// A VPP that does not answer for a while loses nothing, and no container loses its link.
+func TestSilentVPP(t *testing.T) {
+	r := standing(t)
+	events := listen(t, "", "red", "blue")
+	resume := r.sim.Hang()
+	r.said("connection lost; its values wait")
+	r.shows("port is CONFIGURED", "explain", portKey)
+	resume()
+	r.said("connection lost; its values wait.*Description: vpp: ready.*? took ")
+	r.agrees()
+	r.silent(events)
+}
+
+// The Linux side of a TAP that somebody deletes comes back with the TAP. If it is deleted again and again, the
+// agent waits.
+func TestLinuxSideDeleted(t *testing.T) {
+	r := standing(t)
+	before := r.interfaces()
+	for i := range 7 {
+		var old netlink.Link
+		r.await("the link of the container is there", func() (ok bool) {
+			var err error
+			old, err = portIn("red")
+			return err == nil && old.Attrs().OperState != netlink.OperNotPresent
+		})
+		r.check(scratch.InNetns("red", func() error { return netlink.LinkDel(old) }))
+		if i == 0 {
+			r.await("the link of the container is made again", func() bool {
+				_, err := portIn("red")
+				return err == nil
+			})
+			r.agrees()
+			if after := r.interfaces(); !slices.Equal(after, before) {
+				t.Errorf("VPP has %q, and had %q", after, before)
+			}
+		}
+	}
+	r.shows("removes it repeatedly", "explain", portKey)
+	r.agrees() // the pause ends
+}
+
+// A container that gets a new namespace gets the link of its TAP again.
+func TestNamespaceMadeAgain(t *testing.T) {
+	r := standing(t)
+	before := r.interfaces()
+	r.check(scratch.DelNetns("red"))
+	r.shows("port is PENDING", "explain", portKey)
+	r.check(scratch.AddNetns("red"))
+	r.await("the link is in the new namespace", func() bool {
+		_, err := portIn("red")
+		return err == nil
+	})
+	r.agrees()
+	if after := r.interfaces(); !slices.Equal(after, before) {
+		t.Errorf("VPP has %q, and had %q", after, before)
+	}
+}
