@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/internal/connections"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -18,7 +19,7 @@ func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ endpoint.Query
 	if err != nil {
 		return err
 	}
-	out := wire.Drift{Start: d.Start, Stop: d.Stop, Read: d.Read, Count: len(d.Values), Values: []wire.Drifted{}, Unknown: unknownOf(d.Unknown)}
+	out := wire.Drift{Start: d.Start, Stop: d.Stop, Read: d.Read, Count: len(d.Values), Values: []wire.Drifted{}, Unknown: connections.Unknown(d.Unknown)}
 	for _, v := range d.Values {
 		one := wire.Drifted{
 			Key: v.Key, Descriptor: v.Descriptor, Kind: v.Kind.String(),

@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/northbound/rest/internal/connections"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
@@ -55,7 +56,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	}
 	leave() // the answer needs only the operations
 	return reply.Plan(w, records.Operations(record.Planned), wire.Plan{
-		Invalid: intended.invalid, Unknown: unknownOf(record.Unknown), Warnings: intended.warnings,
+		Invalid: intended.invalid, Unknown: connections.Unknown(record.Unknown), Warnings: intended.warnings,
 	})
 }
 

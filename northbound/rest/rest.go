@@ -18,6 +18,7 @@
 //	internal/nodes        values and their relations, now or in the past
 //	internal/statistics   numbers and durations of operations
 //	counters              counters of VPP, the kernel and the agent
+//	internal/connections  connections, and what is unknown
 //	internal/drawing      pictures of values and their relations
 //	internal/auth         users, passwords and tokens
 //	internal/events       the stream of changes
@@ -61,6 +62,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/internal/connections"
 	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/events"
@@ -220,7 +222,7 @@ func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Que
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint.Endpoint {
-	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), h.pages().Endpoints(), h.configurationPaths(), h.trials().Endpoints(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
+	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), connections.Connections{Scheduler: h.sched}.Endpoints(), h.pages().Endpoints(), h.configurationPaths(), h.trials().Endpoints(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
@@ -259,8 +261,6 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1, as=, add=1, new=1", "operations that these values would cause; as: if they were the content of a source, or the text of one of its files; add: if they joined that content; new: if that source may be a client that has declared nothing yet; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
 		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
 		endpoint.Get("/scheduler/wait", endpoint.Dump, "", "answers when values have a state, at the latest after a minute", h.wait).By(http.MethodPost).Takes(reply.JSONMedia).Answers(wire.Waited{}),
-		endpoint.Get("/scheduler/connections", endpoint.Dump, "", "states of the connections to what is programmed, and what is unknown", h.connections).Answers([]wire.Connection{}),
-		endpoint.Get("/scheduler/connections/{connection}/forget", endpoint.Write, "", "take the values of a lost connection for gone", h.forget).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/scheduler/downstream-resync", endpoint.Write, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).By(http.MethodPost).Answers(wire.Record{}),
 	}
