@@ -23,9 +23,8 @@ var (
 )
 
 // NeedsNew marks an error of Create: the value under key, on which the value depends, exists, but has nothing left for
-// this one. The scheduler deletes key and what depends on it, and creates all of it again. It does so once: if Create
-// then fails in the same way, it is retried like any other failure, and key is created again only after Retry, a resync, or
-// another desired value. The Linux side of a TAP needs it: only VPP makes one, together with its own side.
+// this one. The scheduler deletes key and what depends on it, and creates all of it again. If Create then fails in the
+// same way, it is retried like any other failure, and each attempt may have key created again once. The Linux side of a TAP needs it: only VPP makes one, together with its own side.
 func NeedsNew(key string, err error) error { return &value.Renewal{Key: key, Err: err} }
 
 // tooLate returns the error of a call after Run that must come before it.

@@ -111,7 +111,6 @@ func (s *Scheduler) Retry(ctx context.Context, keys ...string) (*Record, error) 
 				hung = key
 			}
 		}
-		s.graph.RenewAgain()
 		s.retry(run, retry.Failed(s.registry.Nodes(s.graph), keys), func(rec *Record) { outcomes <- outcome{rec, hung} })
 	})
 	if err != nil {

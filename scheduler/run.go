@@ -117,7 +117,6 @@ func (s *Scheduler) forgetContests(changes intent.Changes) {
 
 // retryRetriable allows the next attempt of all values with an error that it may fix.
 func (s *Scheduler) retryRetriable() {
-	s.graph.RenewAgain()
 	for _, key := range retry.Failed(s.registry.Nodes(s.graph), nil) {
 		if kind.Retriable(s.graph.Node(key).Err()) {
 			s.graph.Retry(key)

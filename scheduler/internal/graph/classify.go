@@ -49,9 +49,7 @@ func (g *Graph) classify(n *Node) {
 		g.setActual(n, n.desired, n.meta)
 	}
 	g.setToDelete(n, g.updateRetention(n))
-	if !g.planning() && g.doubts(n) {
-		g.doubtful[n] = struct{}{}
-	}
+	g.noteDoubt(n)
 	if n.errs.Failure() != nil && n.failureObsolete() {
 		g.clearFailure(n)
 	}
@@ -80,7 +78,7 @@ func (n *Node) failureObsolete() bool {
 // actionOf decides the next step of a node from its present state. It changes nothing.
 func (g *Graph) actionOf(n *Node) action {
 	switch {
-	case n.suspended() || n.Hung() || n.kindUnknown() && !g.willBeRead(n):
+	case g.rests(n):
 		return actionNone
 	case n.toDelete && g.mayDelete(n):
 		return g.deletion(n)
@@ -94,6 +92,11 @@ func (g *Graph) actionOf(n *Node) action {
 		return actionBlocked
 	}
 	return n.application()
+}
+
+// rests reports that an event must come before any operation of n.
+func (g *Graph) rests(n *Node) bool {
+	return n.suspended() || n.Hung() || n.kindUnknown() && !g.willBeRead(n)
 }
 
 // deletion returns when n, which can be deleted, is deleted.
@@ -211,12 +214,15 @@ func (g *Graph) mayDelete(n *Node) bool {
 // outlivesDependents reports that all dependents of n are on connections that are down.
 func (n *Node) outlivesDependents() bool {
 	for _, e := range n.in() {
-		if e.ofActual() && !(e.v.node.connection().Lost() && e.v.node.Unknown()) {
+		if e.ofActual() && !e.v.node.isOutlived() {
 			return false
 		}
 	}
 	return true
 }
+
+// isOutlived reports that n, which is on a connection that is down, does not keep what it depends on.
+func (n *Node) isOutlived() bool { return n.connection().Lost() && n.Unknown() }
 
 // leavesWithCycle reports that all dependents of n leave together with it.
 func (n *Node) leavesWithCycle() bool {
@@ -224,7 +230,7 @@ func (n *Node) leavesWithCycle() bool {
 		return false
 	}
 	for _, e := range n.in() {
-		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.Hung()) {
+		if m := e.v.node; e.ofActual() && !m.isOutlived() && (m.cycle != n.cycle || m.suspended() || m.Hung()) {
 			return false
 		}
 	}

@@ -142,7 +142,7 @@ func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 		return []*Node{nil}
 	}
 	for _, e := range n.in() {
-		if e.ofActual() {
+		if e.ofActual() && !e.v.node.isOutlived() {
 			out = append(out, e.v.node)
 		}
 	}

@@ -258,8 +258,6 @@ func (s *story) line(line string) {
 		s.broken[f[1]] = true
 	case "used":
 		s.renews[f[1]] = append(s.renews[f[1]], f[2])
-	case "renew-again":
-		s.g.RenewAgain()
 	case "mend":
 		delete(s.broken, f[1])
 		s.g.Retry(f[1])

@@ -61,6 +61,7 @@ func (g *Graph) Complete() {
 // Retry allows the next attempt for a failed key.
 func (g *Graph) Retry(key string) {
 	if n := g.Node(key); n != nil && n.suspended() {
+		g.setRenewed(n, false)
 		g.saveNode(n)
 		n.retry()
 		g.push(n)

@@ -227,9 +227,14 @@ func (g *Graph) reconsiderDoubtful() {
 	}
 }
 
-// doubts reports that n, as it is classified, stands or waits because of unknown dependencies.
-func (g *Graph) doubts(n *Node) bool {
-	return g.unknownKinds > 0 && n.actual != nil && (n.actual.unmet > 0 || n.desired != nil && n.desired.unmet > 0)
+// noteDoubt notes that n, as it is classified, may stand or wait because of unknown dependencies.
+func (g *Graph) noteDoubt(n *Node) {
+	if g.unknownKinds == 0 || g.planning() || n.actual == nil {
+		return
+	}
+	if n.actual.unmet > 0 || n.desired != nil && n.desired.unmet > 0 {
+		g.doubtful[n] = struct{}{}
+	}
 }
 
 // isUnknown reports whether nobody knows if an unmet dependency exists.

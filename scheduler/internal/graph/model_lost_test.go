@@ -3,6 +3,7 @@ package graph
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -64,7 +65,9 @@ func (m *model) forgetLine(t *rapid.T) {
 	}
 	t.Logf("## forget %p", line)
 	for _, n := range m.g.nodesOf(line) {
-		m.forget(n.key)
+		if n.actual != nil { // what was down before keeps its precedence
+			m.forget(n.key)
+		}
 		delete(m.stands, n.key)
 	}
 	m.g.Forget(line)
@@ -126,9 +129,14 @@ func (m *model) joinLine(line *Connection, works func(group int) bool) {
 	m.g.EndRead(line)
 }
 
-// actualText is the text of what stands, with those derived values that stand.
+// actualText is the text of what stands, with those derived values that stand. The text of the graph lacks a derived value
+// that is not declared any more.
 func (m *model) actualText(n *Node) string {
-	return m.respelled(n)
+	text, part := m.respelled(n), m.g.Node("d/"+n.key)
+	if !m.stands["d/"+n.key] || strings.Contains(text, "derive=") || part == nil || part.actual == nil {
+		return text
+	}
+	return text + ",derive=" + part.key + ":" + strings.ReplaceAll(part.actual.Data.(string), ",", ";")
 }
 
 // isUnknown says that nobody knows whether a key stands.
@@ -138,14 +146,15 @@ func (m *model) isUnknown(key string) bool {
 }
 
 // mayStand says that a dependency may be met by something that is unknown. The values of a group may be shown by those
-// of another group of the connection, so all of its groups must be known.
+// of another group of the connection, so all of its groups must be known. Where any key of a folder counts, there may be
+// one that nobody has heard of.
 func (m *model) mayStand(d *value.Dep) bool {
 	for group := range groupsKnown {
 		unknown := slices.ContainsFunc(lines[group%2].kinds, (*Knowledge).Unknown)
 		for i := range perGroup {
 			for _, key := range []string{keyIn(group, i), "d/" + keyIn(group, i)} {
 				n := m.g.Node(key)
-				if unknown && d.MetBy(key) && (n == nil || n.Unknown() || n.kind() == nil && !n.sighted) {
+				if unknown && d.MetBy(key) && (d.Any != nil || n == nil || n.Unknown() || n.kind() == nil && !n.sighted) {
 					return true
 				}
 			}

@@ -7,8 +7,8 @@ import (
 )
 
 // renew has the provider of n deleted and created again, with all that depends on it, if err says that n needs
-// that. It does so once, until n exists, gets a new desired value, or RenewAgain is called: if the new provider is
-// of no use for n either, the next one would not be.
+// that. It does so once, until n exists, gets a new desired value, or is tried again: so the back-off of the retries
+// also bounds how often a provider is created again that is of no use for n either.
 func (g *Graph) renew(n *Node, err error) {
 	provider := g.Node(value.Renews(err))
 	if provider == nil || g.renewed[n] || n.desired == nil || n.actual != nil || provider.foreign || !provider.available() || provider.running != idle {
@@ -34,6 +34,3 @@ func (g *Graph) setRenewed(n *Node, renewed bool) {
 		g.renewed[n] = true
 	}
 }
-
-// RenewAgain lets each provider be created again once more.
-func (g *Graph) RenewAgain() { clear(g.renewed) }

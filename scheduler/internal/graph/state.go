@@ -26,8 +26,8 @@ func (n *Node) State() State {
 		return Failed
 	case n.LosesClaim():
 		return Rejected
-	case n.desired == nil && (n.actual == nil || n.Unknown() && (n.foreign || !n.removable)):
-		return Nonexistent // or nobody declares it, and nobody knows whether it still exists
+	case !n.isVisible():
+		return Nonexistent
 	case n.foreign:
 		return Obtained
 	case n.kindUnknown() && (n.Unknown() || n.desired != n.actual):
@@ -79,4 +79,16 @@ func (n *Node) Err() error {
 		return n.desired.err()
 	}
 	return n.claimError()
+}
+
+// isVisible reports that people see n: it is declared, or it exists, or its deletion waits. A value that nobody declares
+// is not seen while nobody knows whether it still exists.
+func (n *Node) isVisible() bool {
+	switch {
+	case n.desired != nil:
+		return true
+	case n.actual == nil:
+		return false
+	}
+	return !n.Unknown() || n.removable && !n.foreign
 }

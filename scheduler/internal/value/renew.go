@@ -17,8 +17,7 @@ func (r *Renewal) Unwrap() error { return r.Err }
 
 // Renews returns the key of the value that must be created again because of err; empty: none.
 func Renews(err error) string {
-	var r *Renewal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*Renewal](err); ok {
 		return r.Key
 	}
 	return ""
