@@ -72,6 +72,9 @@ func (l *loop) receive(n notification, now time.Time) {
 		l.back = l.w.opts.Own.Due(now)
 	}
 	for _, e := range n.events {
+		if e.Moved {
+			l.w.noteMoved(objectOf(ns, e.What))
+		}
 		l.enqueue(objectOf(ns, e.What), e, now)
 		if o, ok := flushed(ns, e); ok {
 			l.enqueue(o, e, now)
@@ -158,7 +161,7 @@ func (l *loop) checkDue(now time.Time) {
 	due := l.takeDue(now.Add(burst))
 	slices.SortStableFunc(due, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
 	var suspects []Object
-	generations, moved := map[Object]uint64{}, map[Object]bool{}
+	generations := map[Object]uint64{}
 	suspect := func(o Object) {
 		if _, twice := generations[o]; !twice {
 			suspects = append(suspects, o)
@@ -172,23 +175,19 @@ func (l *loop) checkDue(now time.Time) {
 		} else if !l.w.record.check(o, l.last[o]).clean() {
 			suspect(o)
 		}
-		if l.last[o].Moved {
-			moved[o] = true
-		}
 		delete(l.last, o)
 	}
 	l.w.releaseAllUnused()
 	l.w.mu.Unlock()
 	if len(suspects) > 0 {
-		l.verify(suspects, generations, moved)
+		l.verify(suspects, generations)
 	}
 }
 
 // verify reads the suspects from the kernel and reports the confirmed losses
 // and changes. The kernel is read without the mutex held, so an object may be
-// re-created meanwhile; its generation differs then, and it is skipped. moved are the links that are in another
-// namespace if they are lost.
-func (l *loop) verify(suspects []Object, generations map[Object]uint64, moved map[Object]bool) {
+// re-created meanwhile; its generation differs then, and it is skipped.
+func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
 	actual, err := readState(l.w.opts.Spaces, suspects)
 	if err != nil {
 		l.w.opts.Log.Warn("reading the state of the kernel again", "err", err)
@@ -202,9 +201,10 @@ func (l *loop) verify(suspects []Object, generations map[Object]uint64, moved ma
 		if l.w.record.generation(o) != generations[o] {
 			continue
 		}
+		key := l.w.record.key(o)
 		keys, other := l.w.record.confirm(o, actual[o])
-		if moved[o] {
-			l.w.noteMoved(keys)
+		if o.Kind == KindInterface && len(keys) > 0 {
+			l.w.noteLost(o, key)
 		}
 		lost = append(lost, keys...)
 		changed = changed || other

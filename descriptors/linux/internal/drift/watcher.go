@@ -25,10 +25,12 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -87,8 +89,10 @@ type Watcher struct {
 	own    kernel.ID  // the agent's own namespace; zero before Run
 	record record
 	spaces map[kernel.ID]*watched
-	unread []*watched      // subscriptions without a reader yet
-	fresh  []Object        // objects that need a first check
+	unread []*watched // subscriptions without a reader yet
+	fresh  []Object   // objects that need a first check
+	// lostAs are the keys of lost links: the message that a link was moved may come after its loss was seen.
+	lostAs map[Object]string
 	moved  map[string]bool // keys whose link another program has moved to another namespace
 }
 
@@ -118,7 +122,7 @@ func New(o Options) *Watcher {
 	return &Watcher{
 		opts: o, wake: wake.New(), notifications: make(chan notification),
 		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
-		record:    newRecord(), spaces: map[kernel.ID]*watched{}, moved: map[string]bool{},
+		record:    newRecord(), spaces: map[kernel.ID]*watched{}, moved: map[string]bool{}, lostAs: map[Object]string{},
 	}
 }
 
@@ -133,22 +137,40 @@ func (w *Watcher) Announce(space *netns.Space) (leave func()) { return w.presenc
 func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.moved, e.Key)
+	if t.Kind == KindInterface {
+		delete(w.moved, e.Key)
+		maps.DeleteFunc(w.lostAs, func(_ Object, key string) bool { return key == e.Key })
+	}
 	if w.note(space, t, e) && t.Kind == KindInterface {
 		w.recheck(t)
 	}
 }
 
-// noteMoved notes that the links of these keys are in other namespaces. The caller holds mu.
-func (w *Watcher) noteMoved(keys []string) {
-	for _, key := range keys {
+// noteMoved notes that a link which is or was recorded is in another namespace now.
+func (w *Watcher) noteMoved(o Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key := cmp.Or(w.record.key(o), w.lostAs[o]); key != "" {
 		w.moved[key] = true
 	}
 }
 
+// mostLost bounds the links that lostAs remembers, and the keys in moved.
+const mostLost = 4096
+
+// noteLost notes that the link of a key was lost. The caller holds mu.
+func (w *Watcher) noteLost(o Object, key string) {
+	if len(w.lostAs) >= mostLost || len(w.moved) >= mostLost {
+		clear(w.lostAs)
+		clear(w.moved)
+	}
+	w.lostAs[o] = key
+}
+
 // MovedAway reports whether the link that was last recorded for key was moved to another namespace by another
-// program, so that it is not lost.
+// program, so that it is not lost. It first waits for the kernel's messages about what the caller has just seen.
 func (w *Watcher) MovedAway(key string) bool {
+	<-time.After(2 * Debounce)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.moved[key]
