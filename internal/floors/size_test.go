@@ -10,8 +10,8 @@ import (
 
 // Beyond these sizes nobody finds their way in a package. It should be divided by subject.
 const (
-	mostLines = 2500 // with code, without tests
-	mostNames = 60   // exported, without methods and fields
+	mostLines = 3000 // with code, without tests
+	mostNames = 70   // exported, without methods and fields
 )
 
 func TestNoPackageIsTooLarge(t *testing.T) {
