@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -9,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
@@ -30,6 +33,16 @@ func (r *restartRig) put(key, value string) {
 	r.t.Helper()
 	if out, err := r.ctl("kvdb", "--store", "etcd", "put", key, value); err != nil {
 		r.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// del deletes a value from the store.
+func (r *restartRig) del(keys ...string) {
+	r.t.Helper()
+	for _, key := range keys {
+		if out, err := r.ctl("kvdb", "--store", "etcd", "del", key); err != nil {
+			r.t.Fatalf("%v\n%s", err, out)
+		}
 	}
 }
 
@@ -129,6 +142,35 @@ func TestSilentVPP(t *testing.T) {
 	r.silent(events)
 }
 
+// Edits during a long absence of VPP take effect when it answers again, those of Linux at once.
+func TestEditsWhileVPPIsAway(t *testing.T) {
+	r := standing(t)
+	resume := r.sim.Hang()
+	r.said("connection lost; its values wait")
+	r.del("config/vpp/v2/interfaces/in-blue", "config/vpp/v2/route/if/in-blue/vrf/5/dst/10.4.0.0/16/gw/10.3.0.2")
+	r.put("config/vpp/v2/interfaces/late", `{"name":"late","type":"SOFTWARE_LOOPBACK"}`)
+	r.del("config/linux/interfaces/v2/interface/a", "config/linux/interfaces/v2/interface/b")
+	r.await("the VETH is deleted", func() bool {
+		_, err := netlink.LinkByName("veth-a")
+		return err != nil
+	})
+	r.shows("in-blue is PENDING", "explain", "config/vpp/v2/interfaces/in-blue")
+	resume()
+	r.await("VPP is as declared", func() bool {
+		got := r.interfaces()
+		return slices.Contains(got, "late") && !slices.Contains(got, "in-blue") && !slices.Contains(got, "uplink")
+	})
+	if _, err := portIn("red"); err != nil {
+		t.Errorf("the link of the container: %v", err)
+	}
+	counts := r.sim.Counts()
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if strings.HasPrefix(name, "tap_") && !questions.MatchString(name) {
+			t.Errorf("VPP got %s", name)
+		}
+	}
+}
+
 // The Linux side of a TAP that somebody deletes comes back with the TAP.
 func TestLinuxSideDeleted(t *testing.T) {
 	r := standing(t)
@@ -160,5 +202,30 @@ func TestNamespaceMadeAgain(t *testing.T) {
 	r.agrees()
 	if after := r.interfaces(); !slices.Equal(after, before) {
 		t.Errorf("VPP has %q, and had %q", after, before)
+	}
+}
+
+// A link that another program has moved to another namespace is not lost: the agent makes no second TAP.
+func TestLinuxSideMoved(t *testing.T) {
+	r := standing(t)
+	testkit.Netns(t, "green")
+	r.check(scratch.InNetns("red", func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		green, err := os.Open("/run/netns/green")
+		if err != nil {
+			return err
+		}
+		defer green.Close()
+		return netlink.LinkSetNsFd(link, int(green.Fd()))
+	}))
+	r.shows("port is RETRYING(.|\n)*another program has moved the host side of tap, a TAP of VPP, to another namespace", "explain", portKey)
+	if _, err := portIn("green"); err != nil {
+		t.Errorf("the moved link: %v", err)
+	}
+	if n := r.sim.Counts()["tap_create_v3"]; n > 0 {
+		t.Errorf("the agent has made %d TAPs", n)
 	}
 }

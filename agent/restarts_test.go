@@ -159,7 +159,7 @@ func (r *restartRig) check(err error) {
 // file writes a file, of the configuration or a program.
 func (r *restartRig) file(name, text string) {
 	r.t.Helper()
-	r.check(os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o700)) //nolint:gosec // programs are among them
+	r.check(os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o700))
 }
 
 // start starts the agent. Each part of order arrives when those before it have been read.
