@@ -172,6 +172,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Recreate:     recreate,
 		Dependencies: h.dependencies,
 		Derived:      derived,
+		Properties:   []string{keys.States},
 		Claims:       claims,
 
 		Create:        h.create,

@@ -20,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
@@ -91,6 +92,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Recreate:     recreateRoute,
 		Dependencies: h.routeDependencies,
 		Derived:      derivedOfRoute,
+		Properties:   []string{keys.LinkLocal},
 
 		Create:        h.createRoute,
 		CreateAll:     h.createRoutes,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/scheduler"
@@ -21,6 +22,8 @@ func (h *handler) globalDescriptor() scheduler.Descriptor[*nat.Nat44Global, stru
 	return scheduler.Descriptor[*nat.Nat44Global, struct{}]{
 		Name:  GlobalName,
 		Model: models.For[*nat.Nat44Global](),
+
+		Properties: []string{keys.NATEndpointDependent},
 
 		Normalize: normalizeGlobal,
 		Validate:  validateGlobal,
