@@ -58,7 +58,9 @@ func flowHashesOfTables(t *testing.T, vpp *simulated.VPP) {
 	a.want(false, tables(hash("use_src_ip"), "", "")...)
 	a.unwant(tables("", "", "")[0])
 	have("table 0 is removed", fresh, fresh, fresh)
-	if left := maps.Collect(known.settings.Load()); len(left) > 0 {
+	left := maps.Collect(known.settings.Load())
+	delete(left, "vpp/run") // which run of VPP it was
+	if len(left) > 0 {
 		t.Errorf("the agent remembers %q", left)
 	}
 }
