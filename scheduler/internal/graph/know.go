@@ -87,8 +87,14 @@ func (g *Graph) BeginRead(c *Connection) {
 	if c.phase == reading {
 		return
 	}
-	wasLost := c.Lost()
+	wasLost, wasGone := c.Lost(), c.phase == gone
 	g.setPhase(c, reading)
+	if wasGone { // it is there after all, and so may its values be
+		for _, n := range g.nodesOf(c) {
+			g.saveNode(n)
+			n.sighted = false
+		}
+	}
 	if wasLost {
 		g.touchUnknown(c) // they wait for another reason now
 	}
