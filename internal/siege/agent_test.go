@@ -93,8 +93,8 @@ func (a *agent) stop() {
 	}
 	select {
 	case <-a.ended:
-	case <-time.After(patience):
-		a.Fatalf("the agent did not end within %v of SIGTERM", patience)
+	case <-time.After(testkit.Patience):
+		a.Fatalf("the agent did not end within %v of SIGTERM", testkit.Patience)
 	}
 	if code := a.cmd.ProcessState.ExitCode(); code != 0 {
 		a.Errorf("the agent ended with %v, want exit code 0", a.cmd.ProcessState)

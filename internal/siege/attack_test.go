@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // An attack harms one target until its context ends.
@@ -56,7 +58,7 @@ func last(ctx context.Context, length time.Duration, fronts []*front) (context.C
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
 		defer stop()
-		late := time.After(length + patience)
+		late := time.After(length + testkit.Patience)
 		done := time.After(length)
 		for _, f := range fronts {
 			select {

@@ -19,32 +19,29 @@ func hostileRedis(ctx context.Context, t *target) error {
 		nested, negative, sizes, unending, (*redisClient).sound, func(c *redisClient) { c.scanning(prefix, 0) },
 		func(c *redisClient) { c.scanning(prefix, 1) }, (*redisClient).pushing, types, func(c *redisClient) { c.values(prefix) },
 	}
-	n := 0
-	return serve(ctx, t.redis, func(c net.Conn) {
+	return serve(ctx, t.redis, func(n int, c net.Conn) {
 		t.struck()
 		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second)) // fails with the connection
 		lies[n%len(lies)](&redisClient{Conn: c, in: bufio.NewReader(c)})
-	}, func() { n++ })
+	})
 }
 
-// serve calls answer for each connection, on a goroutine of its own, until ctx ends. It calls
-// before when a connection has come, one at a time.
-func serve(ctx context.Context, l net.Listener, answer func(net.Conn), before func()) error {
+// serve calls answer with each connection and its number, from 1, on a goroutine of its own, until ctx ends.
+func serve(ctx context.Context, l net.Listener, answer func(int, net.Conn)) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
-	for {
+	for n := 1; ; n++ {
 		c, err := l.Accept()
 		if err != nil {
 			return unlessOver(ctx, err)
 		}
-		before()
 		all.Go(func() {
 			close := context.AfterFunc(ctx, func() { c.Close() })
 			defer close()
 			defer c.Close()
-			answer(c)
+			answer(n, c)
 		})
 	}
 }

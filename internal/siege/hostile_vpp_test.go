@@ -17,8 +17,7 @@ const (
 // hostileVPP stands between the agent and a simulated VPP, and corrupts some of the answers:
 // messages are cut short, so that counts exceed them, and numbers become as large as possible.
 func hostileVPP(ctx context.Context, t *target) error {
-	n := 0
-	return serve(ctx, t.plane, func(near net.Conn) {
+	return serve(ctx, t.plane, func(n int, near net.Conn) {
 		far, err := (&net.Dialer{}).DialContext(ctx, "unix", t.behind)
 		if err != nil {
 			return // the simulated VPP ends with the test
@@ -29,7 +28,7 @@ func hostileVPP(ctx context.Context, t *target) error {
 			far.Close()
 		}()
 		corrupt(near, far, rand.New(rand.NewPCG(uint64(n), 1)), t.struck)
-	}, func() { n++ })
+	})
 }
 
 // corrupt carries messages, of which it corrupts one in some, and gives up with the connection.

@@ -189,7 +189,7 @@ const mostInTxn = 100
 
 // put makes edits on both sides. Edits that were begun are made: what is declared must be known.
 func (k *killer) put(ctx context.Context, edits []edit) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), testkit.Patience)
 	defer cancel()
 	for some := range slices.Chunk(edits, mostInTxn) {
 		for _, s := range []*side{k.unharmed, k.harmed} {
@@ -257,7 +257,7 @@ func (k *killer) compare(ctx context.Context, when string) account {
 	if err := k.put(ctx, []edit{{markKey(k.marks - 1), ""}, {markKey(k.marks), markOf(k.marks)}}); err != nil {
 		k.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, testkit.Patience)
 	defer cancel()
 	var last error
 	for {

@@ -33,7 +33,7 @@ type options struct {
 var opts = options{
 	length: flag.Duration("siege.for", 20*time.Second, "how long the attacks last"),
 	only:   flag.String("siege.only", "", "a regular expression; only attacks whose name matches take place"),
-	p99:    flag.Duration("siege.p99", 0, "the bound of the latency's 99th percentile; 0: none, as a busy machine may be slow"),
+	p99:    flag.Duration("siege.p99", 0, "the bound of what the attacks add to the 99th percentile of the latency; 0: none"),
 	memory: flag.Int64("siege.memory", 250, "the bound of the agent's resident memory, in MB; on a busy machine more attacks are under way at once"),
 	logs:   flag.String("siege.logs", "", "a folder for the agents' whole logs; empty: they are kept after a failure"),
 

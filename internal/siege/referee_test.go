@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -88,10 +89,18 @@ func (r *referee) declareAll(ctx context.Context) error {
 			r.free <- name
 		}
 	}
+	r.times()
+	return nil
+}
+
+// times returns the times of all changes since the last call.
+func (r *referee) times() times {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	took := r.took
 	r.took = nil
-	return nil
+	slices.Sort(took)
+	return took
 }
 
 // stands tells whether a name is one of those that never change.

@@ -140,7 +140,7 @@ func (s *soak) killAgent(ctx context.Context) error {
 func (s *soak) compare(ctx context.Context) error {
 	s.net.editing.Lock()
 	defer s.net.editing.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), testkit.Patience)
 	defer cancel()
 	if err := s.net.settles(ctx); err != nil {
 		sources, _ := s.read(context.WithoutCancel(ctx), "/sources") // an explanation, if there is one

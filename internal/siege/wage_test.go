@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // The attacks go on until each has struck, also where the agent connects late. One that never strikes is an error.
@@ -17,7 +19,7 @@ func TestAttacksLastUntilAllHaveStruck(t *testing.T) {
 	}{
 		{time.Second, time.Minute, ""},
 		{2 * time.Minute, 2 * time.Minute, ""},
-		{time.Hour, time.Minute + patience, `attack "late" has not struck within `},
+		{time.Hour, time.Minute + testkit.Patience, `attack "late" has not struck within `},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			late := func(ctx context.Context, t *target) error {
