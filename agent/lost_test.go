@@ -205,26 +205,50 @@ func TestNamespaceMadeAgain(t *testing.T) {
 	}
 }
 
-// A link that another program has moved to another namespace is not lost: the agent makes no second TAP.
-func TestLinuxSideMoved(t *testing.T) {
-	r := standing(t)
-	testkit.Netns(t, "green")
+// openNetns makes a namespace for the time of the test, and opens it.
+func openNetns(t *testing.T, name string) *os.File {
+	t.Helper()
+	namespace, err := os.Open(testkit.Netns(t, name) + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { namespace.Close() })
+	return namespace
+}
+
+// moveTo has another program move the Linux side of the TAP to another namespace.
+func (r *restartRig) moveTo(namespace *os.File) {
+	r.t.Helper()
 	r.check(scratch.InNetns("red", func() error {
 		link, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err
 		}
-		green, err := os.Open("/run/netns/green")
-		if err != nil {
-			return err
-		}
-		defer green.Close()
-		return netlink.LinkSetNsFd(link, int(green.Fd()))
+		return netlink.LinkSetNsFd(link, int(namespace.Fd()))
 	}))
-	r.shows("port is RETRYING(.|\n)*another program has moved the host side of tap, a TAP of VPP, to another namespace", "explain", portKey)
-	if _, err := portIn("green"); err != nil {
-		t.Errorf("the moved link: %v", err)
+}
+
+// A link that another program has moved is not lost: the agent moves it back from a namespace that has a name.
+func TestLinuxSideMoved(t *testing.T) {
+	r := standing(t)
+	r.moveTo(openNetns(t, "green"))
+	r.await("the link is back", func() bool {
+		_, err := portIn("red")
+		return err == nil
+	})
+	r.agrees()
+	if n := r.sim.Counts()["tap_create_v3"]; n > 0 {
+		t.Errorf("the agent has made %d TAPs", n)
 	}
+}
+
+// The agent makes no second TAP either where it does not see the namespace to which the link was moved.
+func TestLinuxSideHidden(t *testing.T) {
+	r := standing(t)
+	hidden := openNetns(t, "hidden")
+	r.check(scratch.DelNetns("hidden")) // it lives on while the test has it open
+	r.moveTo(hidden)
+	r.shows("port is RETRYING(.|\n)*another program has moved it to a namespace that the agent does not see", "explain", portKey)
 	if n := r.sim.Counts()["tap_create_v3"]; n > 0 {
 		t.Errorf("the agent has made %d TAPs", n)
 	}

@@ -3,6 +3,7 @@ package iface
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -86,17 +87,11 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 	}
 	// Not moved yet: it is still where VPP has made it.
 	l, err = own.LinkByName(host)
+	if errors.Is(err, unix.ENODEV) {
+		return h.strayTAP(space, v)
+	}
 	if err != nil {
-		tap := v.GetTap().GetVppTapIfName()
-		switch {
-		case !errors.Is(err, unix.ENODEV):
-			return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", tap, err)
-		case h.Watch.MovedAway(keyOf(v.GetName())):
-			// A new TAP would leave the other program with a dead link.
-			return l, fmt.Errorf("another program has moved the host side of %s, a TAP of VPP, to another namespace; move it back: %w", tap, err)
-		}
-		// It was deleted, perhaps with its namespace.
-		return l, scheduler.NeedsNew(vppTAP(v), fmt.Errorf("host side of %s, a TAP of VPP: %w", tap, err))
+		return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
 	}
 	if l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) && !h.is(own, l, v) {
 		return l, h.conflict(own, l, v)
@@ -111,6 +106,37 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 		return l, err
 	}
 	return h.adopt(space, l, v, alias)
+}
+
+// strayTAP moves a TAP back that another program has moved to a namespace which the agent can see, as Retrieve finds it
+// there, too. If it is in none of them, it was deleted, perhaps with its namespace, unless the kernel has said that it was
+// moved: then a new TAP would leave the other program with a dead link.
+func (h *handler) strayTAP(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+	places, err := h.Spaces.Places(nil)
+	if err != nil {
+		return kernel.Link{}, err
+	}
+	defer places.Close()
+	for _, p := range places {
+		links, err := p.Links()
+		if err != nil {
+			return kernel.Link{}, err
+		}
+		i := slices.IndexFunc(links, func(l kernel.Link) bool { return l.Kind == "tun" && h.is(p.Space, l, v) })
+		if i < 0 {
+			continue
+		}
+		l, err := move(p.Space, space, links[i])
+		if err != nil {
+			return l, err
+		}
+		return h.adopt(space, l, v, l.Alias)
+	}
+	err = fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), unix.ENODEV)
+	if h.Watch.MovedAway(keyOf(v.GetName())) {
+		return kernel.Link{}, fmt.Errorf("another program has moved it to a namespace that the agent does not see; move it back: %w", err)
+	}
+	return kernel.Link{}, scheduler.NeedsNew(vppTAP(v), err)
 }
 
 // movedTAP finds a TAP that an earlier attempt has moved but not renamed.
