@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -16,9 +17,9 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// validateTimeout bounds the question to the agent whether it would refuse a value. It is
-// short, because an agent that does not answer must not hold up an edit.
-const validateTimeout = 2 * time.Second
+// validateTimeout bounds the question to the agent whether it would refuse a value: an agent that
+// does not answer must not hold up an edit. One on a busy machine takes seconds.
+const validateTimeout = 10 * time.Second
 
 // mostChecked is how many values one request checks: the agent bounds the size of a request.
 const mostChecked = 256
@@ -128,6 +129,9 @@ func refusals(ctx context.Context, s *session.Session, question []map[string]any
 	defer cancel()
 	var invalid []wire.Invalid
 	if err := s.Request(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintf(s.Err, "warning: the agent has not answered within %v; only the models have checked the values\n", validateTimeout)
+		}
 		return nil, false, nil //nolint:nilerr // the check of the models has to do
 	}
 	reasons = map[string]string{}
