@@ -171,21 +171,44 @@ func TestEditsWhileVPPIsAway(t *testing.T) {
 	}
 }
 
-// The Linux side of a TAP that somebody deletes comes back with the TAP.
+// The Linux side of a TAP that somebody deletes comes back with the TAP. If it is deleted again and again, the
+// agent waits.
 func TestLinuxSideDeleted(t *testing.T) {
 	r := standing(t)
 	before := r.interfaces()
-	link, err := portIn("red")
-	r.check(err)
-	r.check(scratch.InNetns("red", func() error { return netlink.LinkDel(link) }))
-	r.await("the link of the container is made again", func() bool {
-		again, err := portIn("red")
-		return err == nil && again.Attrs().Index != link.Attrs().Index
-	})
+	remove := func() {
+		link, err := portIn("red")
+		if err == nil {
+			err = scratch.InNetns("red", func() error { return netlink.LinkDel(link) })
+		}
+		r.check(err)
+		r.await("the link of the container is made again", func() bool {
+			again, err := portIn("red")
+			return err == nil && again.Attrs().Index != link.Attrs().Index || r.waitsFor(portKey)
+		})
+	}
+	remove()
 	r.agrees()
 	if after := r.interfaces(); !slices.Equal(after, before) {
 		t.Errorf("VPP has %q, and had %q", after, before)
 	}
+	deletions := 1
+	for ; !r.waitsFor(portKey); deletions++ {
+		if deletions == 20 {
+			t.Fatal("the agent makes the link again at once, however often somebody deletes it")
+		}
+		r.shows("is CONFIGURED", "explain", portKey)
+		remove()
+	}
+	t.Logf("%d deletions", deletions)
+	r.said("somebody else removes a value repeatedly")
+	r.agrees() // the pause ends
+}
+
+// waitsFor reports that the agent waits before it makes a value again that somebody else has removed.
+func (r *restartRig) waitsFor(key string) bool {
+	out, _ := r.ctl("explain", key)
+	return strings.Contains(out, "somebody else removes it repeatedly")
 }
 
 // A container that gets a new namespace gets the link of its TAP again.

@@ -320,7 +320,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		s.scheduleRetry(r, n, t.Err)
 	} else {
 		s.retries.Drop(n.Key())
-		if t.Op.Verb == value.Delete {
+		if t.Op.Verb == value.Delete && n.Desired() == nil { // else it is to come back
 			s.contests.Forget(n.Key())
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/scheduler/internal/components"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
@@ -38,17 +41,12 @@ func (d *Delays) Forget(key string) { d.contests.Forget(key) }
 
 // Apply delays the creation of the contested values among those that vanished; txn is the number
 // of the transaction. A value that vanished together with its dependency does not count: it waits
-// for the dependency anyway. Without the delay, two programs that disagree about an item would
-// change it as fast as they can.
+// for the dependency anyway. Of values that depend on each other, and vanished together, the first
+// counts. Without the delay, two programs that disagree about an item would change it as fast as
+// they can.
 func (d *Delays) Apply(txn uint64) {
-	keys := d.vanished
-	d.vanished = nil
 	now := time.Now()
-	for _, key := range keys {
-		n := d.Graph.Node(key)
-		if n == nil || !vanishedAlone(n) {
-			continue
-		}
+	for _, key := range d.counting() {
 		pause, begun := d.contests.Lost(key, now)
 		if pause == 0 {
 			continue
@@ -62,8 +60,32 @@ func (d *Delays) Apply(txn uint64) {
 	}
 }
 
-// vanishedAlone reports whether n could be created at once.
-func vanishedAlone(n *graph.Node) bool {
-	return n.Desired() != nil && n.Actual() == nil && n.State() == graph.Missing && len(n.Unmet()) == 0 &&
-		(n.Base() == nil || n.Base().Actual() != nil)
+// counting returns the keys of the values that vanished since the last call and wait for no other value.
+func (d *Delays) counting() (keys []string) {
+	var vanished []*graph.Node
+	for _, key := range d.vanished {
+		if n := d.Graph.Node(key); n != nil {
+			vanished = append(vanished, n)
+		}
+	}
+	d.vanished = nil
+	for _, together := range components.Closed(vanished, d.waitsFor) {
+		first := slices.MinFunc(together, func(a, b *graph.Node) int { return strings.Compare(a.Key(), b.Key()) })
+		keys = append(keys, first.Key())
+	}
+	return keys
+}
+
+// waitsFor returns the nodes without which n cannot be created. A nil stands for something else.
+func (d *Delays) waitsFor(n *graph.Node) (out []*graph.Node) {
+	if n.Desired() == nil || n.Actual() != nil || n.State() != graph.Missing {
+		return []*graph.Node{nil}
+	}
+	if b := n.Base(); b != nil && b.Actual() == nil {
+		out = append(out, b)
+	}
+	for _, dep := range n.Unmet() {
+		out = append(out, d.Graph.Node(dep.Key))
+	}
+	return out
 }

@@ -142,7 +142,7 @@ func (g *Graph) meet(e *edge) {
 	e.met = true
 	g.stopAwaiting(e)
 	e.v.unmet--
-	if e.v.unmet == 0 && e.v == e.v.node.desired {
+	if e.v.unmet == 0 && e.v == e.v.node.desired && e.v.node.suspension != contested {
 		g.saveNode(e.v.node)
 		e.v.node.retry()
 	}

@@ -69,7 +69,7 @@ func (g *Graph) Retry(key string) {
 }
 
 // Suspend marks a desired value that is not actual as failed with err, until Retry or a
-// new value.
+// new value. That its dependencies are unmet, and met again, does not matter.
 func (g *Graph) Suspend(key string, err error) {
 	n := g.Node(key)
 	if n == nil || n.desired == nil || n.actual != nil || n.running != idle {
@@ -77,7 +77,7 @@ func (g *Graph) Suspend(key string, err error) {
 	}
 	g.saveNode(n)
 	n.errs.SetFailure(err)
-	n.suspension = suspended
+	n.suspension = contested
 	g.touch(n)
 }
 
