@@ -55,10 +55,11 @@ func (kind) Order(_ string, data any) value.Order {
 
 func fields(s string) []string { return strings.Split(s, ",") }
 
-// remote is that of the keys that begin with "gated". Each story has its own, with one kind.
+// remote is that of the keys that begin with "gated", and second that of those with "second". Each story has its
+// own, with one kind each.
 var (
-	remote      = &Connection{}
-	remoteKnown = &Knowledge{}
+	remote, second           = &Connection{}, &Connection{}
+	remoteKnown, secondKnown = &Knowledge{}, &Knowledge{}
 )
 
 // lines are the connections of the random model's keys: of even and of odd groups, with their
@@ -111,6 +112,8 @@ func made(key, text string) *Value {
 	switch {
 	case strings.HasPrefix(key, "gated"):
 		v.Kind = kind{known: remoteKnown}
+	case strings.HasPrefix(key, "second"):
+		v.Kind = kind{known: secondKnown}
 	case strings.HasPrefix(key, "alone"):
 		v.Kind = kind{evidence: value.ReadAlone}
 	case strings.HasPrefix(key, "note"):
@@ -237,6 +240,10 @@ func (s *story) line(line string) {
 	if len(f) == 0 || f[0] == "#" {
 		return
 	}
+	remote, remoteKnown := remote, remoteKnown
+	if f[0] == "second" { // a command for that connection
+		remote, remoteKnown, f = second, secondKnown, f[1:]
+	}
 	switch f[0] {
 	case "want":
 		s.g.Want(made(f[1], f[2]))
@@ -310,9 +317,10 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			remote, remoteKnown = &Connection{}, &Knowledge{}
+			remote, remoteKnown, second, secondKnown = &Connection{}, &Knowledge{}, &Connection{}, &Knowledge{}
 			s := &story{g: New(), broken: map[string]bool{}, renews: map[string][]string{}}
 			s.g.Join(remote, remoteKnown)
+			s.g.Join(second, secondKnown)
 			s.g.Keys = keyKinds{}
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "  ") {
