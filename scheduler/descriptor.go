@@ -93,7 +93,7 @@ type Descriptor[V proto.Message, M any] struct {
 	// matches its desired value is cheapest if it is yielded with the key and the same
 	// message from wanted. Retrieve reports all fields from which Derived makes values
 	// that have verbs but no Retrieve. Such a value counts as lost if its field is
-	// missing.
+	// missing. It changes nothing, except in Found.Learned.
 	Retrieve func(ctx context.Context, wanted []Desired[V]) Retrieved[V, M]
 	// RetrieveSome is Retrieve for these keys only, where that is cheaper than reading all
 	// values; wanted has their desired values. It is called after one of their verbs has
@@ -136,6 +136,11 @@ type Found[V proto.Message, M any] struct {
 	// OwnerUnknown means that the item has no mark of its owner. A derived value has the owner of
 	// its base then; otherwise a Memory decides, and without one the value is not ours.
 	OwnerUnknown bool
+	// Learned is called when the scheduler takes what was read as what is there, before the next Found. It
+	// is not called for those who only look, such as drift and dumps. So everything that Retrieve changes, in
+	// the descriptor or in the system, belongs here: otherwise a look would change what the agent does
+	// afterwards. A Found without a Value only has Learned. Optional.
+	Learned func()
 }
 
 // Retrieved is the result of Retrieve: the actual values, or an error that ends them. A value

@@ -27,6 +27,8 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/drift"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
@@ -52,6 +54,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	insync                   expects that a resync does, records and publishes nothing
 //	resync                   has everything read back, and what was put is all that is wanted
+//	look                     compares with drift, and dumps all kinds, as people do who only look
 //	counted NAME LINK        expects that the interface has sent packets, by that link
 //	unchanged                expects that the last resync called no verb
 func TestScripts(t *testing.T) {
@@ -95,7 +98,7 @@ func params(script string) testscript.Params {
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
-			"resync": command((*agent).resync), "insync": command((*agent).insync), "unchanged": command((*agent).unchanged), "counted": command((*agent).counted), "soon": command((*agent).soon),
+			"resync": command((*agent).resync), "insync": command((*agent).insync), "look": command((*agent).look), "unchanged": command((*agent).unchanged), "counted": command((*agent).counted), "soon": command((*agent).soon),
 		},
 		Condition: canMake,
 	}
@@ -288,6 +291,16 @@ func (a *agent) resync([]string) error {
 	}
 	var err error
 	a.resynced, err = a.s.Commit(context.Background(), txn)
+	return err
+}
+
+func (a *agent) look([]string) error {
+	_, err := drift.Check(context.Background(), a.s)
+	for _, d := range inspect.Descriptors(a.s) {
+		if d.Retrieves {
+			_, _ = inspect.Dump(context.Background(), a.s, d.Name) // a script may have no container engine
+		}
+	}
 	return err
 }
 

@@ -80,7 +80,8 @@ func (h *handler) retrieve(_ context.Context, wanted []scheduler.Desired[*netall
 	return func(yield func(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error) bool) {
 		for _, w := range wanted {
 			v := h.as(w)
-			if !yield(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation]{Key: w.Key, Value: v, Meta: allocation(v)}, nil) {
+			learned := func() { h.set(w.Key, v) }
+			if !yield(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation]{Key: w.Key, Value: v, Meta: allocation(v), Learned: learned}, nil) {
 				return
 			}
 		}
@@ -91,10 +92,10 @@ func (h *handler) retrieve(_ context.Context, wanted []scheduler.Desired[*netall
 func (h *handler) as(w scheduler.Desired[*netalloc.IPAllocation]) *netalloc.IPAllocation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.current[w.Key] == nil {
-		h.current[w.Key] = w.Value
+	if v := h.current[w.Key]; v != nil {
+		return v
 	}
-	return h.current[w.Key]
+	return w.Value
 }
 
 // faults collects the errors of a value.

@@ -90,6 +90,12 @@ func (b *bench[V, M]) standing(wanted ...scheduler.Desired[V]) map[string]schedu
 		if err != nil {
 			b.Fatalf("Retrieve: %v", err)
 		}
+		if f.Learned != nil {
+			f.Learned() // as in a reading that counts
+		}
+		if any(f.Value) == any(*new(V)) {
+			continue
+		}
 		if f.Key == "" {
 			f.Key = keyOf(b.T, b.d, "", f.Value)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
 // The alias of a link contains the label and the installation of its owner.
@@ -89,11 +90,12 @@ func (h *handler) setAlias(space *netns.Space, index int, alias string) error {
 }
 
 // refreshMark writes our installation into the alias of an adopted link.
-func (h *handler) refreshMark(space *netns.Space, l kernel.Link) {
-	if l.Owner == h.Installation {
+func (h *handler) refreshMark(s observed) {
+	l := s.link
+	if s.value.GetType() == interfaces.Interface_EXISTING || l.Owner == h.Installation {
 		return
 	}
-	if err := h.setAlias(space, l.Index, l.Alias); err != nil && !errors.Is(err, unix.ENODEV) {
+	if err := h.setAlias(s.place.Space, l.Index, l.Alias); err != nil && !errors.Is(err, unix.ENODEV) {
 		h.Log.Warn("cannot update the mark of a link; it keeps its earlier installation", "link", l.Name, "err", err)
 	}
 }

@@ -45,7 +45,6 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	for _, p := range places {
 		for _, l := range p.links {
 			if h.ours(p.Space, l) && kindOf(l) != interfaces.Interface_UNDEFINED {
-				h.refreshMark(p.Space, l)
 				v := h.read(l, byAlias, paired)
 				out = append(out, observed{p, l, v})
 			}

@@ -42,13 +42,16 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 			return
 		}
 		for _, one := range h.recognise(places, values) {
-			h.record(one, byName[one.value.GetName()])
-			h.members.enter(one.value.GetName(), one.value.GetVrfMasterInterface())
-			if !yield(found{Value: one.value, Meta: metaOf(one.place.Space, one.link, one.value)}, nil) {
+			learned := func() {
+				h.refreshMark(one)
+				h.record(one, byName[one.value.GetName()])
+				h.members.enter(one.value.GetName(), one.value.GetVrfMasterInterface())
+			}
+			if !yield(found{Value: one.value, Meta: metaOf(one.place.Space, one.link, one.value), Learned: learned}, nil) {
 				return
 			}
 		}
-		h.Watch.Unseen(began)
+		yield(found{Learned: func() { h.Watch.Unseen(began) }}, nil)
 	}
 }
 

@@ -1,6 +1,7 @@
 package iptables
 
 import (
+	"iter"
 	"slices"
 	"testing"
 
@@ -31,11 +32,7 @@ func TestRetrieveForgetsWhatIsGone(t *testing.T) {
 	}
 	retrieve := func(wanted ...desired) {
 		t.Helper()
-		for _, err := range h.retrieve(t.Context(), wanted) {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		learn(t, h.retrieve(t.Context(), wanted))
 	}
 	wanted := desired{Key: keyOf(declared), Value: declared}
 	retrieve(wanted)
@@ -79,14 +76,23 @@ func TestChainsAreAnnounced(t *testing.T) {
 	expect("after Create", true)
 	h.watcher.forget(h.space.ID, key) // as if the agent ended
 	expect("without the agent", false)
-	for _, err := range h.retrieve(t.Context(), []desired{{Key: key, Value: v}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	learn(t, h.retrieve(t.Context(), []desired{{Key: key, Value: v}}))
 	expect("after Retrieve", true)
 	if err := h.delete(t.Context(), key, v, meta); err != nil {
 		t.Fatal(err)
 	}
 	expect("after Delete", false)
+}
+
+// learn reads as the scheduler does that takes the result as what is there.
+func learn(t *testing.T, all iter.Seq2[found, error]) {
+	t.Helper()
+	for f, err := range all {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Learned != nil {
+			f.Learned()
+		}
+	}
 }

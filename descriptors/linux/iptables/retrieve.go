@@ -55,7 +55,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[foun
 				return
 			}
 		}
-		h.watcher.unseen(began, declaredIn(places, wanted))
+		yield(found{Learned: func() { h.watcher.unseen(began, declaredIn(places, wanted)) }}, nil)
 	}
 }
 
@@ -140,8 +140,10 @@ func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
 				}
 				taken[v.GetName()] = true
 				key := models.For[*iptables.RuleChain]().KeyOf(v.GetName())
-				h.watcher.retrieved(p.Space, key, m)
-				out = append(out, found{Key: key, Value: v, Meta: Meta{NS: p.Space.ID, Chain: m.chain, In: m.in, Was: m.was}})
+				out = append(out, found{
+					Key: key, Value: v, Meta: Meta{NS: p.Space.ID, Chain: m.chain, In: m.in, Was: m.was},
+					Learned: func() { h.watcher.retrieved(p.Space, key, m) },
+				})
 			}
 		}
 	}

@@ -192,8 +192,8 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.
 				}
 				v := &l3.ARPEntry{Interface: on.name, IpAddress: cmp.Or(w.Value.GetIpAddress(), n.IP.String()), HwAddress: n.MAC.String()}
 				key := cmp.Or(w.Key, models.For[*l3.ARPEntry]().KeyOf(on.name+"/"+v.IpAddress))
-				h.Watch.Retrieved(space, drift.Neighbour(space.ID, n), entryOfARP(key, n))
-				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}}, nil) {
+				learned := func() { h.Watch.Retrieved(space, drift.Neighbour(space.ID, n), entryOfARP(key, n)) }
+				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}, Learned: learned}, nil) {
 					return
 				}
 			}

@@ -186,8 +186,8 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l
 				if on.existing && !declared {
 					continue
 				}
-				h.Watch.Retrieved(space, drift.Route(space.ID, r), entryOfRoute(key, r))
-				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: RouteMeta{space.ID, r}}, nil) {
+				learned := func() { h.Watch.Retrieved(space, drift.Route(space.ID, r), entryOfRoute(key, r)) }
+				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: RouteMeta{space.ID, r}, Learned: learned}, nil) {
 					return
 				}
 			}

@@ -173,8 +173,7 @@ func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDeta
 }
 
 // retrieveBridges yields all bridge domains. Members without an interface name are left
-// out: the interface is deleted. As a side effect, it updates the known numbers and the
-// attachments.
+// out: the interface is deleted. The known numbers and the attachments are learned from it.
 func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desired[*l2.BridgeDomain]) scheduler.Retrieved[*l2.BridgeDomain, BridgeMeta] {
 	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
 	return func(yield func(found, error) bool) {
@@ -193,9 +192,10 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desire
 			yield(found{}, err)
 			return
 		}
-		h.rememberAll(all)
+		if !yield(found{Learned: func() { h.rememberAll(all) }}, nil) {
+			return
+		}
 		names, members := h.interfaceNames(), map[string]attachment{}
-		defer h.attachments.replace(inBridge, members)
 		for _, d := range all {
 			v := bridgeFromVPP(d, names)
 			for _, m := range v.GetInterfaces() {
@@ -209,6 +209,7 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desire
 				return
 			}
 		}
+		yield(found{Learned: func() { h.attachments.replace(inBridge, members) }}, nil)
 	}
 }
 

@@ -184,7 +184,6 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desi
 			declared[w.Value.GetReceiveInterface()] = true
 		}
 		names, used := h.interfaceNames(), map[string]attachment{}
-		defer h.attachments.replace(inXConnect, used)
 		for _, d := range all {
 			v := &l2.XConnectPair{ReceiveInterface: names[uint32(d.RxSwIfIndex)], TransmitInterface: names[uint32(d.TxSwIfIndex)]}
 			if v.ReceiveInterface == "" {
@@ -196,5 +195,6 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desi
 				return
 			}
 		}
+		yield(found{Learned: func() { h.attachments.replace(inXConnect, used) }}, nil)
 	}
 }

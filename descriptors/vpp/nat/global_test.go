@@ -292,7 +292,12 @@ func drained[V proto.Message](t *testing.T, d scheduler.Descriptor[V, struct{}],
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, f)
+		if f.Learned != nil {
+			f.Learned()
+		}
+		if any(f.Value) != any(*new(V)) {
+			out = append(out, f)
+		}
 	}
 	return out
 }

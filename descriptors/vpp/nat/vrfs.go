@@ -207,7 +207,9 @@ func (h *handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired
 		for _, w := range wanted {
 			declared[routeOf(w.Value)] = true
 		}
-		h.routes.replace(declared)
+		if !yield(found{Learned: func() { h.routes.replace(declared) }}, nil) {
+			return
+		}
 		stands := map[vrfRoute]bool{}
 		for from, destinations := range all {
 			for _, to := range destinations {

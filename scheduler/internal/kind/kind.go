@@ -94,6 +94,7 @@ type Found struct {
 	Meta         any
 	Foreign      bool
 	OwnerUnknown bool
+	Learned      func() // called for those who do not only look; nil: nothing was learned
 }
 
 // Passive reports whether values of d are only observed.

@@ -28,45 +28,56 @@ var ErrTooLarge = errors.New("the values need too much memory")
 // bytesOfItem is about the memory, in bytes, that an item takes besides the encoded value.
 const bytesOfItem = 400
 
-// Collect reads back the values of a part, and changes nothing. Any goroutine may call it. A call
+// Collect reads back the values of a part, for a scheduler that takes them as what is there. Any goroutine may call it. A call
 // that does not return in time is abandoned. When it returns, the descriptor is read back again,
 // with those that were not asked because of it.
 //
 // See Look for those who only want to see the values.
 func (rb *Reader) Collect(ctx context.Context, p Part, desired []kind.Desired) (Found, error) {
-	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired) }
+	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired, true) }
 	return executor.Read(ctx, &p.Of.Reads, rb.Timeout, read, func(took time.Duration) {
 		rb.Log.Info("an abandoned call of Retrieve has returned", "descriptor", p.Of.Name, "took", took)
 		rb.Again(rb.WithoutAnswer(p.Of)...)
 	})
 }
 
-// Look is Collect for those who only want to see the values, such as the clients of dumps. A call
+// Look is Collect for those who only want to see the values, such as the clients of dumps. It changes
+// nothing: the descriptor learns nothing from it. A call
 // that they give up is no reason to read the descriptor back, and keeps nobody else from reading
 // it: otherwise impatient clients could have it read all the time, while no verb begins.
 func (rb *Reader) Look(ctx context.Context, p Part, desired []kind.Desired) (Found, error) {
-	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired) }
+	read := func(ctx context.Context) (Found, error) { return rb.read(ctx, p, desired, false) }
 	return executor.Read(ctx, &p.Of.Looks, rb.Timeout, read, func(took time.Duration) {
 		rb.Log.Info("a call of Retrieve that nobody waited for has returned", "descriptor", p.Of.Name, "took", took)
 	})
 }
 
-// read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.
-func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired) (out Found, err error) {
+// read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it. learns says
+// that the descriptor may remember what it has read.
+func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired, learns bool) (out Found, err error) {
 	err = guard.Detailed(func() error {
-		out, err = rb.collect(ctx, p, desired)
+		out, err = rb.collect(ctx, p, desired, learns)
 		return err
 	})
 	return out, err
 }
 
 // collect is read, and may panic.
-func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired) (out Found, err error) {
+func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, learns bool) (out Found, err error) {
 	out.keys = map[string]bool{}
 	left := p.Most
 	for f, err := range p.retrieve(ctx, desired) {
 		if err != nil {
 			return Found{}, err
+		}
+		if f.Learned != nil {
+			if learns {
+				f.Learned()
+			}
+			f.Learned = nil // it may hold much of what was read
+			if f.Value == nil {
+				continue
+			}
 		}
 		if len(out.Items) == 0 { // allocate only if needed
 			out = Found{make([]kind.Found, 0, len(desired)), make(map[string]bool, len(desired))}

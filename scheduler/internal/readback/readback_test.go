@@ -183,3 +183,24 @@ func TestLearnedIsNewerThanACall(t *testing.T) {
 	y.finish(t, &r)
 	y.expect(t, "thing/b")
 }
+
+// A descriptor learns from a reading, also without an item, and nothing from somebody who only looks.
+func TestLooksTeachNothing(t *testing.T) {
+	y := newSystem(t)
+	y.has("thing/a")
+	var learned []string
+	note := func(what string) func() { return func() { learned = append(learned, what) } }
+	y.items[0].Learned = note("a")
+	y.items = append(y.items, kind.Found{Learned: note("all")})
+	got, err := y.Look(t.Context(), readback.Part{Of: y.d}, nil)
+	if err != nil || len(got.Items) != 1 || len(learned) > 0 {
+		t.Errorf("a look found %v, %v and taught %v", got.Items, err, learned)
+	}
+	var r readback.Reading
+	y.everything(&r)
+	y.finish(t, &r)
+	y.expect(t, "thing/a")
+	if fmt.Sprint(learned) != "[a all]" {
+		t.Errorf("a reading taught %v", learned)
+	}
+}

@@ -122,6 +122,12 @@ func (b *Bench[V, M]) Retrieve(t testing.TB, desired ...V) map[string]scheduler.
 		if err != nil {
 			t.Fatalf("retrieving: %v", err)
 		}
+		if f.Learned != nil {
+			f.Learned()
+		}
+		if any(f.Value) == any(*new(V)) { // only what was learned
+			continue
+		}
 		if f.Key == "" {
 			f.Key, err = b.D.Model.Key(f.Value)
 		}
