@@ -109,6 +109,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Lost:    p.lost,
 		Changed: func() { _ = s.Refresh(iface.Name) },
 		Missed:  p.refresh,
+		Freed:   p.again.Set,
 	})
 	if !o.Interfaces.Disabled {
 		if err := p.registerInterfaces(s, o, hosts, after); err != nil {

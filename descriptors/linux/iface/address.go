@@ -125,6 +125,7 @@ func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) error {
 			return nil
 		}
 		if have.Prefix.Addr() == want.Prefix.Addr() {
+			h.Watch.Await(drift.Address(space.ID, have))
 			return fmt.Errorf("address %v: %w with %v on the same link; remove one of them", want.Prefix, ErrConflict, have.Prefix)
 		}
 	}

@@ -130,6 +130,7 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 	}
 	for _, one := range have {
 		if one.Link == n.Link && one.IP == n.IP && one.Protocol != n.Protocol {
+			h.Watch.Await(drift.Neighbour(space.ID, n))
 			return fmt.Errorf("neighbour %v: %w: MAC address %v, protocol %d; remove it", n.IP, ErrConflict, one.MAC, one.Protocol)
 		}
 	}

@@ -63,6 +63,9 @@ type handler struct{ Options }
 type RouteMeta struct {
 	NS    kernel.ID
 	Route kernel.Route
+	// Maybe are other next hops of an IPv6 route whose makers the kernel does not tell. A request to
+	// remove one has our protocol, so it leaves those of others.
+	Maybe []kernel.Route
 }
 
 // ARPMeta is the neighbour as the agent has written it to the kernel.

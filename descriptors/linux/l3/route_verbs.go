@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
@@ -57,24 +55,17 @@ func (h handler) createThrough(name string, values []scheduler.Desired[*l3.Route
 			routes, index = append(routes, r), append(index, i)
 		}
 	}
-	for n, err := range space.AddRoutes(routes...) {
+	results := space.AddRoutes(routes...)
+	there := placesOf(space, routes, results)
+	for n, err := range results {
 		i := index[n]
-		if out[i].Err = h.takePlace(space, values[i].Key, routes[n], err); out[i].Err == nil {
+		if errors.Is(err, unix.EEXIST) {
+			err = h.takePlace(space, values[i].Key, routes[n], there)
+		}
+		if out[i].Err = err; err == nil {
 			out[i].Meta = h.createdRoute(space, values[i].Key, routes[n])
 		}
 	}
-}
-
-// takePlace judges the kernel's answer to a new route. It replaces a route of another program
-// only if that program has replaced ours before, and never one of the agent itself.
-func (h handler) takePlace(space *netns.Space, key string, r kernel.Route, err error) error {
-	if errors.Is(err, unix.EEXIST) {
-		err = checkExistingRoute(space, r)
-	}
-	if errors.Is(err, ErrConflict) && h.Watch.Replaced(drift.Route(space.ID, r), key) {
-		err = space.ReplaceRoute(r)
-	}
-	return err
 }
 
 // table returns the routing table of an interface: that of its VRF, or the main table.
@@ -84,41 +75,6 @@ func (h handler) table(meta iface.Meta) uint32 {
 	}
 	vrf, _ := h.Interfaces.Get(meta.VRF)
 	return cmp.Or(vrf.Table, kernel.MainTable)
-}
-
-// checkExistingRoute returns nil if the existing route equals the desired one.
-func checkExistingRoute(space *netns.Space, want kernel.Route) error {
-	have, err := space.Routes(func(r kernel.Route) bool {
-		// These three identify a route to the kernel; it has one of them at most.
-		return r.Dst == want.Dst && r.Table == want.Table && r.Metric == want.Metric
-	})
-	if err != nil {
-		return err
-	}
-	conflict, by := ErrConflict, "another route"
-	for _, r := range have {
-		if r == want {
-			return nil
-		}
-		by = "one on link " + linkName(space, r.Link)
-		if r.Gateway.IsValid() {
-			by = fmt.Sprintf("one via %v on link %s", r.Gateway, linkName(space, r.Link))
-		}
-		conflict = ErrOwnRoute
-		if r.Protocol != kernel.Protocol {
-			conflict, by = ErrConflict, fmt.Sprintf("%s, of protocol %d", by, r.Protocol)
-		}
-	}
-	return fmt.Errorf("route %v with metric %d in table %d: %w: %s; remove it, or set another metric",
-		want.Dst, want.Metric, want.Table, conflict, by)
-}
-
-// linkName returns the name of a link for an error, or its index.
-func linkName(space *netns.Space, index int) string {
-	if l, err := space.LinkByIndex(index); err == nil {
-		return l.Name
-	}
-	return strconv.Itoa(index)
 }
 
 // createdRoute tells the watcher about the route, and returns the metadata.
@@ -132,8 +88,9 @@ func entryOfRoute(key string, r kernel.Route) drift.Entry {
 	return drift.Entry{Key: key, Link: r.Link, Route: r}
 }
 
-// updateRoute replaces the route in one request, so packets always have one. The watcher
-// forgets the old one first: the kernel reports the replacement as a change.
+// updateRoute adds the new route before it removes the old one, so packets always have one. It does not
+// have the kernel replace a route: that would be the first one in the place, whoever has made it. The
+// watcher forgets the old route first.
 func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was RouteMeta) (RouteMeta, error) {
 	meta, space, err := h.at(v.GetOutgoingInterface())
 	if err != nil {
@@ -144,25 +101,50 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	if err != nil {
 		return RouteMeta{}, err
 	}
+	if was.NS == space.ID && was.Route.Is(r) {
+		return was, nil // only the notation differs
+	}
+	how, _ := h.Watch.Lost(drift.Route(was.NS, was.Route), key)
 	h.Watch.Forget(drift.Route(was.NS, was.Route))
-	if err := space.ReplaceRoute(r); err != nil {
+	// A request to remove a route without a gateway means the first one on the link, whatever its gateway.
+	first := !was.Route.Gateway.IsValid()
+	if first {
+		err = gone(space.DelRoute(was.Route))
+	}
+	if err == nil {
+		err = h.addBeside(space, r, how.Behind)
+	}
+	if err == nil && !first {
+		err = gone(space.DelRoute(was.Route))
+	}
+	if err != nil {
 		return RouteMeta{}, err
 	}
 	return h.createdRoute(space, key, r), nil
 }
 
+// gone returns nil if the route that is to be removed does not exist, else the error.
+func gone(err error) error {
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
 // deleteRoute removes the route as it was written. A missing one is no error.
 func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was RouteMeta) error {
-	h.Watch.Forget(drift.Route(was.NS, was.Route))
+	at := drift.Route(was.NS, was.Route)
+	h.Watch.Forget(at)
 	space, ok := h.Spaces.ByID(was.NS)
 	if !ok {
 		return nil // the route vanished with its namespace
 	}
 	defer space.Close()
-	err := space.DelRoute(was.Route)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) {
-		return nil
+	err := gone(space.DelRoute(was.Route))
+	for _, r := range was.Maybe {
+		err = errors.Join(err, gone(space.DelRoute(r)))
 	}
+	h.Watch.Left(at)
 	return err
 }
 
@@ -175,19 +157,31 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l
 			values[routeKey(h.withoutReferences(w.Value))] = w
 		}
 		for space, links := range h.spaces() {
-			routes, err := space.Routes(func(r kernel.Route) bool { return r.Protocol == kernel.Protocol && links[r.Link].name != "" })
+			routes, err := space.Routes(func(r kernel.Route) bool { return maybeOurs(r) && links[r.Link].name != "" })
 			if err != nil {
 				yield(scheduler.Found[*l3.Route, RouteMeta]{}, err)
 				return
 			}
+			unknown := map[string]*scheduler.Found[*l3.Route, RouteMeta]{}
 			for _, r := range routes {
 				on := links[r.Link]
-				v, key, declared := h.readRoute(r, on.name, values)
-				if on.existing && !declared {
+				f, declared := h.readRoute(r, on.name, values)
+				if f.Value == nil || on.existing && !declared {
 					continue
 				}
-				learned := func() { h.Watch.Retrieved(space, drift.Route(space.ID, r), entryOfRoute(key, r)) }
-				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: RouteMeta{space.ID, r}, Learned: learned}, nil) {
+				f.Meta.NS = space.ID
+				if f.OwnerUnknown {
+					collect(unknown, f)
+					continue
+				}
+				f.Learned = func() { h.Watch.Retrieved(space, drift.Route(space.ID, r), entryOfRoute(f.Key, f.Meta.Route)) }
+				delete(unknown, f.Key)
+				if !yield(f, nil) {
+					return
+				}
+			}
+			for _, f := range unknown {
+				if !yield(*f, nil) {
 					return
 				}
 			}
@@ -195,27 +189,51 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l
 	}
 }
 
-// readRoute returns the value and key of a route. It returns the desired value itself if
+// collect keeps one route of each key. It may be ours, as may others with this key: Delete tries all.
+func collect(unknown map[string]*scheduler.Found[*l3.Route, RouteMeta], f scheduler.Found[*l3.Route, RouteMeta]) {
+	if first := unknown[f.Key]; first != nil {
+		first.Meta.Maybe = append(first.Meta.Maybe, f.Meta.Route)
+		return
+	}
+	unknown[f.Key] = &f
+}
+
+// maybeOurs reports whether the agent may have made a route. The kernel does not tell the protocol of
+// each next hop of IPv6.
+func maybeOurs(r kernel.Route) bool {
+	return r.Protocol == kernel.Protocol || r.Protocol == 0 && r.Dst.Addr().Is6() && r.Plain()
+}
+
+// readRoute returns a route in the form of Retrieve. It returns the desired value itself if
 // the kernel's route equals it, so that the notation does not differ. declared reports
-// whether a route is desired in this place.
-func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Desired[*l3.Route]) (v *l3.Route, key string, declared bool) {
-	v = &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
+// whether a route is desired in this place. Value is nil if the route does not count as ours: somebody has
+// changed it, so that Create restores it, or it is the next hop of an unknown owner beside ours.
+func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Desired[*l3.Route]) (f scheduler.Found[*l3.Route, RouteMeta], declared bool) {
+	v := &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
 	if r.Gateway.IsValid() {
 		v.GwAddr = r.Gateway.String()
 	} else if r.Dst.Addr().Is6() {
 		v.Scope = l3.Route_LINK
 	}
-	key = routeKey(v)
-	want, declared := wanted[key]
+	known := r.Protocol == kernel.Protocol
+	r.Protocol = kernel.Protocol
+	f = scheduler.Found[*l3.Route, RouteMeta]{Key: routeKey(v), Value: v, Meta: RouteMeta{Route: r}, OwnerUnknown: !known}
+	want, declared := wanted[f.Key]
 	if !declared {
-		return v, key, false
+		return f, false
 	}
+	f.Key = want.Key
 	// Compared in the kernel's form, in which each setting has one notation.
-	if as, err := kernelRoute(h.withoutReferences(want.Value), r.Link, r.Table); err == nil && as == r {
-		return want.Value, want.Key, true
+	as, err := kernelRoute(h.withoutReferences(want.Value), r.Link, r.Table)
+	switch {
+	case err == nil && as.Is(r):
+		f.Value, f.OwnerUnknown = want.Value, false
+	case !known || !r.Plain():
+		f.Value = nil
+	default:
+		v.DstNetwork = want.Value.GetDstNetwork()
 	}
-	v.DstNetwork = want.Value.GetDstNetwork()
-	return v, want.Key, true
+	return f, true
 }
 
 // routeKey returns the key of a route. The prefix is masked, so that 10.1.0.7/16 and

@@ -71,14 +71,22 @@ func (l *loop) receive(n notification, now time.Time) {
 		l.w.opts.Own.Apply(n.events, now)
 		l.back = l.w.opts.Own.Due(now)
 	}
+	freed := false
 	for _, e := range n.events {
 		if e.Moved {
 			l.w.noteMoved(objectOf(ns, e.What))
 		}
-		l.enqueue(objectOf(ns, e.What), e, now)
+		matters, free := l.w.noteEvent(ns, e)
+		freed = freed || free
+		if matters {
+			l.enqueue(objectOf(ns, e.What), e, now)
+		}
 		if o, ok := flushed(ns, e); ok {
 			l.enqueue(o, e, now)
 		}
+	}
+	if freed {
+		l.w.opts.Freed()
 	}
 }
 
@@ -172,7 +180,7 @@ func (l *loop) checkDue(now time.Time) {
 	for _, o := range due {
 		if o.Kind == kindSilentRoutes {
 			l.w.record.routes(o, suspect)
-		} else if !l.w.record.check(o, l.last[o]).clean() {
+		} else if o.Kind == KindRoute || !l.w.record.check(o, l.last[o]).clean() {
 			suspect(o)
 		}
 		delete(l.last, o)

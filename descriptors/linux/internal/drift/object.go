@@ -13,13 +13,16 @@ import (
 //	interface    Link
 //	membership   Link
 //	address      Link, Prefix
-//	route        Prefix, Table, Metric
+//	route        Prefix, Table, Metric: its place, where the agent has one route at most
 //	neighbour    Link, Prefix
+//
+// Other programs may have routes in the place of a route, too. So an event about a place counts only if it
+// is about the very route of the agent, or says that a route has taken its place; see record.note.
 type Object struct {
 	NS   kernel.ID
 	Kind Kind
 	// Link is the interface itself, or the one that the object is on. It is 0 for
-	// a route: a route replaces another even if their links differ.
+	// a route, since a route takes the place of another even if their links differ.
 	Link int
 	// Prefix of an address or route, or the IP of a neighbour.
 	Prefix netip.Prefix
@@ -55,7 +58,7 @@ func Address(ns kernel.ID, a kernel.Addr) Object {
 	return Object{NS: ns, Kind: KindAddress, Link: a.Link, Prefix: a.Prefix}
 }
 
-// Route identifies a route. Its link and gateway are not part of the identity.
+// Route identifies the place of a route.
 func Route(ns kernel.ID, r kernel.Route) Object {
 	return Object{NS: ns, Kind: KindRoute, Prefix: r.Dst, Table: r.Table, Metric: r.Metric}
 }
@@ -95,8 +98,7 @@ func flushed(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
 	return Object{}, false
 }
 
-// gone returns the event that reports t as missing. For a route its link is 0,
-// which means that no link has the route.
+// gone returns the event that reports t as missing. For a route it is an empty list of the routes in its place.
 func (t Object) gone() kernel.Event {
 	e := kernel.Event{Gone: true}
 	switch t.Kind {
@@ -105,7 +107,7 @@ func (t Object) gone() kernel.Event {
 	case KindAddress:
 		e.What = kernel.Addr{Link: t.Link, Prefix: t.Prefix}
 	case KindRoute:
-		e.What = kernel.Route{Dst: t.Prefix, Table: t.Table, Metric: t.Metric}
+		e.What = []kernel.Route(nil)
 	case KindNeighbour:
 		e.What = kernel.Neighbour{Link: t.Link, IP: t.Prefix.Addr()}
 	case kindSilentRoutes: // it is only queued, and never a suspect

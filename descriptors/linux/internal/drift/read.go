@@ -11,7 +11,8 @@ import (
 
 // readState reads the actual state of each object from the kernel. The result
 // has an entry for each object; an object that does not exist has a Gone event.
-// An object whose namespace is not open any more does not exist either.
+// An object whose namespace is not open any more does not exist either. For a route, What has all routes
+// in its place.
 func readState(spaces *netns.Set, objects []Object) (map[Object]kernel.Event, error) {
 	actual := map[Object]kernel.Event{}
 	byNS := map[kernel.ID][]Object{}
@@ -58,8 +59,12 @@ func readNamespace(space *netns.Space, objects []Object, actual map[Object]kerne
 	return errors.Join(
 		dump(kinds[KindAddress], func() ([]kernel.Addr, error) { return space.Addrs(0) }, note),
 		dump(kinds[KindRoute], func() ([]kernel.Route, error) {
-			return space.Routes(func(r kernel.Route) bool { _, asked := actual[Route(space.ID, r)]; return asked })
-		}, note),
+			return space.Routes(func(r kernel.Route) bool { _, asked := actual[Route(space.ID, r)]; return asked && r.TOS == 0 })
+		}, func(what any) {
+			o := objectOf(space.ID, what)
+			there, _ := actual[o].What.([]kernel.Route)
+			actual[o] = kernel.Event{What: append(there, what.(kernel.Route))}
+		}),
 		dump(kinds[KindNeighbour], space.Neighbours, note),
 	)
 }

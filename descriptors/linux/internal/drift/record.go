@@ -2,6 +2,7 @@ package drift
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
@@ -44,14 +45,15 @@ func StateOf(enabled bool) LinkState {
 // A record holds all objects that the agent has created and not removed. It is
 // not safe for concurrent use: the mutex of the Watcher guards it.
 //
-// Invariants: byLink, newest and count contain objects only; an object in replaced is not in objects.
+// Invariants: byLink, newest and count contain objects only; an object in losses is not in objects.
 type record struct {
-	objects  map[Object]*recorded
-	byLink   map[link]*recorded   // the last one that was added; the others follow it
-	newest   map[string]*recorded // the last one that was added, by key
-	count    map[kernel.ID]int    // number of objects in each namespace
-	clock    uint64               // counts the additions and retrievals
-	replaced map[Object]string    // key of each route that another route replaced
+	objects map[Object]*recorded
+	byLink  map[link]*recorded   // the last one that was added; the others follow it
+	newest  map[string]*recorded // the last one that was added, by key
+	count   map[kernel.ID]int    // number of objects in each namespace
+	clock   uint64               // counts the additions and retrievals
+	losses  map[Object]loss      // the routes that were lost while others stand in their place
+	awaited map[Object]bool      // places that values wait for; see Watcher.Await
 }
 
 // A recorded is an object in the record.
@@ -60,6 +62,8 @@ type recorded struct {
 	Entry
 	generation uint64 // distinguishes it from an earlier one with the same identity; never 0
 	seen       uint64 // when it was added or retrieved last; see record.clock
+	// What was heard about the loss of a route; nil: nothing.
+	fate *fate
 	// Others on the same link. Routes come and go by the thousands, and another map of objects would take
 	// more time than all else here.
 	before, after *recorded
@@ -75,7 +79,7 @@ type link struct {
 func newRecord() record {
 	return record{
 		objects: map[Object]*recorded{}, byLink: map[link]*recorded{}, newest: map[string]*recorded{},
-		count: map[kernel.ID]int{}, replaced: map[Object]string{},
+		count: map[kernel.ID]int{}, losses: map[Object]loss{}, awaited: map[Object]bool{},
 	}
 }
 
@@ -128,8 +132,8 @@ func (r *record) removeUnseen(since uint64) (removed []Object) {
 
 // remove removes o, if it is recorded.
 func (r *record) remove(o Object) {
-	if len(r.replaced) > 0 {
-		delete(r.replaced, o)
+	if len(r.losses) > 0 {
+		delete(r.losses, o)
 	}
 	one := r.objects[o]
 	if one == nil {
@@ -206,6 +210,16 @@ func (r *record) superseded(one *recorded) bool {
 	return newest != nil && linkOf(newest.Object, newest.Entry) != linkOf(one.Object, one.Entry)
 }
 
+// awaits reports whether a value waits for something in the namespace.
+func (r *record) awaits(ns kernel.ID) bool {
+	for o := range r.awaited {
+		if o.NS == ns {
+			return true
+		}
+	}
+	return false
+}
+
 // interfaces returns the recorded interfaces of a namespace.
 func (r *record) interfaces(ns kernel.ID) (out []Object) {
 	for o := range r.objects {
@@ -245,16 +259,12 @@ func (r *record) check(o Object, e kernel.Event) finding {
 	return finding{}
 }
 
-// lost reports whether an object on a link is gone or was replaced by another.
-// A route that vanished from another link is not the recorded one, since the
-// kernel may have several routes with one identity.
+// lost reports whether an object on a link is gone or was replaced by another. Of a route, the event has
+// all routes that stand in its place.
 func (e Entry) lost(now kernel.Event) bool {
 	switch actual := now.What.(type) {
-	case kernel.Route:
-		if now.Gone {
-			return actual.Link == 0 || actual.Link == e.Link
-		}
-		return actual != e.Route
+	case []kernel.Route:
+		return !slices.ContainsFunc(actual, e.Route.Is)
 	case kernel.Neighbour:
 		return now.Gone || actual.Protocol != kernel.Protocol || actual.MAC.String() != e.MAC
 	}
@@ -262,13 +272,17 @@ func (e Entry) lost(now kernel.Event) bool {
 }
 
 // confirm removes the objects that are lost according to e, the actual state of
-// o, and returns their keys. It notes a route whose place another route has
-// taken, so that its owner may take the place back.
+// o, and returns their keys. It notes how a route was lost that has left others in its
+// place, so that it may return there.
 func (r *record) confirm(o Object, e kernel.Event) (lost []string, changed bool) {
 	key, f := r.key(o), r.check(o, e)
+	how, _ := r.loss(o, key)
 	lost = r.removeLost(f.lost)
 	if o.Kind == KindRoute && len(lost) > 0 && !e.Gone {
-		r.replaced[o] = key
+		if len(r.losses) >= mostLost {
+			clear(r.losses)
+		}
+		r.losses[o] = loss{key, how}
 	}
 	return lost, f.changed
 }

@@ -23,8 +23,6 @@ func TestCheck(t *testing.T) {
 	with := func(change func(*kernel.Link)) kernel.Link { l := veth; change(&l); return l }
 	foreign := route
 	foreign.Protocol = unix.RTPROT_STATIC
-	elsewhere, rerouted := route, route
-	elsewhere.Link, rerouted.Gateway = 4, netip.MustParseAddr("10.0.0.9")
 
 	tests := []struct {
 		name    string
@@ -43,11 +41,10 @@ func TestCheck(t *testing.T) {
 		{"foreign link", kernel.Event{Gone: true, What: kernel.Link{Index: 4}}, nil, false, 5},
 		{"address there", kernel.Event{What: addr}, nil, false, 5},
 		{"address gone", kernel.Event{Gone: true, What: addr}, []string{"addr"}, false, 4},
-		{"route there", kernel.Event{What: route}, nil, false, 5},
-		{"route gone", kernel.Event{Gone: true, What: route}, []string{"route"}, false, 4},
-		{"route replaced", kernel.Event{What: foreign}, []string{"route"}, false, 4},
-		{"route by another gateway", kernel.Event{What: rerouted}, []string{"route"}, false, 4},
-		{"another's route gone", kernel.Event{Gone: true, What: elsewhere}, nil, false, 5},
+		{"route there", kernel.Event{What: []kernel.Route{route}}, nil, false, 5},
+		{"route behind another", kernel.Event{What: []kernel.Route{foreign, route}}, nil, false, 5},
+		{"route gone", kernel.Event{Gone: true, What: []kernel.Route(nil)}, []string{"route"}, false, 4},
+		{"another route in its place", kernel.Event{What: []kernel.Route{foreign}}, []string{"route"}, false, 4},
 		{"neighbour there", kernel.Event{What: neigh}, nil, false, 5},
 		{"neighbour of another MAC", kernel.Event{What: moved}, []string{"neigh"}, false, 4},
 		{"neighbour gone", kernel.Event{Gone: true, What: neigh}, []string{"neigh"}, false, 4},
@@ -60,7 +57,11 @@ func TestCheck(t *testing.T) {
 			b.add(Address(ns, addr), Entry{Key: "addr"})
 			b.add(Route(ns, route), Entry{Key: "route", Link: 3, Route: route})
 			b.add(Neighbour(ns, neigh), Entry{Key: "neigh", MAC: mac.String()})
-			v := b.check(objectOf(ns, tt.event.What), tt.event)
+			o := objectOf(ns, tt.event.What)
+			if _, ok := tt.event.What.([]kernel.Route); ok {
+				o = Route(ns, route)
+			}
+			v := b.check(o, tt.event)
 			lost := b.removeLost(v.lost)
 			if !slices.Equal(lost, tt.lost) || v.changed != tt.changed || len(b.objects) != tt.left {
 				t.Errorf("lost %v, changed %v, %d left, want %v, %v, %d", lost, v.changed, len(b.objects), tt.lost, tt.changed, tt.left)
@@ -92,5 +93,52 @@ func TestUnmanagedAttributesAreIgnored(t *testing.T) {
 	b.add(Interface(ns, 3), Entry{Key: "link"})
 	if v := b.check(Interface(ns, 3), kernel.Event{What: kernel.Link{Index: 3, Name: "any", MTU: 70}}); !v.clean() {
 		t.Errorf("%+v", v)
+	}
+}
+
+// Each event is about one route: only that of the agent, or one that takes the place of another, matters.
+func TestEventsInThePlaceOfARoute(t *testing.T) {
+	ns := kernel.ID{Ino: 1}
+	ours := kernel.Route{Link: 3, Dst: netip.MustParsePrefix("10.1.0.0/16"), Table: 254, Protocol: kernel.Protocol}
+	theirs, blackhole := ours, kernel.Route{Dst: ours.Dst, Table: 254, Protocol: unix.RTPROT_BOOT, Type: unix.RTN_BLACKHOLE}
+	theirs.Protocol, theirs.Gateway = unix.RTPROT_STATIC, netip.MustParseAddr("10.0.0.9")
+	added, behind := kernel.Event{What: theirs}, kernel.Event{What: theirs, Behind: true}
+	removed, lost := kernel.Event{What: theirs, Gone: true}, kernel.Event{What: ours, Gone: true}
+	replaced := kernel.Event{What: blackhole, Replaces: true}
+	otherTOS := kernel.Event{What: kernel.Route{Dst: ours.Dst, Table: 254, TOS: 8}, Replaces: true}
+	tests := []struct {
+		name    string
+		events  []kernel.Event
+		matters bool
+		loss    Loss
+	}{
+		{"beside", []kernel.Event{behind, removed, behind, removed}, false, Loss{}},
+		{"before", []kernel.Event{added, removed}, false, Loss{Behind: true}},
+		{"ours again", []kernel.Event{{What: ours}}, false, Loss{}},
+		{"removed", []kernel.Event{lost}, true, Loss{}},
+		{"removed beside another", []kernel.Event{behind, lost}, true, Loss{}},
+		{"replaced", []kernel.Event{replaced}, true, Loss{Taker: blackhole}},
+		{"replaced after the removal", []kernel.Event{behind, lost, replaced}, true, Loss{}},
+		{"another type of service", []kernel.Event{otherTOS}, false, Loss{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, at, matters := newRecord(), Route(ns, ours), false
+			r.add(at, Entry{Key: "route", Link: 3, Route: ours})
+			for _, e := range tt.events {
+				matters = r.note(objectOf(ns, e.What), e) || matters
+			}
+			got, ok := r.loss(at, "route")
+			if matters != tt.matters || !ok || got != tt.loss {
+				t.Errorf("matters %v, loss %+v, %v; want %v, %+v", matters, got, ok, tt.matters, tt.loss)
+			}
+			lost, _ := r.confirm(at, kernel.Event{What: []kernel.Route{theirs}})
+			if got, ok := r.loss(at, "route"); !slices.Equal(lost, []string{"route"}) || !ok || got != tt.loss {
+				t.Errorf("after the loss of %v: %+v, %v", lost, got, ok)
+			}
+			if _, ok := r.loss(at, "other"); ok {
+				t.Error("a loss of another key")
+			}
+		})
 	}
 }

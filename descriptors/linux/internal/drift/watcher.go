@@ -50,7 +50,7 @@ const (
 	burst    = 2 * time.Millisecond
 )
 
-// Options configure a Watcher. All are required except Installation.
+// Options configure a Watcher. All are required except Installation and Freed.
 type Options struct {
 	Spaces *netns.Set
 	Log    *slog.Logger
@@ -60,6 +60,9 @@ type Options struct {
 	Changed func()
 	// Missed is called when notifications were lost, so any object may have vanished.
 	Missed func()
+	// Freed is called when something has gone that a failed value waits for; see Await. It must
+	// not wait for the scheduler. Defaults to none.
+	Freed func()
 	// Installation is announced in each namespace with recorded objects, so that
 	// another agent with the same label leaves them alone. Defaults to none.
 	Installation string
@@ -119,6 +122,9 @@ type notification struct {
 
 // New returns a Watcher. It records at once, and detects changes while Run runs.
 func New(o Options) *Watcher {
+	if o.Freed == nil {
+		o.Freed = func() {}
+	}
 	return &Watcher{
 		opts: o, wake: wake.New(), notifications: make(chan notification),
 		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
@@ -153,6 +159,18 @@ func (w *Watcher) noteMoved(o Object) {
 	if key := cmp.Or(w.record.key(o), w.lostAs[o]); key != "" {
 		w.moved[key] = true
 	}
+}
+
+// noteEvent takes in an event when it comes. matters: it has to be checked. freed: it has freed something
+// that a value waits for.
+func (w *Watcher) noteEvent(ns kernel.ID, e kernel.Event) (matters, freed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	matters = true
+	if _, route := e.What.(kernel.Route); route {
+		matters = w.record.note(objectOf(ns, e.What), e)
+	}
+	return matters, w.freed(ns, e)
 }
 
 // mostLost bounds the links that lostAs remembers, and the keys in moved.
@@ -232,13 +250,49 @@ func (w *Watcher) Forget(t Object) {
 	w.record.remove(t)
 }
 
-// Replaced reports whether another program replaced the route that was created
-// for key. The descriptor may then replace that route in turn.
-func (w *Watcher) Replaced(t Object, key string) bool {
+// Lost reports whether the route in the place t that was created for key was lost, and how, or is being
+// lost. The descriptor may then add it beside the others there, and remove the one that has replaced it.
+func (w *Watcher) Lost(t Object, key string) (Loss, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	of, replaced := w.record.replaced[t]
-	return replaced && of == key
+	return w.record.loss(t, key)
+}
+
+// Await has Freed called once, when t goes or changes. A verb calls it after it has failed because something
+// of another program, or of another value, is there.
+func (w *Watcher) Await(t Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watch(t.NS) == nil {
+		w.record.awaited[t] = true
+	}
+}
+
+// Left says that the agent itself has removed t. The kernel does not report that.
+func (w *Watcher) Left(t Object) {
+	w.mu.Lock()
+	awaited := w.record.awaited[t]
+	delete(w.record.awaited, t)
+	w.mu.Unlock()
+	if awaited {
+		w.opts.Freed()
+	}
+}
+
+// freed ends the waits for what an event has freed, and reports whether there were any.
+func (w *Watcher) freed(ns kernel.ID, e kernel.Event) bool {
+	if len(w.record.awaited) == 0 {
+		return false
+	}
+	before, o := len(w.record.awaited), objectOf(ns, e.What)
+	if e.Gone || e.Replaces {
+		delete(w.record.awaited, o)
+	}
+	// The kernel removes routes without a word.
+	if _, silent := flushed(ns, e); silent {
+		maps.DeleteFunc(w.record.awaited, func(o Object, _ bool) bool { return o.NS == ns })
+	}
+	return len(w.record.awaited) < before
 }
 
 // watch subscribes to an open namespace, if it is not watched yet.
@@ -268,6 +322,7 @@ func (w *Watcher) NamespacesGone(ids []kernel.ID) {
 	w.mu.Lock()
 	var lost []string
 	for _, ns := range ids {
+		maps.DeleteFunc(w.record.awaited, func(o Object, _ bool) bool { return o.NS == ns })
 		lost = append(lost, w.record.removeLost(w.record.interfaces(ns))...)
 		if one := w.spaces[ns]; one != nil {
 			delete(w.spaces, ns)
@@ -348,7 +403,7 @@ func (w *Watcher) releaseAllUnused() {
 
 // releaseUnused is releaseAllUnused for one namespace.
 func (w *Watcher) releaseUnused(ns kernel.ID) {
-	if one := w.spaces[ns]; one != nil && w.record.count[ns] == 0 && ns != w.own {
+	if one := w.spaces[ns]; one != nil && w.record.count[ns] == 0 && ns != w.own && !w.record.awaits(ns) {
 		delete(w.spaces, ns)
 		one.close()
 	}

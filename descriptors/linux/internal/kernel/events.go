@@ -28,7 +28,10 @@ type Event struct {
 	// Moved says that a link which is gone exists in another namespace: the kernel names it
 	// (IFLA_NEW_NETNSID and IFLA_NEW_IFINDEX, rtnetlink(7)).
 	Moved bool
-	What  any // Link, Addr, Route (unicast) or Neighbour (permanent)
+	// Replaces says that a new route has taken the place of another one, which has no event of its own
+	// (NLM_F_REPLACE). Behind says that it was added behind those in its place (NLM_F_APPEND).
+	Replaces, Behind bool
+	What             any // Link, Addr, Route or Neighbour (permanent)
 }
 
 // Subscribe implements Kernel.
@@ -70,6 +73,8 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 		e.What, ok = parseAddr(m.Data)
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		e.What, ok = parseRoute(m.Data)
+		e.Replaces = !e.Gone && m.Header.Flags&unix.NLM_F_REPLACE != 0
+		e.Behind = !e.Gone && m.Header.Flags&unix.NLM_F_APPEND != 0
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 		n, permanent, valid := parseNeighbour(m.Data)
 		ok = valid && (permanent || e.Gone || n.Protocol == Protocol)

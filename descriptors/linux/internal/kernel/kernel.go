@@ -84,11 +84,15 @@ type L3 interface {
 	Addrs(index int) ([]Addr, error)
 	AddAddr(a Addr) error
 	DelAddr(a Addr) error
-	// Routes returns the unicast routes, of all tables, that keep accepts.
+	// Routes returns the routes, of all types and tables, that keep accepts. Those of one place are in the
+	// order of the kernel, which uses the first one.
 	Routes(keep func(Route) bool) ([]Route, error)
-	// AddRoutes adds routes, and returns a result for each.
+	// AddRoutes adds routes, and returns a result for each: EEXIST if there is one in its place.
 	AddRoutes(routes ...Route) []error
-	ReplaceRoute(r Route) error
+	// AddRouteBeside adds a route whether or not there are others in its place: before them, or behind.
+	// EEXIST means that there is the same one, for IPv6 also one of another protocol.
+	AddRouteBeside(r Route, behind bool) error
+	// DelRoute removes this route. Others in its place stay.
 	DelRoute(r Route) error
 	// Neighbours returns the permanent neighbours, of IPv4 and IPv6.
 	Neighbours() ([]Neighbour, error)
@@ -132,15 +136,38 @@ type Addr struct {
 	Temporary bool
 }
 
-// A Route is a unicast route with one next hop.
+// A Route is a route as the kernel has it. Routes are equal if all of it is equal.
+//
+// The agent writes plain routes; see Plain. What the kernel has beside them may be of another type,
+// or have attributes that only More holds.
+//
+// The kernel lists the routes of IPv6 with one place as one route with several next hops, though it has
+// a route for each. Routes returns them one by one. The kernel then tells the protocol and the
+// attributes of the first one only; Protocol is 0 for the others.
 type Route struct {
 	Link     int
 	Dst      netip.Prefix // masked
 	Gateway  netip.Addr   // zero: on the link
 	Scope    uint8        // RT_SCOPE_* of rtnetlink(7); 0 for IPv6
-	Metric   uint32       // IPv6: never 0
+	Type     uint8        // RTN_*, such as a blackhole; 0 stands for RTN_UNICAST
+	TOS      uint8
+	Flags    uint8  // RTNH_F_*, without those that the kernel changes by itself
+	Weight   uint8  // of one of several next hops of IPv6, less one
+	Metric   uint32 // IPv6: never 0
 	Table    uint32
 	Protocol uint8
+	// All other attributes, in the form of the kernel and sorted: several next hops, a nexthop
+	// object, metrics, encapsulation, a source address and so on.
+	More string
+}
+
+// A Place is what routes compete for: the kernel has several in one place only if their next hops or
+// other attributes differ, and only if they were added beside each other on purpose.
+type Place struct {
+	Dst    netip.Prefix
+	Table  uint32
+	Metric uint32
+	TOS    uint8
 }
 
 // A Neighbour is a permanent entry of a neighbour table.

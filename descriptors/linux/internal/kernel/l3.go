@@ -40,27 +40,6 @@ func (k *real) DelAddr(a Addr) error {
 	return about(err, "taking the address %v from %v", a.Prefix, k.named(a.Link))
 }
 
-// Routes implements Kernel.
-func (k *real) Routes(keep func(Route) bool) ([]Route, error) {
-	all := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}
-	routes, err := dump(func() (out []Route, err error) {
-		const mask = netlink.RT_FILTER_TABLE | netlink.RT_FILTER_TYPE
-		for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-			err = k.nl.RouteListFilteredIter(family, all, mask, func(found netlink.Route) bool {
-				if r, ok := routeOf(found); ok && keep(r) {
-					out = append(out, r)
-				}
-				return true
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	})
-	return routes, about(err, "listing routes")
-}
-
 // AddRoutes implements Kernel.
 func (k *real) AddRoutes(routes ...Route) []error {
 	messages := make([][]byte, len(routes))
@@ -74,32 +53,18 @@ func (k *real) AddRoutes(routes ...Route) []error {
 	return errs
 }
 
-// ReplaceRoute implements Kernel.
-func (k *real) ReplaceRoute(r Route) error {
-	err := k.changes.do(routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, r))
-	return about(err, "replacing route %v", r.Dst)
+// AddRouteBeside implements Kernel.
+func (k *real) AddRouteBeside(r Route, behind bool) error {
+	flags := uint16(unix.NLM_F_CREATE)
+	if behind {
+		flags |= unix.NLM_F_APPEND
+	}
+	return about(k.changes.do(routeMessage(unix.RTM_NEWROUTE, flags, r)), "adding route %v", r.Dst)
 }
 
 // DelRoute implements Kernel.
 func (k *real) DelRoute(r Route) error {
 	return about(k.changes.do(routeMessage(unix.RTM_DELROUTE, 0, r)), "removing route %v", r.Dst)
-}
-
-// routeOf converts a route with one next hop. Multipath routes are never the agent's.
-func routeOf(found netlink.Route) (Route, bool) {
-	r := Route{
-		Link: found.LinkIndex, Scope: uint8(found.Scope), Metric: uint32(found.Priority),
-		Table: uint32(found.Table), Protocol: uint8(found.Protocol),
-	}
-	var ok bool
-	r.Dst, ok = prefixOf(found.Dst)
-	if !ok {
-		return Route{}, false
-	}
-	if gw, ok := netip.AddrFromSlice(found.Gw); ok {
-		r.Gateway = gw.Unmap()
-	}
-	return r, len(found.MultiPath) == 0
 }
 
 // ipNet converts a prefix to the form of the netlink library.

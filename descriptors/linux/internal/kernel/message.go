@@ -50,24 +50,6 @@ func family(ip netip.Addr) byte {
 	return unix.AF_INET6
 }
 
-// routeMessage returns an rtmsg of rtnetlink(7).
-func routeMessage(kind, flags uint16, r Route) []byte {
-	m := newMessage(kind, flags,
-		family(r.Dst.Addr()), byte(r.Dst.Bits()), 0, 0, // table and type of service: 0
-		unix.RT_TABLE_UNSPEC, r.Protocol, r.Scope, unix.RTN_UNICAST,
-		0, 0, 0, 0) // flags
-	m = attribute(m, unix.RTA_DST, r.Dst.Addr().AsSlice()...)
-	m = attribute32(m, unix.RTA_OIF, uint32(r.Link))
-	m = attribute32(m, unix.RTA_TABLE, r.Table)
-	if r.Metric != 0 {
-		m = attribute32(m, unix.RTA_PRIORITY, r.Metric)
-	}
-	if r.Gateway.IsValid() {
-		m = attribute(m, unix.RTA_GATEWAY, r.Gateway.AsSlice()...)
-	}
-	return finish(m)
-}
-
 // neighbourMessage returns an ndmsg of rtnetlink(7).
 func neighbourMessage(kind, flags uint16, n Neighbour) []byte {
 	m := newMessage(kind, flags, family(n.IP), 0, 0, 0)

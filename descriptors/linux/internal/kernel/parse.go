@@ -25,35 +25,6 @@ func parseAddr(m []byte) (Addr, bool) {
 	return Addr{Link: int(number(m[4:])), Prefix: p}, p.IsValid()
 }
 
-// parseRoute parses the rtmsg of a unicast route and its attributes. Cloned routes are
-// cache entries of the kernel.
-func parseRoute(m []byte) (Route, bool) {
-	if len(m) < unix.SizeofRtMsg || m[7] != unix.RTN_UNICAST || number(m[8:])&unix.RTM_F_CLONED != 0 {
-		return Route{}, false
-	}
-	r := Route{Table: uint32(m[4]), Protocol: m[5], Scope: m[6]}
-	dst := netip.IPv4Unspecified()
-	if m[0] == unix.AF_INET6 {
-		dst = netip.IPv6Unspecified()
-	}
-	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
-		switch kind {
-		case unix.RTA_DST:
-			dst, _ = netip.AddrFromSlice(value)
-		case unix.RTA_GATEWAY:
-			r.Gateway, _ = netip.AddrFromSlice(value)
-		case unix.RTA_OIF:
-			r.Link = int(number(value))
-		case unix.RTA_PRIORITY:
-			r.Metric = number(value)
-		case unix.RTA_TABLE:
-			r.Table = number(value)
-		}
-	}
-	r.Dst = netip.PrefixFrom(dst, int(m[1]))
-	return r, r.Dst.IsValid()
-}
-
 // parseNeighbour parses an ndmsg and its attributes.
 func parseNeighbour(m []byte) (n Neighbour, permanent, ok bool) {
 	if len(m) < unix.SizeofNdMsg {
