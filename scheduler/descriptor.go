@@ -51,6 +51,18 @@ type Descriptor[V proto.Message, M any] struct {
 	Derived      func(key string, v V) []KeyValue       // derived values and properties
 	Claims       func(key string, v V) []Claim          // exclusive resources
 
+	// Identity returns what v is about, if several keys can name it, such as an address in several
+	// notations: a claim whose Resource is the key in canonical form. Of two values with one identity, the
+	// second one is INVALID. When the first one leaves, the second one takes over: without an operation, if
+	// both are equivalent. Optional.
+	Identity func(key string, v V) Claim
+	// Refers reports whether the identity of v depends on values of descriptors with Referenced. Optional.
+	Refers func(key string, v V) bool
+	// Renamed says that what was created for one key belongs to another key from now on. Optional.
+	Renamed func(from, to string)
+	// Referenced says that identities of other values depend on the metadata of these ones.
+	Referenced bool
+
 	// Properties are the prefixes of the keys of properties that Derived returns. While values of the
 	// descriptor are not known, such a property is not known to be missing. Optional: without them it is.
 	Properties []string

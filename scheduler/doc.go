@@ -55,7 +55,9 @@
 //
 // Two values conflict if both have a [Claim] on the same resource. The value that holds
 // the resource keeps it, so a mistaken declaration does not break a working value. A
-// resource without a holder goes to the lowest key.
+// resource without a holder goes to the lowest key. So do two values with one Identity: two
+// keys that name the same thing. If the one that has it leaves and the other one is
+// equivalent, the other one takes over without a verb.
 //
 // Create returns metadata, such as the index that the system assigned. The scheduler
 // passes it to the other verbs. Others look it up in the [Index] that Register returns.

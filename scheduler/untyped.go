@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -109,6 +110,13 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Claims != nil {
 		e.Claims = func(key string, v proto.Message) *[]value.Claim { return graphClaims(d.Claims(key, v.(V))) }
 	}
+	if d.Identity != nil {
+		e.IdentityOf = func(key string, v proto.Message) graph.Identity {
+			c := d.Identity(key, v.(V))
+			return graph.Identity{Key: c.Resource, Refers: d.Refers != nil && d.Refers(key, v.(V)), Texts: (*kind.Claimed)(&c)}
+		}
+	}
+	e.RenamedTo, e.Referenced = d.Renamed, d.Referenced
 	if d.Resolve != nil {
 		e.Resolve = func(key string, v proto.Message) proto.Message { return d.Resolve(key, v.(V)) }
 	}

@@ -50,6 +50,8 @@ func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, allo
 		Validate: validate,
 		Derived:  derived,
 
+		Referenced: true,
+
 		Create: func(_ context.Context, key string, v *netalloc.IPAllocation) (alloc.Allocation, error) {
 			h.set(key, v)
 			return allocation(v), nil

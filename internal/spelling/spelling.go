@@ -41,12 +41,15 @@ func WithoutLength(text string) (out string, changed bool) {
 	return addr, true
 }
 
-// Interface returns the addresses of an interface, each with a prefix length. If all of
-// them have one, it returns the slice itself.
+// Interface returns the addresses of an interface, each with a prefix length and in the spelling of RFC 5952. If
+// all of them have both, it returns the slice itself.
 func Interface(addrs []string) (out []string, changed bool) {
 	for i, addr := range addrs {
-		full, more := WithLength(addr)
-		if more && !changed {
+		full, _ := WithLength(addr)
+		if p, err := netip.ParsePrefix(full); err == nil {
+			full = p.String()
+		}
+		if full != addr && !changed {
 			out, changed = append(out, addrs[:i]...), true
 		}
 		if changed {

@@ -40,7 +40,7 @@ func TestValidate(t *testing.T) {
 		{ok + `ip_addresses: ["10.0.0.1", "fd00::1", "10.0.0.1/32"] mtu: 65536`, ""},
 		{ok + `ip_addresses: ["10.0.0.1%eth0", "x", "10.0.0.1/33", "0.0.0.0/8", "224.0.0.1/4", "::ffff:1.2.3.4/120"]`,
 			"ip_addresses[0] ip_addresses[1] ip_addresses[2] ip_addresses[3] ip_addresses[4] ip_addresses[5]"},
-		{ok + `ip_addresses: ["10.0.0.1/24", "10.0.0.1/24", "fd00::1/64", "fd00:0::1/64"]`, "ip_addresses[3]"},
+		{ok + `ip_addresses: ["10.0.0.1/24", "10.0.0.1/24", "fd00::1/64", "fd00:0::1/64"]`, ""},
 		{ok + `ip_addresses: ["alloc:", "alloc:net/GW", "alloc:net/other"]`, "ip_addresses[0] ip_addresses[1] ip_addresses[2]"},
 		{`name: "e" type: EXISTING link_only: true ip_addresses: "alloc:net"`, "ip_addresses[0]"},
 		{ok + `phys_address: "nonsense"`, "phys_address"},

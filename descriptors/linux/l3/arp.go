@@ -42,6 +42,16 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 	return f.Err()
 }
 
+// arpIdentity returns the identity of a neighbour: the key that it would have in the notation of RFC 5952,
+// with its reference resolved.
+func (h handler) arpIdentity(_ string, v *l3.ARPEntry) scheduler.Claim {
+	ip := spelling.Canonical(h.withAddress(v).GetIpAddress())
+	return scheduler.Claim{
+		Resource: models.For[*l3.ARPEntry]().KeyOf(v.GetInterface() + "/" + ip),
+		Field:    "ip_address", Value: v.GetIpAddress(), Want: "an address of this interface that no other entry has",
+	}
+}
+
 // equivalentARP compares the parsed addresses, not their notation.
 func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
 	a, errA := kernelNeighbour(old, 0)
@@ -167,16 +177,10 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 // neighbour that is desired gets the desired key and notation. On an EXISTING interface
 // only desired neighbours count.
 func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) scheduler.Retrieved[*l3.ARPEntry, ARPMeta] {
-	type place struct {
-		name string
-		ip   netip.Addr
-	}
 	return func(yield func(scheduler.Found[*l3.ARPEntry, ARPMeta], error) bool) {
-		declared := map[place]scheduler.Desired[*l3.ARPEntry]{}
+		declared := map[string]scheduler.Desired[*l3.ARPEntry]{} // by identity
 		for _, w := range wanted {
-			if ip, err := netip.ParseAddr(h.withAddress(w.Value).GetIpAddress()); err == nil {
-				declared[place{w.Value.GetInterface(), ip.Unmap()}] = w
-			}
+			declared[h.arpIdentity(w.Key, w.Value).Resource] = w
 		}
 		for space, links := range h.spaces() {
 			have, err := space.Neighbours()
@@ -186,13 +190,14 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.
 			}
 			for _, n := range have {
 				on := links[n.Link]
-				w, want := declared[place{on.name, n.IP}]
+				id := models.For[*l3.ARPEntry]().KeyOf(on.name + "/" + n.IP.String())
+				w, want := declared[id]
 				// The kernel keeps the creator of a neighbour (NDA_PROTOCOL).
 				if n.Protocol != kernel.Protocol || on.name == "" || on.existing && !want {
 					continue
 				}
 				v := &l3.ARPEntry{Interface: on.name, IpAddress: cmp.Or(w.Value.GetIpAddress(), n.IP.String()), HwAddress: n.MAC.String()}
-				key := cmp.Or(w.Key, models.For[*l3.ARPEntry]().KeyOf(on.name+"/"+v.IpAddress))
+				key := cmp.Or(w.Key, id)
 				learned := func() { h.Watch.Retrieved(space, drift.Neighbour(space.ID, n), entryOfARP(key, n)) }
 				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}, Learned: learned}, nil) {
 					return

@@ -95,6 +95,9 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Recreate:     recreateRoute,
 		Dependencies: h.routeDependencies,
 		Derived:      derivedOfRoute,
+		Identity:     h.routeIdentity,
+		Refers:       func(_ string, v *l3.Route) bool { return alloc.Is(v.GetDstNetwork()) },
+		Renamed:      h.Watch.Renamed,
 		Properties:   []string{keys.LinkLocal},
 
 		Create:        h.createRoute,
@@ -116,6 +119,9 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 		Validate:     validateARP,
 		Equivalent:   equivalentARP,
 		Dependencies: arpDependencies,
+		Identity:     h.arpIdentity,
+		Refers:       func(_ string, v *l3.ARPEntry) bool { return alloc.Is(v.GetIpAddress()) },
+		Renamed:      h.Watch.Renamed,
 
 		Create:        h.createARP,
 		Update:        h.updateARP,

@@ -154,7 +154,7 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l
 	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
 		values := make(map[string]scheduler.Desired[*l3.Route], len(wanted))
 		for _, w := range wanted {
-			values[routeKey(h.withoutReferences(w.Value))] = w
+			values[h.routeIdentity(w.Key, w.Value).Resource] = w
 		}
 		for space, links := range h.spaces() {
 			routes, err := space.Routes(func(r kernel.Route) bool { return maybeOurs(r) && links[r.Link].name != "" })
@@ -236,7 +236,7 @@ func (h handler) readRoute(r kernel.Route, name string, wanted map[string]schedu
 	return f, true
 }
 
-// routeKey returns the key of a route. The prefix is masked, so that 10.1.0.7/16 and
+// routeKey returns the key of a route in canonical notation. The prefix is masked, so that 10.1.0.7/16 and
 // 10.1.0.0/16 have one key.
 func routeKey(v *l3.Route) string {
 	dst := v.GetDstNetwork()
@@ -244,6 +244,14 @@ func routeKey(v *l3.Route) string {
 		dst = p.Masked().String()
 	}
 	return models.For[*l3.Route]().KeyOf(dst + "/" + v.GetOutgoingInterface())
+}
+
+// routeIdentity returns the identity of a route: its key in canonical notation, with its references resolved.
+func (h handler) routeIdentity(_ string, v *l3.Route) scheduler.Claim {
+	return scheduler.Claim{
+		Resource: routeKey(h.withoutReferences(v)), Field: "dst_network", Value: v.GetDstNetwork(),
+		Want: "a network that no other route by this interface has",
+	}
 }
 
 // withoutReferences returns v with its references resolved. Unknown references stay.

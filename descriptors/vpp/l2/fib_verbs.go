@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -92,11 +93,21 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*
 	}
 }
 
-// placeOf returns the identity of an entry: bridge domain and MAC address, independent of
-// the notation.
+// placeOf returns the identity of an entry: its key with the MAC address in the notation of VPP.
 func placeOf(v *l2.FIBEntry) string {
-	mac, _ := vppwire.MAC(v.GetPhysAddress())
-	return v.GetBridgeDomain() + "/" + mac.String()
+	mac := v.GetPhysAddress()
+	if parsed, err := vppwire.MAC(mac); err == nil {
+		mac = parsed.String()
+	}
+	key, _ := models.For[*l2.FIBEntry]().Key(&l2.FIBEntry{BridgeDomain: v.GetBridgeDomain(), PhysAddress: mac})
+	return key
+}
+
+// fibIdentity implements the Identity of the descriptor.
+func fibIdentity(_ string, v *l2.FIBEntry) scheduler.Claim {
+	return scheduler.Claim{
+		Resource: placeOf(v), Field: "phys_address", Value: v.GetPhysAddress(), Want: "an address of this bridge domain that no other entry has",
+	}
 }
 
 // entryOf converts an entry to a value, or returns nil if its bridge domain is unknown. The

@@ -159,6 +159,7 @@ func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 		Validate:     validateFIB,
 		Equivalent:   equivalentFIB,
 		Dependencies: fibDependencies,
+		Identity:     fibIdentity,
 
 		Create:        h.createFIB,
 		Delete:        h.deleteFIB,

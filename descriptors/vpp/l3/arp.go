@@ -33,6 +33,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 		Equivalent: func(_ string, old, new *l3.ARPEntry) bool {
 			return old.GetStatic() == new.GetStatic() && vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 		},
+		Identity: arpIdentity,
 		// VPP cannot change a static neighbour into a dynamic one.
 		Recreate: func(_ string, old, new *l3.ARPEntry, _ struct{}) bool { return old.GetStatic() && !new.GetStatic() },
 		Dependencies: func(_ string, v *l3.ARPEntry) []scheduler.Dependency {
@@ -55,6 +56,14 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 		},
 		Retrieve:      h.neighbours().Retrieve,
 		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+// arpIdentity returns the identity of a neighbour: its key in the notation of RFC 5952.
+func arpIdentity(_ string, v *l3.ARPEntry) scheduler.Claim {
+	return scheduler.Claim{
+		Resource: models.For[*l3.ARPEntry]().KeyOf(v.GetInterface() + "/" + canonical(v.GetIpAddress())),
+		Field:    "ip_address", Value: v.GetIpAddress(), Want: "an address of this interface that no other entry has",
 	}
 }
 
@@ -138,7 +147,7 @@ func (h handler) neighbourCleanup(address netip.Addr) cleanup {
 func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 	return readback.Retriever[*l3.ARPEntry]{
 		Read: h.readNeighbours,
-		ID:   func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
+		ID:   func(v *l3.ARPEntry) string { return arpIdentity("", v).Resource },
 		AsDeclared: func(v, declared *l3.ARPEntry) {
 			if !declared.GetStatic() {
 				h.dynamic.add(v.GetInterface())

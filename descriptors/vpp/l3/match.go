@@ -169,6 +169,21 @@ func (h handler) withoutReferences(v *l3.Route) *l3.Route {
 	return v
 }
 
+// routeIdentity returns the identity of a route: its key in canonical notation, with its references
+// resolved. A next hop that VPP sets itself counts as none, so that most keys are canonical.
+func (h handler) routeIdentity(_ string, v *l3.Route) scheduler.Claim {
+	as := h.withoutReferences(v)
+	dst, err := netip.ParsePrefix(as.GetDstNetwork())
+	hop := canonical(as.GetNextHopAddr())
+	if next, hopErr := netip.ParseAddr(hop); err == nil && hopErr == nil && (next.IsUnspecified() || dst.IsSingleIP() && as.GetOutgoingInterface() != "" && next == dst.Addr()) {
+		hop = ""
+	}
+	return scheduler.Claim{
+		Resource: keyOf(&l3.Route{VrfId: as.GetVrfId(), OutgoingInterface: as.GetOutgoingInterface(), DstNetwork: as.GetDstNetwork(), NextHopAddr: hop}),
+		Field:    "next_hop_addr", Value: v.GetNextHopAddr(), Want: "a path that no other route has",
+	}
+}
+
 // reported returns v as Retrieve reports it while it is not declared: with addresses in place of
 // references, and with the next hop that VPP has.
 func (h handler) reported(v *l3.Route) *l3.Route {

@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/teib"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -32,6 +33,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 			return old.GetVrfId() == new.GetVrfId() && sameAddress(old.GetNextHopAddr(), new.GetNextHopAddr())
 		},
 		Dependencies: teibDependencies,
+		Identity:     teibIdentity,
 
 		Create: func(ctx context.Context, _ string, v *l3.TeibEntry) (struct{}, error) {
 			// There is no message to change an entry.
@@ -47,6 +49,20 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 		Retrieve:      h.teibEntries().Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}
+}
+
+// teibIdentity returns the identity of an entry: its key in the notation of RFC 5952.
+func teibIdentity(_ string, v *l3.TeibEntry) scheduler.Claim {
+	return scheduler.Claim{
+		Resource: keyOf(&l3.TeibEntry{Interface: v.GetInterface(), PeerAddr: canonical(v.GetPeerAddr())}),
+		Field:    "peer_addr", Value: v.GetPeerAddr(), Want: "a peer of this interface that no other entry has",
+	}
+}
+
+// keyOf returns the key of a valid value.
+func keyOf[V proto.Message](v V) string {
+	key, _ := models.For[V]().Key(v) // without a key, such as of an invalid value, there is no identity
+	return key
 }
 
 // validateTEIB checks an entry.
@@ -140,6 +156,6 @@ func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 			}
 			return out, err
 		},
-		ID: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
+		ID: func(v *l3.TeibEntry) string { return teibIdentity("", v).Resource },
 	}
 }

@@ -26,6 +26,7 @@ func NewReader(s *scheduler.Scheduler, only *kind.Descriptor) *Reader {
 		case only != nil && st.Descriptor != only.Name:
 		case st.Base != "":
 			r.bases[st.Key] = st.Base
+		case st.State == scheduler.Invalid && st.Actual == nil: // another value may have what it claims
 		case st.Desired != nil:
 			r.desired[st.Descriptor] = append(r.desired[st.Descriptor], kind.Desired{Key: st.Key, Value: st.Normalized()})
 		}

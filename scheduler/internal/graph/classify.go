@@ -116,7 +116,7 @@ func (g *Graph) deletion(n *Node) action {
 func (g *Graph) leavesLast(n *Node) bool {
 	b := n.base
 	switch {
-	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.ClaimSet() != nil:
+	case n.actual == nil || !n.toDelete || n.desired != nil || n.actual.contested():
 		return false
 	case b == nil:
 		return !g.lacks(n.actual) && n.actual.order() == value.MakeFirst

@@ -93,6 +93,7 @@ type Graph struct {
 	deletes    queue.Queue[*Node] // Delete can run
 	applies    queue.Queue[*Node] // Create or Update can run
 	blocked    []*Node
+	identities identities
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle
 	touched    []*Node
@@ -115,5 +116,6 @@ func New() *Graph {
 	return &Graph{
 		nodes:  keyset.New((*Node).Key),
 		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
+		identities: newIdentities(),
 	}
 }

@@ -10,7 +10,7 @@ func (g *Graph) Want(v *Value) {
 		n.errs.SetRejection(nil)
 		g.touch(n)
 	}
-	g.wantNode(n, v, nil)
+	g.wantNode(n, g.identify(v), nil)
 }
 
 // Unwant clears the desired value of key.
@@ -86,7 +86,7 @@ func (g *Graph) Suspend(key string, err error) {
 // attempt.
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	g.saveNode(n)
-	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && n.desired.Declared().Same(v.Declared()) {
+	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && n.desired.Declared().Same(v.Declared()) && len(n.desired.Claims()) == len(v.Claims()) {
 		n.retry()
 		g.push(n)
 		return

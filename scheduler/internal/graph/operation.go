@@ -92,7 +92,10 @@ func (g *Graph) start() (Op, bool) {
 			return Op{}, false
 		}
 		n.queued = false
+		heir := g.heir(n)
 		switch {
+		case heir != nil:
+			g.handOver(n, heir)
 		case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next):
 			g.classify(n)
 		case n.cycle != nil && n.cycle.inFlight:

@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -125,15 +126,40 @@ func (rb *Reader) desiredOf(p Part, coming Coming) (ws []kind.Desired) {
 	values := coming.of(p.Of)
 	ws = make([]kind.Desired, 0, len(values)+len(asked))
 	for _, v := range values {
+		if loses(rb.Graph.Node(v.Key)) {
+			continue
+		}
 		ws = append(ws, kind.Desired{Key: v.Key, Value: kind.Message(v)})
 	}
 	for _, n := range asked {
-		if v := n.Desired(); v != nil && v.Err() == nil && coming.get(p.Of, n.Key()) == nil {
+		if v := n.Desired(); v != nil && v.Err() == nil && coming.get(p.Of, n.Key()) == nil && !loses(n) {
 			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
 		}
 	}
-	return ws
+	return oneOfEach(p.Of, ws)
 }
+
+// oneOfEach leaves one value of each identity: the one with the lowest key, which gets the claim if nobody
+// has it. What is found cannot be that of several.
+func oneOfEach(d *kind.Descriptor, ws []kind.Desired) []kind.Desired {
+	if d.IdentityOf == nil {
+		return ws
+	}
+	first := make(map[string]string, len(ws))
+	id := func(w kind.Desired) string { return cmp.Or(d.IdentityOf(w.Key, w.Value).Key, w.Key) }
+	for _, w := range ws {
+		if key, twice := first[id(w)]; !twice || w.Key < key {
+			first[id(w)] = w.Key
+		}
+	}
+	if len(first) == len(ws) {
+		return ws
+	}
+	return slices.DeleteFunc(ws, func(w kind.Desired) bool { return first[id(w)] != w.Key })
+}
+
+// loses reports that another value has what n claims, so that what is found is not that of n.
+func loses(n *graph.Node) bool { return n != nil && n.LosesClaim() && n.Actual() == nil }
 
 // WithoutAnswer returns the names of d and of the descriptors that are not asked if d gets no
 // answer.

@@ -250,6 +250,9 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	if c.Keys == nil {
 		rb.Ledger.ReadBack(c.Of)
 	}
+	if c.Of.Referenced {
+		rb.Graph.Identify()
+	}
 	return true
 }
 

@@ -250,6 +250,16 @@ func (w *Watcher) Forget(t Object) {
 	w.record.remove(t)
 }
 
+// Renamed says that what was created for one key belongs to another key from now on.
+func (w *Watcher) Renamed(from, to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.record.newest[from]; one != nil {
+		delete(w.record.newest, from)
+		one.Key, w.record.newest[to] = to, one
+	}
+}
+
 // Lost reports whether the route in the place t that was created for key was lost, and how, or is being
 // lost. The descriptor may then add it beside the others there, and remove the one that has replaced it.
 func (w *Watcher) Lost(t Object, key string) (Loss, bool) {
