@@ -81,6 +81,41 @@ func TestRestartChangesNothing(t *testing.T) {
 	t.Logf("%d restarts by each signal; the longest took %v", *restarts, longest)
 }
 
+// What TestRestartChangesNothing counts as a change: a link that goes down for a moment, and each message that makes
+// something. Questions are none.
+func TestRestartWouldBeNoticed(t *testing.T) {
+	testkit.Netns(t, "red")
+	set := func(f func(netlink.Link) error) {
+		err := scratch.InNetns("red", func() error {
+			link, err := netlink.LinkByName("lo")
+			if err != nil {
+				return err
+			}
+			return f(link)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(netlink.LinkSetUp)
+	events := listen(t, "red")
+	if seen := events(); len(seen) > 0 {
+		t.Errorf("before, there is %q", seen)
+	}
+	set(netlink.LinkSetDown)
+	set(netlink.LinkSetUp)
+	seen := strings.Join(events(), "\n")
+	for _, want := range []string{"new or changed link lo, loopback\n", "new or changed link lo, up|"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("no %s in\n%s", want, seen)
+		}
+	}
+	got := changesIn(map[string]int{"sw_interface_dump": 3, "create_loopback": 1, "control_ping": 9, "sw_interface_get_table": 2})
+	if want := []string{"create_loopback (1 times)"}; !slices.Equal(got, want) {
+		t.Errorf("%q are changes of VPP; want %q", got, want)
+	}
+}
+
 // hasVRF reports whether this kernel has VRFs.
 func hasVRF() bool {
 	attrs := netlink.NewLinkAttrs()
@@ -327,6 +362,8 @@ func listen(t *testing.T, namespaces ...string) (heard func() []string) {
 		err := inNetns(name, func() error {
 			fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 			sockets[name] = fd
+			// Without an address of its own, the socket has that of the kernel, and gets none of its messages.
+			err = errors.Join(err, unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
 			for _, group := range []int{
 				unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
 				unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE,
