@@ -3,6 +3,7 @@ package agent
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/statestore"
 )
 
 const portKey = "config/linux/interfaces/v2/interface/port"
@@ -58,6 +60,15 @@ func (r *restartRig) interfaces() []string {
 	return tags
 }
 
+// standsAgain waits until the system is as declared, and checks that VPP has the same interfaces as before.
+func (r *restartRig) standsAgain(before []string) {
+	r.t.Helper()
+	r.agrees()
+	if after := r.interfaces(); !slices.Equal(after, before) {
+		r.t.Errorf("VPP has %q, and had %q", after, before)
+	}
+}
+
 // silent checks that nothing has been changed since the last call.
 func (r *restartRig) silent(events func() []string) {
 	r.t.Helper()
@@ -87,9 +98,28 @@ func TestVPPRestartsWhileTheAgentIsDown(t *testing.T) {
 	r.stop(syscall.SIGKILL)
 	r.check(r.sim.Restart())
 	r.start([]string{"linux", "etcd", "vpp"})
-	r.agrees()
-	if after := r.interfaces(); !slices.Equal(after, before) {
-		t.Errorf("VPP has %q, and had %q", after, before)
+	r.standsAgain(before)
+}
+
+// The state of a version that did not remember the run of VPP is enough: what VPP reports is as before.
+func TestStateOfAnOlderVersion(t *testing.T) {
+	for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(how.String(), func(t *testing.T) {
+			r := standing(t)
+			r.stop(how)
+			settings, err := statestore.Open(filepath.Join(r.dir, "state", "vpp1", "settings"), statestore.Options{})
+			r.check(err)
+			if saved := maps.Collect(settings.Load()); len(saved["vpp/run"]) == 0 {
+				t.Fatalf("the agent has not saved the run of VPP, but %q", saved)
+			}
+			r.check(settings.Save(maps.All(map[string][]byte{"vpp/run": nil})))
+			r.check(settings.Close())
+			events := listen(t, "", "red", "blue")
+			r.sim.Counts()
+			r.start([]string{"linux", "etcd", "vpp"})
+			r.agrees()
+			r.silent(events)
+		})
 	}
 }
 
@@ -102,10 +132,7 @@ func TestVPPRestartsDuringTheStart(t *testing.T) {
 	r.launch()
 	r.await("VPP has died", func() bool { return r.sim.Deaths() > 0 })
 	r.check(r.sim.Restart())
-	r.agrees()
-	if after := r.interfaces(); !slices.Equal(after, before) {
-		t.Errorf("VPP has %q, and had %q", after, before)
-	}
+	r.standsAgain(before)
 }
 
 // One kind that cannot be read keeps its values from being changed, and no other one.
@@ -188,10 +215,7 @@ func TestLinuxSideDeleted(t *testing.T) {
 		})
 	}
 	remove()
-	r.agrees()
-	if after := r.interfaces(); !slices.Equal(after, before) {
-		t.Errorf("VPP has %q, and had %q", after, before)
-	}
+	r.standsAgain(before)
 	deletions := 1
 	for ; !r.waitsFor(portKey); deletions++ {
 		if deletions == 20 {
@@ -222,10 +246,7 @@ func TestNamespaceMadeAgain(t *testing.T) {
 		_, err := portIn("red")
 		return err == nil
 	})
-	r.agrees()
-	if after := r.interfaces(); !slices.Equal(after, before) {
-		t.Errorf("VPP has %q, and had %q", after, before)
-	}
+	r.standsAgain(before)
 }
 
 // openNetns makes a namespace for the time of the test, and opens it.
