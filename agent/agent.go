@@ -194,6 +194,9 @@ func (a *assembly) describe(context.Context) (err error) {
 	if a.known.settings != nil {
 		a.conf.vpp.Settings = a.known.settings
 	}
+	if a.known.links != nil {
+		a.conf.linux.Known = a.known.links
+	}
 	a.Linux, a.VPP, err = southbounds(a.Scheduler, a.conf, a.options, a.mine.self, a.loggers)
 	if err != nil {
 		return err

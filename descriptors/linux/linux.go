@@ -55,6 +55,8 @@ type Options struct {
 	// Installation identifies this installation of the agent by 16 hexadecimal digits, so
 	// that another agent with the same label is recognised. Defaults to none.
 	Installation string
+	// Known keeps across restarts what the kernel does not say about our links. Defaults to none.
+	Known scheduler.Memory
 	// Log defaults to slog.Default.
 	Log *slog.Logger
 	// Contents of the configuration files; see config.go.
@@ -153,7 +155,7 @@ func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *if
 		return err
 	}
 	links, others, err := iface.Register(s, iface.Options{
-		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Connection: ConnectionName,
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Known: o.Known, Connection: ConnectionName,
 		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh, After: after,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -81,14 +82,19 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 			return none, err
 		}
 	}
+	made := true
 	if err := space.AddAddr(addr); err != nil {
 		// An earlier attempt, or another program, has added it.
 		if !errors.Is(err, unix.EEXIST) {
 			return none, err
 		}
-		if err := h.checkExisting(space, addr); err != nil {
+		made, err = h.checkExisting(space, addr)
+		if err != nil {
 			return none, err
 		}
+	}
+	if meta.shared() {
+		h.marks.putAddr(linkID{meta.NS, meta.Index}, p, map[bool]string{true: a.Interface}[made])
 	}
 	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index})
 	return none, nil
@@ -113,23 +119,23 @@ func (h *handler) openInterface(name string) (Meta, *netns.Space, error) {
 	return meta, space, nil
 }
 
-// checkExisting returns nil if the address that the kernel reports as existing is the
-// desired one. IPv6 allows an address only once on a link, with any prefix length.
-func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) error {
+// checkExisting returns no error if the address that the kernel reports as existing is the
+// desired one, and whether an agent has made it. IPv6 allows an address only once on a link, with any prefix length.
+func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) (made bool, err error) {
 	addrs, err := space.Addrs(want.Link)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, have := range addrs {
-		if have.Prefix == want.Prefix {
-			return nil
+		if have.Prefix == want.Prefix && !have.Peer.IsValid() {
+			return have.Protocol == kernel.Protocol, nil
 		}
 		if have.Prefix.Addr() == want.Prefix.Addr() {
 			h.Watch.Await(drift.Address(space.ID, have))
-			return fmt.Errorf("address %v: %w with %v on the same link; remove one of them", want.Prefix, ErrConflict, have.Prefix)
+			return false, fmt.Errorf("address %v: %w with %v on the same link; remove one of them", want.Prefix, ErrConflict, have.Prefix)
 		}
 	}
-	return fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
+	return false, fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
 }
 
 // minMTUIPv6 is the smallest MTU of a link with IPv6 (IPV6_MIN_MTU). Below it, the kernel removes
@@ -181,14 +187,28 @@ func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Int
 	defer space.Close()
 	addr := kernel.Addr{Link: meta.Index, Prefix: p}
 	h.Watch.Forget(drift.Address(space.ID, addr))
+	if meta.shared() && !h.made(space, addr) {
+		return nil // it was there before the value
+	}
 	if p.Addr().Is4() {
 		keepSecondaries(space, meta.Index)
 	}
 	err = space.DelAddr(addr)
-	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
+	if err == nil || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
+		h.marks.putAddr(linkID{meta.NS, meta.Index}, p, "")
 		return nil
 	}
 	return err
+}
+
+// made reports whether the agent has made an address of a link that others use too. The kernel says it, since
+// 5.18, or else the agent knows it.
+func (h *handler) made(space *netns.Space, want kernel.Addr) bool {
+	if h.marks.madeFor(linkID{space.ID, want.Link}, want.Prefix) != "" {
+		return true
+	}
+	addrs, err := space.Addrs(want.Link)
+	return err == nil && slices.ContainsFunc(addrs, func(a kernel.Addr) bool { return a.Prefix == want.Prefix && a.Protocol == kernel.Protocol })
 }
 
 // keepSecondaries has a link keep the IPv4 addresses in the subnet of one that is removed. By

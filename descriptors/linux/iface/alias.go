@@ -19,8 +19,9 @@ func (h *handler) mark() string { return agentMark + h.Label + "/" }
 const agentMark = "/vnf-agent/"
 
 // ours reports whether a link belongs to this agent: it has our mark, or the mark of an
-// installation with our label that is not running.
+// installation with our label that is not running. What the agent knows counts as its mark.
 func (h *handler) ours(space *netns.Space, l kernel.Link) bool {
+	l = h.known(space, l)
 	return strings.HasPrefix(l.Alias, h.mark()) && !h.otherLives(space, l)
 }
 
@@ -46,6 +47,7 @@ func (h *handler) aliasOf(v *interfaces.Interface, original string) string {
 // The original name of a TAP is not known from the value, so only the part before it
 // counts.
 func (h *handler) is(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
+	l = h.known(space, l)
 	alias := h.aliasOf(v, "")
 	if v.GetType() == interfaces.Interface_TAP_TO_VPP {
 		return strings.HasPrefix(l.Alias, alias) && !h.otherLives(space, l)

@@ -9,19 +9,25 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// claims returns the claim on the host name within its namespace. EXISTING and LOOPBACK
-// claim nothing: they do not give a link a name. The kernel would refuse the second link
+// claims returns the claim on the host name within its namespace. A LOOPBACK claims the
+// loopback of its namespace. EXISTING claims nothing: it does not give a link a name. The kernel would refuse the second link
 // of that name, but only after the first one exists; the claim names the conflict at once,
 // and the same value wins after each restart.
 func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
-	if v.GetType() == interfaces.Interface_EXISTING || v.GetType() == interfaces.Interface_LOOPBACK {
+	where := netns.Text(v.GetNamespace())
+	switch v.GetType() {
+	case interfaces.Interface_EXISTING:
 		return nil
+	case interfaces.Interface_LOOPBACK:
+		return []scheduler.Claim{{
+			Resource: fmt.Sprintf("linux-link/%s/%s", where, loopback), Field: "type", Value: v.GetType().String(), Want: "one LOOPBACK in " + where,
+		}}
+	default: // the agent gives the link its name
 	}
 	field, name := "host_if_name", cmp.Or(v.GetHostIfName(), v.GetName())
 	if v.GetHostIfName() == "" {
 		field = "name"
 	}
-	where := netns.Text(v.GetNamespace())
 	return []scheduler.Claim{{
 		Resource: fmt.Sprintf("linux-link/%s/%s", where, name), Field: field, Value: name,
 		Want: "a name that no other interface has in " + where,

@@ -67,7 +67,7 @@ func TestValidate(t *testing.T) {
 		{`name: "d" type: DUMMY vrf_master_interface: "d"`, "vrf_master_interface"},
 		{`name: "bad name" type: VETH ip_addresses: "x"`, "name ip_addresses[0] veth.peer_if_name"},
 	}
-	h := &handler{Options: Options{Label: "test"}}
+	h := &handler{Options: Options{Label: "test"}, marks: newMarks(nil, nil)}
 	for _, tt := range tests {
 		v, _ := normalize("", testkit.Parse[*value](t, tt.value))
 		err := h.validate("", v)
@@ -166,7 +166,7 @@ func TestDependenciesAndDerived(t *testing.T) {
 			"existing needs address-assigned-to-interface linux/interface/host-name/e/address/fd00::1/64",
 		}},
 	}
-	h := handler{Options: Options{Spaces: netns.New(netns.Options{})}}
+	h := handler{Options: Options{Spaces: netns.New(netns.Options{})}, marks: newMarks(nil, nil)}
 	for _, tt := range tests {
 		v := testkit.Parse[*value](t, tt.value)
 		var got []string

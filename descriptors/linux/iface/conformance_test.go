@@ -26,7 +26,7 @@ func apart(t *testing.T, index Index) *handler {
 	log := slog.New(slog.DiscardHandler)
 	spaces := netns.New(netns.Options{Own: filepath.Join(dir, own), Dir: names})
 	watch := drift.New(drift.Options{Spaces: spaces, Log: log})
-	return &handler{index: index, Options: Options{
+	return &handler{index: index, marks: newMarks(nil, nil), Options: Options{
 		Spaces: spaces, Watch: watch, Log: log, Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
 	}}
 }

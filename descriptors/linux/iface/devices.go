@@ -14,27 +14,23 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// ensureLoopback marks the loopback as ours. Only one value at a time may own it.
+// ensureLoopback finds the loopback. All programs of its namespace use it: it gets no mark, and the alias that
+// somebody has given it stays. Earlier releases marked it.
 func (h *handler) ensureLoopback(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, err := space.LinkByName(loopback)
-	if err != nil {
-		return l, err
+	if err == nil && (strings.HasPrefix(l.Alias, h.mark()) || l.Alias == unconfigured) {
+		err = space.SetAlias(l.Index, "")
 	}
-	if l.Alias != "" && l.Alias != unconfigured && !h.is(space, l, v) {
-		return l, scheduler.Terminal(fmt.Errorf("the loopback of %s: %w: its alias is %q; expected one LOOPBACK in each namespace",
-			netns.Text(v.GetNamespace()), ErrConflict, l.Alias))
-	}
-	return h.adopt(space, l, v, h.aliasOf(v, ""))
+	l.Alias = h.aliasOf(v, "")
+	return l, err
 }
 
-// restoreLoopback removes the mark, and an MTU that v has set.
+// restoreLoopback removes an MTU that v has set.
 func restoreLoopback(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	if v.GetMtu() != 0 && l.MTU != loopbackMTU {
-		if err := space.SetMTU(l.Index, loopbackMTU); err != nil {
-			return err
-		}
+		return space.SetMTU(l.Index, loopbackMTU)
 	}
-	return space.SetAlias(l.Index, unconfigured)
+	return nil
 }
 
 // ensureDevice creates a DUMMY or VRF_DEVICE.

@@ -65,6 +65,9 @@ type Meta struct {
 	Table     uint32                  `json:"VrfDevRT"`    // VRF_DEVICE: its routing table
 }
 
+// shared reports whether other programs give the link addresses too.
+func (m Meta) shared() bool { return m.Existing || m.HostName == loopback }
+
 // Options configure the descriptors.
 type Options struct {
 	Spaces *netns.Set
@@ -77,6 +80,9 @@ type Options struct {
 	// Installation of the agent, 16 hexadecimal digits. It is part of the mark, so that
 	// two agents with one label do not remove each other's links. Defaults to none.
 	Installation string
+	// Known keeps what the kernel does not, across restarts: the aliases of our links, and the addresses that we
+	// have made on those of others. *statestore.Store is one. Defaults to none.
+	Known scheduler.Memory
 	// Connection is the name under which the verbs share a concurrency limit.
 	Connection string
 	// Readers is the number of namespaces that Retrieve reads in parallel. Defaults to 10.
@@ -129,6 +135,8 @@ type handler struct {
 	index   Index
 	members members
 	pairs   pairs // held while a VETH pair is created or removed
+	marks   *marks
+	remarks remarks
 
 	others others
 }
@@ -145,7 +153,8 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	}
 	// The index is set below: it comes from registering the descriptor that has the
 	// handler.
-	h := &handler{Options: o}
+	h := &handler{Options: o, marks: newMarks(o.Known, o.Log)}
+	o.Watch.OnUnmarked(h.remark)
 	registrar := s.OnConnection(o.Connection)
 	index, err := scheduler.Register(registrar, h.descriptor())
 	if err != nil {

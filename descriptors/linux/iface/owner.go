@@ -86,18 +86,27 @@ func (h *handler) lives(installation string) bool {
 
 // setAlias writes an alias with our installation.
 func (h *handler) setAlias(space *netns.Space, index int, alias string) error {
+	h.marks.note(linkID{space.ID, index}, alias)
 	return space.SetAlias(index, kernel.JoinAlias(alias, h.Installation))
 }
 
-// refreshMark writes our installation into the alias of an adopted link.
+// refreshMark writes our installation into the alias of an adopted link, and puts an alias back that somebody
+// has overwritten. Earlier releases marked a loopback too; it belongs to nobody.
 func (h *handler) refreshMark(s observed) {
-	l := s.link
-	if s.value.GetType() == interfaces.Interface_EXISTING || l.Owner == h.Installation {
+	l, alias := s.link, s.place.aliases[s.link.Index]
+	var err error
+	switch want := kernel.JoinAlias(l.Alias, h.Installation); {
+	case s.value.GetType() == interfaces.Interface_EXISTING:
 		return
+	case l.Name == loopback && strings.HasPrefix(alias, h.mark()):
+		err = s.place.SetAlias(l.Index, "")
+	case l.Name != loopback && alias != want:
+		err = h.setAlias(s.place.Space, l.Index, l.Alias)
 	}
-	if err := h.setAlias(s.place.Space, l.Index, l.Alias); err != nil && !errors.Is(err, unix.ENODEV) {
-		h.Log.Warn("cannot update the mark of a link; it keeps its earlier installation", "link", l.Name, "err", err)
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		h.Log.Warn("cannot update the mark of a link", "link", l.Name, "err", err)
 	}
+	h.marks.put(linkID{s.place.ID, l.Index}, l.Alias, l.MAC.String())
 }
 
 // ownerOf describes the owner of a link in an error.

@@ -52,6 +52,7 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 		if p.Own {
 			out = append(out, h.existing(p, wanted)...)
 		}
+		out = append(out, h.leftAddresses(p, byName)...)
 	}
 	out = resolveVETHs(out, byName)
 	masters := mastersOf(out)
@@ -69,6 +70,24 @@ func (h *handler) existing(p *place, wanted []*interfaces.Interface) (out []obse
 		}
 		if l, ok := h.linkOfExisting(p, v); ok {
 			out = append(out, observed{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
+		}
+	}
+	return out
+}
+
+// leftAddresses finds links of others with addresses that were made for a value that nobody wants any more.
+func (h *handler) leftAddresses(p *place, wanted map[string]*interfaces.Interface) (out []observed) {
+	for _, l := range p.links {
+		if l.Name == loopback {
+			continue // its mark is known
+		}
+		names := map[string]bool{}
+		for _, a := range p.addrs[l.Index] {
+			name := h.marks.madeFor(linkID{p.ID, l.Index}, a.Prefix)
+			if name != "" && wanted[name] == nil && !names[name] {
+				names[name] = true
+				out = append(out, observed{p, l, &interfaces.Interface{Name: name, Type: interfaces.Interface_EXISTING}})
+			}
 		}
 	}
 	return out
@@ -154,7 +173,7 @@ func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[
 	if v.Type == interfaces.Interface_EXISTING {
 		v.Enabled = want.GetEnabled() // the agent does not set it
 	}
-	v.IpAddresses = s.addresses(want, h.Allocations)
+	v.IpAddresses = h.addresses(s, want)
 }
 
 // describeOffload fills in the offload settings of a VETH, which only ethtool reports.
@@ -206,26 +225,29 @@ func masterOf(s *observed, want *interfaces.Interface, masters map[at]string) st
 }
 
 // addresses returns the addresses of the link. An address that equals a desired one is
-// reported in the desired notation. Other addresses are reported only if the agent owns
-// the link, and if neither the kernel nor a DHCP client created them.
-func (s *observed) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
+// reported in the desired notation. Other addresses are reported only if the agent has made them, or
+// owns the link, and if neither the kernel nor a DHCP client created them. It makes none with a peer.
+func (h *handler) addresses(s *observed, want *interfaces.Interface) (out []string) {
 	// Each address of the link is reported once.
 	have := map[netip.Prefix]bool{}
 	for _, a := range s.place.addrs[s.link.Index] {
-		have[a.Prefix] = true
+		if !a.Peer.IsValid() {
+			have[a.Prefix] = true
+		}
 	}
 	for _, addr := range want.GetIpAddresses() {
-		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && have[p] {
+		if p, err := netip.ParsePrefix(alloc.Address(h.Allocations, addr, want.GetName())); err == nil && have[p] {
 			out = append(out, addr)
 			delete(have, p)
 		}
 	}
-	if s.value.GetType() == interfaces.Interface_EXISTING || s.value.GetLinkOnly() {
-		return out
-	}
+	shared := s.value.GetType() == interfaces.Interface_EXISTING || s.value.GetType() == interfaces.Interface_LOOPBACK
 	for _, a := range s.place.addrs[s.link.Index] {
 		p := a.Prefix
-		if have[p] && !a.Temporary && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback() {
+		switch {
+		case !have[p] || s.value.GetLinkOnly():
+		case shared && h.marks.madeFor(linkID{s.place.ID, s.link.Index}, p) == s.value.GetName(),
+			!shared && !a.Temporary && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback():
 			out = append(out, p.String())
 		}
 	}

@@ -51,15 +51,21 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 				return
 			}
 		}
-		yield(found{Learned: func() { h.Watch.Unseen(began) }}, nil)
+		yield(found{Learned: func() {
+			h.Watch.Unseen(began)
+			for _, p := range places {
+				h.forgetVanished(p)
+			}
+		}}, nil)
 	}
 }
 
 // place is the dump of one namespace.
 type place struct {
 	*netns.Place
-	links []kernel.Link
-	addrs map[int][]kernel.Addr // by index of the link
+	links   []kernel.Link         // with the marks that the agent knows
+	aliases map[int]string        // as the kernel has them, by index of the link
+	addrs   map[int][]kernel.Addr // by index of the link
 }
 
 // dump reads the namespaces, several at a time.
@@ -69,16 +75,21 @@ func (h *handler) dump(ctx context.Context, spaces netns.Places) ([]*place, erro
 	g.SetLimit(h.Readers)
 	for i, space := range spaces {
 		places[i] = &place{Place: space}
-		g.Go(places[i].read)
+		g.Go(func() error { return h.readPlace(places[i]) })
 	}
 	return places, g.Wait()
 }
 
-// read reads links and addresses of one namespace, each with one dump.
-func (p *place) read() (err error) {
+// readPlace reads links and addresses of one namespace, each with one dump.
+func (h *handler) readPlace(p *place) (err error) {
 	p.links, err = p.Links()
 	if err != nil {
 		return err
+	}
+	p.aliases = make(map[int]string, len(p.links))
+	for i, l := range p.links {
+		p.aliases[l.Index] = kernel.JoinAlias(l.Alias, l.Owner)
+		p.links[i] = h.known(p.Space, l)
 	}
 	addrs, err := p.Addrs(0)
 	p.addrs = map[int][]kernel.Addr{}
@@ -93,7 +104,7 @@ func (p *place) read() (err error) {
 func (h *handler) record(s observed, want *interfaces.Interface) {
 	space, at := s.place.Space, s.link.Index
 	if s.value.GetType() != interfaces.Interface_EXISTING {
-		h.Watch.Retrieved(space, drift.Interface(space.ID, at), entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))
+		h.Watch.Retrieved(space, drift.Interface(space.ID, at), h.entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))
 	}
 	for _, kv := range derived("", s.value) {
 		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing {

@@ -146,6 +146,9 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 		return l, nil
 	}
 	if want := mtu(v); l.MTU != want && setsMTU(v) {
+		if err := h.keepsIPv6(space, l, want); err != nil {
+			return l, err
+		}
 		err := space.SetMTU(l.Index, want)
 		if errors.Is(err, unix.EINVAL) {
 			err = scheduler.Terminal(fmt.Errorf("the driver of link %s does not accept mtu %d: %w", l.Name, want, err))
@@ -170,6 +173,29 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 		}
 	}
 	return space.LinkByIndex(l.Index)
+}
+
+// keepsIPv6 refuses an MTU with which the kernel would remove IPv6 from a link that has addresses of others.
+func (h *handler) keepsIPv6(space *netns.Space, l kernel.Link, mtu int) error {
+	if mtu >= leastMTUv6 {
+		return nil
+	}
+	addrs, err := space.Addrs(l.Index)
+	if err != nil {
+		return err
+	}
+	var theirs []string
+	for _, a := range addrs {
+		ours := a.Protocol == kernel.Protocol || h.marks.madeFor(linkID{space.ID, l.Index}, a.Prefix) != ""
+		if ip := a.Prefix.Addr(); ip.Is6() && !ip.IsLinkLocalUnicast() && !ours { // the kernel makes link-local ones again
+			theirs = append(theirs, a.Prefix.String())
+		}
+	}
+	if len(theirs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("mtu %d would remove IPv6 from link %s, which has addresses of others: %s; with them it is at least %d",
+		mtu, l.Name, strings.Join(theirs, ", "), leastMTUv6)
 }
 
 // setsDown is false for a loopback: all programs in its namespace use it.
@@ -202,14 +228,23 @@ func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) er
 // interfaces are not recorded: HostNames reports their removal.
 func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
 	if v.GetType() != interfaces.Interface_EXISTING {
-		h.Watch.Created(space, drift.Interface(space.ID, l.Index), entryOf(key, l, v))
+		if v.GetType() == interfaces.Interface_LOOPBACK {
+			l.Alias = h.aliasOf(v, "")
+		} else {
+			l = h.known(space, l) // somebody may have overwritten it just now
+		}
+		h.marks.put(linkID{space.ID, l.Index}, l.Alias, l.MAC.String())
+		h.Watch.Created(space, drift.Interface(space.ID, l.Index), h.entryOf(key, l, v))
 	}
 	return metaOf(space, l, v)
 }
 
 // entryOf returns the attributes that configure sets, for drift detection.
-func entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
+func (h *handler) entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
 	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name}
+	if v.GetType() != interfaces.Interface_LOOPBACK {
+		e.Alias = kernel.JoinAlias(l.Alias, h.Installation)
+	}
 	if v.GetEnabled() || setsDown(v) {
 		e.State = drift.StateOf(v.GetEnabled())
 	}
@@ -244,8 +279,8 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 		return Meta{}, err
 	}
 	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
-	if v.GetType() != interfaces.Interface_EXISTING {
-		alias := l.Alias
+	if v.GetType() != interfaces.Interface_EXISTING && v.GetType() != interfaces.Interface_LOOPBACK {
+		alias := h.known(space, l).Alias
 		if !h.is(space, l, v) {
 			alias = h.aliasOf(v, l.Name)
 		}
@@ -272,7 +307,11 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 	defer space.Close()
 	l, err := space.LinkByIndex(meta.Index)
 	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(space, l) {
+		l = h.known(space, l)
 		err = h.release(space, l, v)
+	}
+	if err == nil {
+		h.marks.drop(linkID{meta.NS, meta.Index})
 	}
 	if errors.Is(err, unix.ENODEV) {
 		return nil
@@ -282,6 +321,12 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 
 // release reverts ensure: it deletes the link, or restores it for its other users.
 func (h *handler) release(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+	// The mark goes with a link that is parked or given back. Somebody may have overwritten it.
+	if l.Name != loopback {
+		if err := h.setAlias(space, l.Index, l.Alias); err != nil {
+			return err
+		}
+	}
 	switch {
 	case v.GetType() == interfaces.Interface_LOOPBACK:
 		return restoreLoopback(space, l, v)

@@ -2,9 +2,11 @@ package iface
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +45,7 @@ func newHandler(host kernel.Host) (*handler, *bench) {
 	watch := drift.New(drift.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
 	h := &handler{Options: Options{
 		Spaces: spaces, Watch: watch, Log: slog.New(slog.DiscardHandler), Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
-	}}
+	}, marks: newMarks(nil, nil)}
 	b := &bench{D: h.descriptor()}
 	h.index = b
 	return h, b
@@ -88,10 +90,84 @@ func TestLifeOfALoopback(t *testing.T) {
 	b.Create(t, lo)
 	other := clone(lo)
 	other.Name = "other"
-	if _, err := h.create(t.Context(), keyOf("other"), other); !errors.Is(err, ErrConflict) {
-		t.Errorf("a second owner: %v", err)
+	claim := func(v *value) string { return h.descriptor().Claims("", v)[0].Resource }
+	if claim(lo) != claim(other) {
+		t.Errorf("two loopbacks of a namespace claim %q and %q", claim(lo), claim(other))
 	}
 	b.Delete(t, lo)
+}
+
+// A loopback belongs to nobody: an alias and the addresses of others stay, and nothing of the agent is left.
+func TestLoopbackOfOthers(t *testing.T) {
+	h, b := realHandler(t, "red")
+	addresses := h.addressDescriptor()
+	space, err := h.Spaces.Open(red())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	const lo, theirs, both, ours = 1, "10.10.10.10/32", "10.10.10.11/32", "10.255.0.1/32"
+	for _, err := range []error{
+		space.SetUp(lo, true), space.SetAlias(lo, "anycast"), byOthers("red", "addr", "add", theirs, "dev", "lo"),
+		byOthers("red", "addr", "add", both, "dev", "lo"), byOthers("red", "addr", "add", "fd10::10/128", "dev", "lo"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func() string {
+		t.Helper()
+		l, err := space.LinkByIndex(lo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := space.Addrs(lo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, a := range all {
+			out = append(out, a.Prefix.String())
+		}
+		slices.Sort(out)
+		return fmt.Sprintf("%s %d %q", l.Alias, l.MTU, out)
+	}
+	before := state()
+	v := &value{Name: "lo-own", Type: interfaces.Interface_LOOPBACK, Enabled: true, Namespace: red(), IpAddresses: []string{ours, both}}
+	b.Create(t, v)
+	for _, kv := range derived("", v) {
+		if _, ok := keys.ParseAddress(kv.Key); ok {
+			if _, err := addresses.Create(t.Context(), kv.Key, kv.Value.(*value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b.Expect(t, v)
+	low := clone(v)
+	low.Mtu = 1200
+	if _, err := h.update(t.Context(), b.Key(t, v), v, low, b.All()["lo-own"]); err == nil || !strings.Contains(err.Error(), "::1/128, fd10::10/128") && !strings.Contains(err.Error(), "fd10::10/128, ::1/128") {
+		t.Errorf("an MTU below that of IPv6: %v", err)
+	}
+	for _, kv := range derived("", v) {
+		if _, ok := keys.ParseAddress(kv.Key); ok {
+			if err := addresses.Delete(t.Context(), kv.Key, kv.Value.(*value), struct{}{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b.Delete(t, v)
+	if after := state(); after != before {
+		t.Errorf("the loopback is %s, was %s", after, before)
+	}
+}
+
+// byOthers runs ip in a namespace, as another program does.
+func byOthers(netns string, args ...string) error {
+	out, err := exec.Command("ip", append([]string{"-n", netns}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ip %q: %w: %s", args, err, out)
+	}
+	return nil
 }
 
 // Programs talk over the loopback: it is left up, however its value changes.

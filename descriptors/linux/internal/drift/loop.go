@@ -204,6 +204,7 @@ func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
 	}
 	var lost []string
 	var changed bool
+	var unmarked []Object
 	l.w.mu.Lock()
 	for _, o := range suspects {
 		if l.w.record.generation(o) != generations[o] {
@@ -215,11 +216,17 @@ func (l *loop) verify(suspects []Object, generations map[Object]uint64) {
 			l.w.noteLost(o, key)
 		}
 		lost = append(lost, keys...)
-		changed = changed || other
+		changed = changed || other.changed
+		if other.unmarked {
+			unmarked = append(unmarked, o)
+		}
 	}
 	l.w.releaseAllUnused()
 	l.w.mu.Unlock()
 	l.w.lost(lost)
+	for _, o := range unmarked {
+		l.w.unmarked(o.NS, o.Link)
+	}
 	if changed {
 		l.w.opts.Changed()
 	}

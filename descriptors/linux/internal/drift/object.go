@@ -74,6 +74,9 @@ func objectOf(ns kernel.ID, what any) Object {
 	case kernel.Link:
 		return Interface(ns, what.Index)
 	case kernel.Addr:
+		if what.Peer.IsValid() {
+			return Object{} // beside one of the agent, which never has a peer
+		}
 		return Address(ns, what)
 	case kernel.Route:
 		return Route(ns, what)

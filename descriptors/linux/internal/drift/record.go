@@ -18,6 +18,7 @@ type Entry struct {
 	State LinkState
 	MTU   int
 	MAC   string // also of a neighbour
+	Alias string // the mark of a link
 	// All attributes of a route.
 	Route kernel.Route
 	// Master is the index of the VRF, for a membership.
@@ -241,12 +242,13 @@ func (r *record) routes(o Object, yield func(Object)) {
 
 // A finding is the difference between the record and the state of the kernel.
 type finding struct {
-	lost    []Object // objects that do not exist any more
-	changed bool     // an interface has an attribute that differs
+	lost     []Object // objects that do not exist any more
+	changed  bool     // an interface has an attribute that differs
+	unmarked bool     // an interface has another alias
 }
 
 // clean reports whether everything is as the agent has written it.
-func (f finding) clean() bool { return len(f.lost) == 0 && !f.changed }
+func (f finding) clean() bool { return len(f.lost) == 0 && !f.changed && !f.unmarked }
 
 // check compares an event about o with the record.
 func (r *record) check(o Object, e kernel.Event) finding {
@@ -274,8 +276,9 @@ func (e Entry) lost(now kernel.Event) bool {
 // confirm removes the objects that are lost according to e, the actual state of
 // o, and returns their keys. It notes how a route was lost that has left others in its
 // place, so that it may return there.
-func (r *record) confirm(o Object, e kernel.Event) (lost []string, changed bool) {
-	key, f := r.key(o), r.check(o, e)
+func (r *record) confirm(o Object, e kernel.Event) (lost []string, f finding) {
+	key := r.key(o)
+	f = r.check(o, e)
 	how, _ := r.loss(o, key)
 	lost = r.removeLost(f.lost)
 	if o.Kind == KindRoute && len(lost) > 0 && !e.Gone {
@@ -284,7 +287,7 @@ func (r *record) confirm(o Object, e kernel.Event) (lost []string, changed bool)
 		}
 		r.losses[o] = loss{key, how}
 	}
-	return lost, f.changed
+	return lost, f
 }
 
 // checkLink checks the interface and its VRF membership, which the kernel
@@ -295,6 +298,7 @@ func (r *record) checkLink(o Object, l kernel.Link, gone bool) (f finding) {
 		return finding{lost: []Object{o}}
 	}
 	f.changed = one != nil && one.differs(l)
+	f.unmarked = one != nil && one.Alias != "" && one.Alias != kernel.JoinAlias(l.Alias, l.Owner)
 	member := Membership(o.NS, o.Link)
 	if m := r.objects[member]; m != nil && m.Master != l.Master {
 		f.lost = append(f.lost, member)

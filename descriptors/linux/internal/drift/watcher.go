@@ -87,6 +87,7 @@ type Watcher struct {
 	wake          wake.Signal // set when unread or fresh is not empty
 	notifications chan notification
 	presences     presences
+	unmarked      func(ns kernel.ID, link int)
 
 	mu     sync.Mutex // guards the fields below
 	own    kernel.ID  // the agent's own namespace; zero before Run
@@ -126,11 +127,14 @@ func New(o Options) *Watcher {
 		o.Freed = func() {}
 	}
 	return &Watcher{
-		opts: o, wake: wake.New(), notifications: make(chan notification),
+		opts: o, unmarked: func(kernel.ID, int) {}, wake: wake.New(), notifications: make(chan notification),
 		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
 		record:    newRecord(), spaces: map[kernel.ID]*watched{}, moved: map[string]bool{}, lostAs: map[Object]string{},
 	}
 }
+
+// OnUnmarked has f called for each recorded link whose alias differs from the record. Call it before Run.
+func (w *Watcher) OnUnmarked(f func(ns kernel.ID, link int)) { w.unmarked = f }
 
 // Announce makes the installation visible to other agents in a namespace until leave is called.
 // Verbs call it before they create the first object there. A namespace with recorded objects is

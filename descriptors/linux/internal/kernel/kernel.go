@@ -132,8 +132,14 @@ type Offload struct{ RX, TX bool }
 type Addr struct {
 	Link   int
 	Prefix netip.Prefix // with host bits: 10.0.0.1/24
-	// Its lifetime is limited: a router advertisement or a DHCP client made it. Only Addrs tells this.
+	// Peer is the other end of a point-to-point address, which has the prefix length. The agent makes none.
+	Peer netip.Addr
+	// Protocol is the creator, as for routes; 0: unknown, as in kernels before 5.18.
+	Protocol uint8
+	// Its lifetime is limited: a router advertisement or a DHCP client made it.
 	Temporary bool
+	// States of IPv6 (RFC 4862): another host has the address, or that is not known yet.
+	Duplicate, Tentative bool
 }
 
 // A Route is a route as the kernel has it. Routes are equal if all of it is equal.
@@ -178,7 +184,7 @@ type Neighbour struct {
 	Protocol uint8
 }
 
-// Protocol marks routes and neighbours of the agent. It is a number of
+// Protocol marks routes, neighbours and addresses of the agent. It is a number of
 // /etc/iproute2/rt_protos, where 151 is free. "ip route show proto 151" lists them.
 const Protocol = 151
 

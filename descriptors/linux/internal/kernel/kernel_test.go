@@ -104,7 +104,8 @@ func TestAddressesRoutesNeighbours(t *testing.T) {
 	a, b := must(red.LinkByName("a"))(t), must(red.LinkByName("b"))(t)
 	try(t, red.SetUp(a.Index, true), red.SetUp(b.Index, true))
 	for _, p := range []string{"10.1.0.1/24", "fd00::1/64"} {
-		addr := kernel.Addr{Link: a.Index, Prefix: netip.MustParsePrefix(p)}
+		addr := kernel.Addr{Link: a.Index, Prefix: netip.MustParsePrefix(p), Protocol: kernel.Protocol}
+		addr.Tentative = addr.Prefix.Addr().Is6()
 		try(t, red.AddAddr(addr))
 		if err := red.AddAddr(addr); !errors.Is(err, unix.EEXIST) {
 			t.Errorf("adding %s again: %v", p, err)
@@ -160,7 +161,7 @@ func TestEvents(t *testing.T) {
 	defer events.Close()
 	try(t, red.AddVETH("a", "b", red))
 	a := must(red.LinkByName("a"))(t)
-	addr := kernel.Addr{Link: a.Index, Prefix: netip.MustParsePrefix("10.1.0.1/24")}
+	addr := kernel.Addr{Link: a.Index, Prefix: netip.MustParsePrefix("10.1.0.1/24"), Protocol: kernel.Protocol}
 	route := kernel.Route{Link: a.Index, Dst: netip.MustParsePrefix("10.2.0.0/16"), Gateway: netip.MustParseAddr("10.1.0.2"), Metric: 3, Table: 1000, Protocol: kernel.Protocol}
 	n := kernel.Neighbour{Link: a.Index, IP: netip.MustParseAddr("10.1.0.7"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 7}, Protocol: kernel.Protocol}
 	try(t, red.SetAlias(a.Index, "our a"), red.SetUp(a.Index, true), red.AddAddr(addr))

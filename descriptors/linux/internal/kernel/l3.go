@@ -1,44 +1,11 @@
 package kernel
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
-
-// Addrs implements Kernel.
-func (k *real) Addrs(index int) ([]Addr, error) {
-	var of netlink.Link
-	if index != 0 {
-		of = at(index)
-	}
-	found, err := dump(func() ([]netlink.Addr, error) { return k.nl.AddrList(of, netlink.FAMILY_ALL) })
-	if err != nil {
-		return nil, fmt.Errorf("listing addresses: %w", err)
-	}
-	addrs := make([]Addr, 0, len(found))
-	for _, one := range found {
-		if p, ok := prefixOf(one.IPNet); ok {
-			addrs = append(addrs, Addr{Link: one.LinkIndex, Prefix: p, Temporary: one.Flags&unix.IFA_F_PERMANENT == 0})
-		}
-	}
-	return addrs, nil
-}
-
-// AddAddr implements Kernel.
-func (k *real) AddAddr(a Addr) error {
-	err := k.nl.AddrAdd(at(a.Link), &netlink.Addr{IPNet: ipNet(a.Prefix)})
-	return about(err, "giving %v the address %v", k.named(a.Link), a.Prefix)
-}
-
-// DelAddr implements Kernel.
-func (k *real) DelAddr(a Addr) error {
-	err := k.nl.AddrDel(at(a.Link), &netlink.Addr{IPNet: ipNet(a.Prefix)})
-	return about(err, "taking the address %v from %v", a.Prefix, k.named(a.Link))
-}
 
 // AddRoutes implements Kernel.
 func (k *real) AddRoutes(routes ...Route) []error {

@@ -9,20 +9,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parseAddr parses an ifaddrmsg of rtnetlink(7) and its attributes. IFA_LOCAL wins over
-// IFA_ADDRESS, which is the peer's address on point-to-point links.
+// parseAddr parses an ifaddrmsg of rtnetlink(7) and its attributes. IFA_LOCAL wins over IFA_ADDRESS, which is
+// the address of the peer on point-to-point links. The prefix length is then that of the peer.
 func parseAddr(m []byte) (Addr, bool) {
 	if len(m) < unix.SizeofIfAddrmsg {
 		return Addr{}, false
 	}
-	var ip netip.Addr
+	var local, address netip.Addr
+	a, flags := Addr{Link: int(number(m[4:]))}, uint32(m[2])
 	for kind, value := range attributes(m[unix.SizeofIfAddrmsg:]) {
-		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !ip.IsValid() {
-			ip, _ = netip.AddrFromSlice(value)
+		switch kind {
+		case unix.IFA_LOCAL:
+			local, _ = netip.AddrFromSlice(value)
+		case unix.IFA_ADDRESS:
+			address, _ = netip.AddrFromSlice(value)
+		case unix.IFA_FLAGS:
+			flags = number(value)
+		case ifaProto:
+			a.Protocol = append(value, 0)[0]
 		}
 	}
-	p := netip.PrefixFrom(ip, int(m[1]))
-	return Addr{Link: int(number(m[4:])), Prefix: p}, p.IsValid()
+	if local.IsValid() && address != local {
+		a.Peer = address
+	} else {
+		local = address
+	}
+	a.Prefix = netip.PrefixFrom(local, int(m[1]))
+	a.Temporary = flags&unix.IFA_F_PERMANENT == 0
+	a.Duplicate = flags&unix.IFA_F_DADFAILED != 0
+	a.Tentative = flags&unix.IFA_F_TENTATIVE != 0
+	return a, a.Prefix.IsValid()
 }
 
 // parseNeighbour parses an ndmsg and its attributes.
