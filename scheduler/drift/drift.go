@@ -141,8 +141,8 @@ func (c *comparison) leaveOut(d *kind.Descriptor) {
 func (c *comparison) add(d *kind.Descriptor, it kind.Found) {
 	c.found[it.Key] = true
 	v := c.in.Registry.Actual(d, it.Key, it.Value)
-	c.addDerived(v)
 	st := c.before[it.Key]
+	c.addDerived(v, !it.Foreign && st != nil && applicable(st))
 	switch {
 	case it.Foreign:
 	case st == nil || st.State == scheduler.Pending:
@@ -159,13 +159,28 @@ func (c *comparison) add(d *kind.Descriptor, it kind.Found) {
 	}
 }
 
-// addDerived marks the derived values of v as found that no Retrieve of their own reports.
-func (c *comparison) addDerived(v *graph.Value) {
+// addDerived marks the derived values of v as found that no Retrieve of their own reports. If v itself stands as it
+// should, a resync compares them too: one that nobody wants would be removed, and one that differs be changed. The
+// derived values of a base that is unexpected itself count with it.
+func (c *comparison) addDerived(v *graph.Value, stands bool) {
 	for _, p := range v.Derived() {
-		if of := kind.OfValue(p); of != nil && of.Evidence() == value.ShownByBase {
+		of := kind.OfValue(p)
+		shown := of != nil && of.Evidence() == value.ShownByBase
+		if shown {
 			c.found[p.Key] = true
 		}
-		c.addDerived(p)
+		st, got := c.before[p.Key], kind.Message(p)
+		applies := st != nil && applicable(st)
+		switch {
+		case !shown || !stands:
+		case st == nil || st.State == scheduler.Pending:
+			c.values = append(c.values, Value{Key: p.Key, Descriptor: of.Name, Kind: Unexpected, Actual: got})
+		case st.Desired == nil && failed(st):
+			c.values = append(c.values, Value{Key: p.Key, Descriptor: of.Name, Kind: Unexpected, State: st.State, Actual: got})
+		case applies && !of.Equal(p.Key, got, st.Normalized()):
+			c.values = append(c.values, Value{Key: p.Key, Descriptor: of.Name, Kind: Differs, State: st.State, Desired: st.Normalized(), Actual: got})
+		}
+		c.addDerived(p, stands && (!shown || applies))
 	}
 }
 
