@@ -138,7 +138,7 @@ type orchestratorConfig struct {
 	PublishSummary []string      `yaml:"publish-summary"`
 	SummaryPeriod  time.Duration `yaml:"publish-summary-period"`
 
-	names []string // of all stores that may be configured; nil: the built-in ones
+	kinds []storeKind // all stores that may be configured; nil: the built-in ones
 
 	// Of all stores that are not files.
 	MaxValue filedb.Size `yaml:"max-value-size"`
@@ -206,10 +206,15 @@ func (c orchestratorConfig) Validate() error {
 
 // storeNames returns the names of all stores that may be configured.
 func (c orchestratorConfig) storeNames() []string {
-	if c.names != nil {
-		return c.names
+	kinds := c.kinds
+	if kinds == nil {
+		kinds = (&settings{}).storeKinds()
 	}
-	return (&settings{}).storeNames()
+	var out []string
+	for _, kind := range kinds {
+		out = append(out, kind.name)
+	}
+	return out
 }
 
 // bounds are those of what a store may hold.
@@ -235,6 +240,13 @@ func (c orchestratorConfig) options(layers []orchestrator.Source, known state, r
 	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
 	if known.intent != nil {
 		o.Memory = known.intent
+	}
+	kinds := c.kinds
+	o.Unconfigured = func(name string) int {
+		if at := slices.IndexFunc(kinds, func(kind storeKind) bool { return kind.name == name }); at >= 0 {
+			return c.priority(kinds[at])
+		}
+		return 0 // this program does not have the kind any more
 	}
 	return o
 }
@@ -300,7 +312,7 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		scheduler:    defaultScheduler(),
 		orchestrator: defaultOrchestrator(),
 	}
-	c.orchestrator.names = s.storeNames()
+	c.orchestrator.kinds = s.storeKinds()
 	for _, part := range []struct {
 		flag, file string
 		into       any

@@ -32,10 +32,10 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{"orchestrator.conf", "grace-percent: 0", "grace-percent: 0: expected a number from 1 to 100"},
 		{"orchestrator.conf", "grace-percent: 101", "grace-percent: 101: expected a number from 1 to 100"},
 		{"orchestrator.conf", "grace-keys: 0", "grace-keys: 0: expected a number above zero"},
-		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only grpc, localclient, " + strings.Join((&settings{}).storeNames(), ", ")},
+		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only grpc, localclient, " + strings.Join(orchestratorConfig{}.storeNames(), ", ")},
 		{"orchestrator.conf", "datasrc-priorities: {etcd: 5}", "datasrc-priorities.etcd: 5: expected this name in priorities"},
 		{"orchestrator.conf", "max-datasrc: 0", "max-datasrc: 0: expected a number above zero"},
-		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: expected names of stores: " + strings.Join((&settings{}).storeNames(), ", ")},
+		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: expected names of stores: " + strings.Join(orchestratorConfig{}.storeNames(), ", ")},
 		{"orchestrator.conf", "publish-status-rate: 0", "publish-status-rate: 0: expected a number of writes a second"},
 		{"etcd.conf", "session-ttl: -1", "session-ttl: "},
 	}

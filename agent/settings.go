@@ -99,7 +99,7 @@ func (s *settings) builtInSections() []section {
 			{"microservice-label", "LABEL", "name of this agent; its keys begin with /vnf-agent/LABEL/", label(&s.Label, "vpp1")},
 			{"on-exit", "leave|remove", "leave or remove the network when the agent stops", choice(&s.OnExit, "leave", "remove")},
 		}},
-		{"Stores of the declared network (a store is used if its file exists; clients of gRPC need none)", []entry{
+		{"Stores of the declared network (a store is used if its file exists, and never if FILE is DISABLED; clients of gRPC need none)", []entry{
 			{"config-dir", "FOLDER", "folder of the configuration files below; a FILE with a slash is a path", text(&s.ConfigDir, ".")},
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
 			{"redis-config", "FILE", "Redis: a server, Sentinels or a Cluster, TLS, user", text(&s.RedisConfig, "redis.conf")},

@@ -32,18 +32,21 @@ type storeKind struct {
 	name string
 	// The flag that names the configuration file, without the hyphen.
 	flag     string
-	file     string // its configuration; the store is used if the file exists
+	file     string // its configuration; the store is used if the file exists; disabled: it is off
 	priority int    // if several stores have a key, the highest priority wins
 	// open reads the configuration and creates the connector, or returns nil without one.
 	open func(o StoreOptions) (kvdbsync.Connector, error)
 }
+
+// disabled as the name of a store's file turns the store off. Deployments of earlier agents use it.
+const disabled = "DISABLED"
 
 // A StoreKind is a kind of store that is not built in.
 type StoreKind struct {
 	// Name is that of its source, in logs, in the keys priorities and publish-status of
 	// orchestrator.conf, and for agentctl. It is required.
 	Name string
-	// Flag names its configuration file. Defaults to NAME-config.
+	// Flag names its configuration file, or is DISABLED. Defaults to NAME-config.
 	Flag string
 	// File is the default of Flag. Defaults to NAME.conf.
 	File string
@@ -89,14 +92,6 @@ func (s *settings) storeKinds() []storeKind {
 		all = append(all, storeKind{own.Name, own.Flag, file, own.Priority, own.Open})
 	}
 	return all
-}
-
-// storeNames returns the names of all kinds of store.
-func (s *settings) storeNames() (out []string) {
-	for _, kind := range s.storeKinds() {
-		out = append(out, kind.name)
-	}
-	return out
 }
 
 // StoreOptions are the parameters of opening a store.
@@ -253,6 +248,9 @@ func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registr
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
+		if kind.file == disabled {
+			continue
+		}
 		log := loggers.Logger(kind.name)
 		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, memory: memory, Log: log.With("source", kind.name), files: f, Load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
@@ -285,7 +283,7 @@ func (s *settings) needDeclarer(configured stores, log *slog.Logger) error {
 // agent without stores is not the intention.
 func (s *settings) asksForStore() bool {
 	for _, kind := range s.storeKinds() {
-		if s.Given[kind.flag] && kind.file != "" {
+		if s.Given[kind.flag] && kind.file != "" && kind.file != disabled {
 			return true
 		}
 	}

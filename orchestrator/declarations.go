@@ -29,7 +29,7 @@ type Declaration struct {
 	// confirmed it yet.
 	Remembered bool
 	// Doubted says that the key is missing from the source but may not have been deleted.
-	// A listing after the grace time decides.
+	// A listing after the grace time decides, or Forget if the source is not configured.
 	Doubted bool
 }
 
@@ -99,7 +99,7 @@ func (o *Orchestrator) declarations(key string) (out []Declaration) {
 		out = append(out, Declaration{
 			Key: key, Source: l.Name, Priority: l.Priority,
 			Effective: !decided && e.valid() != nil, Err: e.err(), HasValid: e.valid() != nil,
-			Remembered: past != nil && past.entry == e, Doubted: l.isDoubted(key),
+			Remembered: past != nil && past.entry == e, Doubted: l.unconfigured || l.isDoubted(key),
 		})
 		decided = decided || e.valid() != nil
 	}

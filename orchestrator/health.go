@@ -27,6 +27,9 @@ type Health struct {
 	// Doubted is the number of keys that are missing but may not have been deleted. Their
 	// items stay until a listing after the grace time decides.
 	Doubted int
+	// Unconfigured says that the source held keys at the last run and is not configured now. All its
+	// keys are doubted, and only Forget removes them.
+	Unconfigured bool
 
 	// Faults are the first problems of the store that belong to no key.
 	Faults []string
@@ -59,6 +62,9 @@ func (o *Orchestrator) Health() []Health {
 			h.State = kvdbsync.Synced
 		}
 		h.Source = l.Name
+		if h.Unconfigured = l.unconfigured; h.Unconfigured {
+			h.State, h.Err = kvdbsync.Lost, errUnconfigured
+		}
 		out = append(out, h)
 	}
 	return out
@@ -85,7 +91,11 @@ func (l *source) publish() {
 	l.published.keys.Store(int64(l.entries.Len()))
 	l.published.refused.Store(int64(l.refused))
 	l.published.remembered.Store(int64(remembered))
-	l.published.doubted.Store(int64(l.doubtedKeys()))
+	doubted := l.doubtedKeys()
+	if l.unconfigured {
+		doubted = l.entries.Len()
+	}
+	l.published.doubted.Store(int64(doubted))
 	l.published.faults.Store(texts(l.problems))
 }
 

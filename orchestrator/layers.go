@@ -110,7 +110,7 @@ var layerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // checkLayer checks the name that a program has chosen for its layer.
 func (o *Orchestrator) checkLayer(name string) error {
 	taken := slices.Contains(o.layers.Reserved, name) ||
-		slices.ContainsFunc(o.fixed, func(l *source) bool { return l.Name == name })
+		slices.ContainsFunc(*o.shown.Load(), func(l *source) bool { return !l.layer && l.Name == name })
 	switch {
 	case !layerName.MatchString(name):
 		return fmt.Errorf("%w: %.80q: expected up to 63 letters, digits, dots, dashes and underscores", ErrLayerName, name)
@@ -220,6 +220,10 @@ func (o *Orchestrator) serveLayer(ctx context.Context) {
 	if r == nil {
 		return
 	}
+	if r.forget != "" {
+		o.serveForget(ctx, r)
+		return
+	}
 	l := o.layer(r.layer)
 	if l == nil {
 		r.finish(nil, o.tooManyLayers())
@@ -277,10 +281,10 @@ func (o *Orchestrator) layerCount() (n int) {
 	return n
 }
 
-// dropEmpty removes a layer without keys. It is called before the answer, so that a caller which
+// dropEmpty removes a layer or an unconfigured source without keys. It is called before the answer, so that a caller which
 // has the answer no longer sees the layer. A layer stays while the Memory lacks changes of it.
 func (o *Orchestrator) dropEmpty(l *source) {
-	if l.layer && l.entries.Len() == 0 && len(l.owed) == 0 {
+	if (l.layer || l.unconfigured) && l.entries.Len() == 0 && len(l.owed) == 0 {
 		o.rank(slices.DeleteFunc(slices.Clone(o.sources), func(other *source) bool { return other == l }))
 	}
 }

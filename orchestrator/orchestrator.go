@@ -46,7 +46,9 @@
 // If a source is not complete when the patience ends, its saved content is used until its
 // first complete listing. Keys that this listing lacks are removed by the rules above. The
 // last valid value of a key survives restarts too. A Memory that missed changes is not
-// used for sources: actual values stay until their sources are complete.
+// used for sources: actual values stay until their sources are complete. A source that the
+// Memory has and Options.Sources lacks keeps its values until Forget: its configuration may
+// be missing by mistake.
 //
 // # Programs
 //
@@ -145,6 +147,9 @@ type Options struct {
 	GracePercent, GraceKeys int
 	// Memory keeps the content of sources across restarts. Defaults to none.
 	Memory Memory
+	// Unconfigured returns the priority of a source that the Memory has and Sources lacks. Defaults to
+	// 0 for each.
+	Unconfigured func(name string) int
 	// Decoding bounds the memory of large changes while they are decoded. Others may use it
 	// too. Defaults to no bound.
 	Decoding *budget.Budget
@@ -168,7 +173,9 @@ type Orchestrator struct {
 	sources []*source // the highest priority first; see rank
 	fixed   []*source // those of Options
 	layers  LayerOptions
-	shown   atomic.Pointer[[]*source] // sources, for other goroutines
+	// The priority of a source that is not configured.
+	unconfigured func(name string) int
+	shown        atomic.Pointer[[]*source] // sources, for other goroutines
 
 	grace                   time.Duration
 	gracePercent, graceKeys int
@@ -205,6 +212,9 @@ func New(sched Committer, opts Options) *Orchestrator {
 	o.complete, o.first = opts.Complete, opts.First
 	if o.complete == nil {
 		o.complete = func() {}
+	}
+	if o.unconfigured = opts.Unconfigured; o.unconfigured == nil {
+		o.unconfigured = func(string) int { return 0 }
 	}
 	o.layers, o.declared = opts.Layers.complete(), newQueue(o.stopped)
 	for _, l := range opts.Sources {

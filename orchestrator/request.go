@@ -29,6 +29,7 @@ func newQueue(stopped chan struct{}) *queue { return &queue{ready: wake.New(), s
 // A request is a change whose caller waits for the result.
 type request struct {
 	layer   string           // the name of the layer; empty: the queue belongs to one source
+	forget  string           // instead of layer: an unconfigured source that is removed
 	events  []kvdbsync.Event // in the order of the caller; the last one of a key counts
 	replace bool
 	revert  bool                                           // all or nothing

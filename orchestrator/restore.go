@@ -19,8 +19,8 @@ import (
 const arrivalWait = 3 * time.Second
 
 // loadMemory reads the saved content. It is decoded only when it is used, because the
-// store may be complete sooner. Content of a source that is no longer configured is
-// deleted.
+// store may be complete sooner. Content of a source that is not configured any more stays;
+// see unconfigured.go. Content of a layer that is not kept any more is deleted.
 func (o *Orchestrator) loadMemory() {
 	if o.memory == nil {
 		return
@@ -33,9 +33,11 @@ func (o *Orchestrator) loadMemory() {
 	}
 	past, known, obsolete := readMemory(o.memory.Load(), func(name string) bool {
 		_, layer := o.savedLayer(name)
-		return layer || sources[name]
+		// Nobody delivers the values of an unconfigured source again. So even those that may be old are kept.
+		return layer || sources[name] || o.isUnconfigured(name)
 	})
 	o.loadLayers(past)
+	o.keepUnconfigured(past)
 	for _, l := range o.fixed {
 		l.saved, l.dataset = past[l.Name], known[l.Name]
 		l.savedKeys = len(l.saved)

@@ -263,20 +263,6 @@ func TestASourceThatMayBeThereIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestASourceThatIsNoLongerConfiguredIsForgotten(t *testing.T) {
-	memory := newNotebook()
-	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(_ *testing.T, r *rig) {
-		r.give("etcd", listed("if1=1"))
-		r.give("files", listed("if2=2"))
-	})
-	life(t, map[string]int{"files": 2}, "", memory, func(t *testing.T, r *rig) {
-		r.steps(t, []step{{after: second, stands: "if2=2"}})
-	})
-	if len(memory.keys) != 1 {
-		t.Errorf("remembered: %q", memory.keys)
-	}
-}
-
 // What is as remembered is not written, nor handed on, again.
 func TestWhatIsAsRememberedCostsNothing(t *testing.T) {
 	layers := map[string]int{"etcd": 1, "files": 2}

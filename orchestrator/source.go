@@ -21,9 +21,11 @@ type source struct {
 	busy     bool // a change of it is being decoded; see aside
 	layer    bool // it exists while it has keys; see LayerOptions
 	volatile bool // the Memory does not keep it
-	problems []error
-	doubts   []*doubt  // sorted by deadline; none is empty
-	asked    time.Time // when a listing was last requested because of doubts
+	// It is known from the Memory only; see unconfigured.go.
+	unconfigured bool
+	problems     []error
+	doubts       []*doubt  // sorted by deadline; none is empty
+	asked        time.Time // when a listing was last requested because of doubts
 
 	// saved is the content from before the restart, without the keys that the source has
 	// delivered since. It is nil after the first complete listing.

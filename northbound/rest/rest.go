@@ -237,6 +237,7 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 		endpoint.Get("/info/models", endpoint.Info, "class=", "models: the kinds of values, with their keys and messages", h.models).Answers([]wire.Model{}),
 		endpoint.Get("/info/models/{model}", endpoint.Info, "", "one model, with the .proto files of its message", h.model).Answers(wire.Model{}),
 		endpoint.Get("/sources", endpoint.Info, "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources).Answers([]wire.Source{}),
+		endpoint.Get("/sources/{source}/forget", endpoint.Write, "", "remove the values of a source that held keys at the last run and is not configured now", h.forgetSource).By(http.MethodPost).Answers(wire.Record{}),
 		endpoint.Get("/vpp/info", endpoint.Info, "", "connection, version, features and plugins of VPP", h.vpp).Answers(wire.VPP{}),
 		endpoint.Get("/vpp/command", endpoint.VPP, "", "output of a line of VPP's command line", h.vppCommand).By(http.MethodPost).Takes(reply.JSONMedia).Answers(""),
 		endpoint.Get(proxyPath, endpoint.VPP, "", "VPP's binary API for GoVPP's proxy client, if govpp.conf enables it", h.proxy).By(http.MethodConnect).Writes("application/octet-stream"),

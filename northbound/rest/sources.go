@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // Sources reports the sources of declared values. *orchestrator.Orchestrator
@@ -20,7 +22,30 @@ type Sources interface {
 	Relist()
 	Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error)
 	DeclarationsUnder(ctx context.Context, prefix string) ([]orchestrator.Declaration, error)
+	// Forget removes the values of a source that is not configured any more.
+	Forget(ctx context.Context, name string) (*scheduler.Record, error)
 }
+
+// forgetSource removes the values of a source that held keys at the last run and is not configured now,
+// and answers the transaction; {}: it needed none. Status 404: there is no such source.
+func (h *handler) forgetSource(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
+	if h.Sources == nil {
+		return reply.NotFound(errNoSources)
+	}
+	record, err := h.Sources.Forget(r.Context(), r.PathValue("source"))
+	switch {
+	case errors.Is(err, orchestrator.ErrNoSource):
+		return reply.NotFound(err)
+	case record == nil && err != nil:
+		return err
+	case record == nil:
+		return reply.JSON(w, wire.Nothing{})
+	}
+	return reply.One(w, records.Of(record)) // it names the operations that failed; they are retried
+}
+
+// errNoSources is the answer of an agent without sources.
+var errNoSources = errors.New("this agent has no sources")
 
 // sources answers the state of the sources or, for keys, the sources that hold them. Those of a prefix may be
 // all values, so this takes turns.
@@ -30,7 +55,7 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q endpoint.Que
 		return reply.BadRequest(err)
 	}
 	if h.Sources == nil {
-		return reply.NotFound(errors.New("this agent has no sources"))
+		return reply.NotFound(errNoSources)
 	}
 	read := h.Sources.Declarations
 	switch by {
@@ -54,8 +79,12 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q endpoint.Que
 
 // sourceOf converts the state of a source.
 func sourceOf(h orchestrator.Health) wire.Source {
+	state := h.State.String()
+	if h.Unconfigured {
+		state = wire.NotConfigured
+	}
 	return wire.Source{
-		Name: h.Source, Priority: h.Priority, State: h.State.String(), Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys, Listed: h.Listed,
+		Name: h.Source, Priority: h.Priority, State: state, Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys, Listed: h.Listed,
 		Refused: h.Refused, Remembered: h.Remembered, Doubted: h.Doubted, Problems: h.Problems, Faults: h.Faults,
 		Error: reply.ErrorText(h.Err), Failures: h.Failures, LastError: reply.ErrorText(h.LastErr), LastErrorAt: h.LastErrAt,
 		Waiting: h.Waiting, Lag: h.Lag,

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,10 @@ func (s knownSources) Health() []orchestrator.Health {
 }
 
 func (knownSources) Relist() {}
+
+func (knownSources) Forget(_ context.Context, name string) (*scheduler.Record, error) {
+	return nil, fmt.Errorf("%w: %q", orchestrator.ErrNoSource, name)
+}
 
 func (s knownSources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
 	all, err := s.DeclarationsUnder(ctx, key)

@@ -9,7 +9,7 @@ type Source struct {
 	// Priority decides about keys that several sources have: the highest one with a valid value
 	// takes effect.
 	Priority int
-	// State is connecting, syncing, synced or lost, and Since the time of its beginning.
+	// State is connecting, syncing, synced, lost or NotConfigured, and Since the time of its beginning.
 	State string
 	Since time.Time
 	// Complete means that the source has listed all its keys at least once.
@@ -25,10 +25,12 @@ type Source struct {
 	Refused int `json:",omitempty"`
 	// Remembered is the number of keys that an earlier run has saved and the store has not
 	// confirmed yet.
-	Remembered int      `json:",omitempty"`
-	Doubted    int      `json:",omitempty"` // keys missing from an empty listing; removed if the next listing lacks them too
-	Problems   int      `json:",omitempty"` // problems of the store's content that concern no single key
-	Faults     []string `json:",omitempty"` // texts of the first 20 problems
+	Remembered int `json:",omitempty"`
+	// Doubted is the number of keys that are missing but may not have been deleted. A listing after the
+	// grace time decides; of a source that is not configured, POST /sources/NAME/forget removes them.
+	Doubted  int      `json:",omitempty"`
+	Problems int      `json:",omitempty"` // problems of the store's content that concern no single key
+	Faults   []string `json:",omitempty"` // texts of the first 20 problems
 
 	Error     string `json:",omitempty"` // reason why it is not synced
 	Failures  int    `json:",omitempty"` // failed attempts since it was synced
@@ -38,6 +40,10 @@ type Source struct {
 	Waiting     int           `json:",omitempty"` // keys with changes that are not processed yet
 	Lag         time.Duration `json:",omitempty"` // age of the oldest of them, in ns
 }
+
+// NotConfigured is the state of a source that held keys at the last run of the agent, and has no
+// configuration now. Its saved values stay in effect.
+const NotConfigured = "not configured"
 
 // A Declaration is the value of one source for a key.
 type Declaration struct {

@@ -3,11 +3,13 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // twoSources have what the scripts show: one store that is there, one that is not, and a
@@ -24,6 +26,10 @@ func (twoSources) Health() []orchestrator.Health {
 }
 
 func (twoSources) Relist() {}
+
+func (twoSources) Forget(_ context.Context, name string) (*scheduler.Record, error) {
+	return nil, fmt.Errorf("%w: %q", orchestrator.ErrNoSource, name)
+}
 
 func (s twoSources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
 	all, err := s.DeclarationsUnder(ctx, key)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ func sources(s *session.Session) *cobra.Command {
 		ValidArgsFunction: names.CompleteValue(s),
 		Args:              session.ExpectArgs("[VALUE]"),
 	}
+	cmd.AddCommand(forgetSource(s))
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
@@ -43,6 +45,28 @@ func sources(s *session.Session) *cobra.Command {
 			return err
 		}
 		return f.Write(s.Out, sources, func(out io.Writer) error { return sourcesTable(out, sources) })
+	})
+	return cmd
+}
+
+// forgetSource returns the command that removes the values of a source that is not configured any more.
+func forgetSource(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "forget SOURCE",
+		Short: "Removes the values of a source that is not configured any more",
+		Long: "Forget removes the values of SOURCE, which held keys at the last run of the agent and is not configured now, and prints the operations.\n" +
+			"Until then the agent keeps them, because the configuration may be missing by mistake: a misspelt name of a file, another kind of store, DISABLED.\n" +
+			"agentctl sources shows such sources as \"" + wire.NotConfigured + "\". A configured source is refused: its values are removed in its store.",
+		Example: "  agentctl sources forget etcd",
+		Args:    session.ExpectArgs("SOURCE"),
+	}
+	f := show.FormatFlag(cmd, s)
+	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
+		var record wire.Record
+		if err := s.Request(ctx, http.MethodPost, "/sources/"+url.PathEscape(args[0])+"/forget", nil, nil, &record); err != nil {
+			return err
+		}
+		return f.Write(s.Out, record, func(out io.Writer) error { return show.OperationsTable(out, record.Executed) })
 	})
 	return cmd
 }

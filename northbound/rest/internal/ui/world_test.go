@@ -268,6 +268,10 @@ func (s *sources) Health() []orchestrator.Health {
 
 func (*sources) Relist() {}
 
+func (*sources) Forget(_ context.Context, name string) (*scheduler.Record, error) {
+	return nil, fmt.Errorf("%w: %q", orchestrator.ErrNoSource, name)
+}
+
 func (s *sources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
 	return s.DeclarationsUnder(ctx, key)
 }
