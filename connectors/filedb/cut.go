@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/internal/packed"
+	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
@@ -15,9 +16,9 @@ import (
 // content stays effective; if there is none, all entries but the last one take effect. A
 // last entry that is no value is a weak sign: the other entries take effect, and nothing
 // is removed.
-func (p *parser) end(data []byte, docs []*yaml.Node) {
-	last := p.lastEntry(docs)
-	if err := document.Unfinished(data, docs); err != nil {
+func (p *parser) end(text structured.Text) {
+	last := p.lastEntry(text.Documents)
+	if err := text.Cut; err != nil {
 		p.nameless, p.unfinished = true, fmt.Errorf("%s:%w", p.path, err)
 		p.problems = append(p.problems, p.unfinished)
 		if last != nil && last.err == nil {
@@ -32,13 +33,13 @@ func (p *parser) end(data []byte, docs []*yaml.Node) {
 }
 
 // lastEntry returns the entry with which the text ends; nil: it ends with something else.
-func (p *parser) lastEntry(docs []*yaml.Node) *entry {
+func (p *parser) lastEntry(docs []structured.Document) *entry {
 	if len(docs) == 0 || len(p.entries) == 0 {
 		return nil
 	}
 	last := &p.entries[len(p.entries)-1]
 	begins := func(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && n.Line == last.origin.Line }
-	if !slices.ContainsFunc(document.Tail(docs[len(docs)-1]), begins) {
+	if !slices.ContainsFunc(document.Tail(docs[len(docs)-1].Root), begins) {
 		return nil
 	}
 	return last

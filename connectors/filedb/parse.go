@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unique"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/keyplane/keyplane/internal/packed"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
@@ -21,7 +19,7 @@ import (
 type content struct {
 	entries  []entry
 	problems []error // faults that belong to no key
-	warnings []error // about leniently read values; each begins with path and line
+	warnings []error // about leniently read values and parts without effect; each begins with path and line
 	// nameless means that some problems are about entries with unknown keys.
 	nameless bool
 	blank    bool // no document: empty, or only comments
@@ -50,20 +48,20 @@ func (e *entry) event() kvdbsync.Event {
 // parseSlowly reads a file that quick cannot read. It fails only if no part can be read; a
 // fault of one entry does not affect the others. Every error begins with path and line.
 func parseSlowly(ctx context.Context, all *models.Registry, path string, data []byte, root string, format document.Format) (*content, error) {
-	docs, err := document.ReadContext(ctx, data, format)
+	text, err := structured.For(all).Read(ctx, data, format)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	p := parser{form: structured.For(all), budget: document.NewBudget(ctx), path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
+	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: len(text.Documents) == 0, ending: document.EndingOf(data, format)}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		p.problems = []error{fmt.Errorf("%s: is empty, so its former values no longer count: if that is intended, remove the file", path)}
 	}
-	for _, doc := range docs {
+	for _, doc := range text.Documents {
 		p.document(doc)
 	}
 	p.finish()
 	if format == document.YAML {
-		p.end(data, docs)
+		p.end(text)
 	}
 	return p.content, nil
 }
@@ -73,48 +71,26 @@ const mostFaults = 20
 
 // A parser collects the entries of one file. Mistakes of one entry do not affect others.
 type parser struct {
-	form       structured.Form
-	budget     *document.Budget
 	path, root string
 	more       int                   // faults that are not reported
 	file       unique.Handle[string] // path
 	*content
 }
 
-// document adds the entries of one document: the list of data, and groups of values by
-// model.
-func (p *parser) document(doc *yaml.Node) {
-	fields, err := p.budget.Fields(doc)
-	if err != nil {
-		p.lost(err)
-		return
-	}
-	for _, f := range fields {
-		if f.Name == "data" {
-			p.pairs(f)
-			continue
-		}
-		items, errs := p.form.Group(p.budget, f, "data")
-		for _, it := range items {
-			p.add(p.wholeKey(it.Key), it)
-		}
-		for _, err := range errs {
-			p.lost(err)
-		}
-	}
-}
-
-// pairs reads the list of the key/value form.
-func (p *parser) pairs(f document.Field) {
-	items, err := p.form.Pairs(p.budget, f.Value)
-	if err != nil {
-		p.lost(err)
-	}
-	for _, it := range items {
+// document adds the entries of one document.
+func (p *parser) document(doc structured.Document) {
+	for _, it := range doc.Items {
+		// A null value asks for removal, which only a request can do.
 		if it.Err == nil && it.Value == nil {
 			it.Err = &document.Error{Line: it.Line, Column: it.Column, Msg: "entry without a value: expected {key, value}; to remove the key, remove the entry"}
 		}
 		p.add(p.wholeKey(it.Key), it)
+	}
+	for _, err := range doc.Faults {
+		p.lost(err)
+	}
+	for _, err := range doc.Ignored {
+		p.warnings = append(p.warnings, fmt.Errorf("%s:%w", p.path, err))
 	}
 }
 

@@ -116,27 +116,32 @@ func read(path string) ([]byte, error) {
 func parse(cfg Config, data []byte, root string) (*File, error) {
 	path := cfg.Path
 	format, _ := document.FormatOf(path)
-	items, errs := structured.For(cmp.Or(cfg.Models, models.BuiltIn())).Parse(data, format)
-	if docs, err := document.Read(data, format); err == nil && format == document.YAML {
-		if err := document.Unfinished(data, docs); err != nil {
-			errs = append(errs, err)
-		}
+	text, err := structured.For(cmp.Or(cfg.Models, models.BuiltIn())).Read(context.Background(), data, format)
+	if err != nil {
+		return nil, fmt.Errorf("initial configuration: %s:%w", path, err)
 	}
+	items, errs, ignored := text.All()
 	out, file := &File{}, unique.Make(path)
+	for _, w := range ignored {
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s:%w", path, w))
+	}
 	lines := map[string]int{}
 	for _, it := range items {
-		first, twice := lines[it.Key]
+		key := cutRoot(it.Key, root)
+		first, twice := lines[key]
 		switch {
 		case it.Err != nil:
 			errs = append(errs, it.Err)
+		case it.Value == nil:
+			errs = append(errs, &document.Error{Line: it.Line, Column: it.Column, Msg: it.Key + ": entry without a value: expected {key, value}"})
 		case twice:
 			errs = append(errs, fmt.Errorf("%d: %s: is in line %d already: expected it once", it.Line, it.Key, first))
 		}
-		lines[it.Key] = it.Line
+		lines[key] = it.Line
 		for _, w := range it.Warnings {
 			out.Warnings = append(out.Warnings, fmt.Errorf("%s:%w", path, w))
 		}
-		out.events = append(out.events, kvdbsync.Event{Key: root + it.Key, Value: it.Value, Origin: kvdbsync.Origin{File: file, Line: it.Line}})
+		out.events = append(out.events, kvdbsync.Event{Key: root + key, Value: it.Value, Origin: kvdbsync.Origin{File: file, Line: it.Line}})
 	}
 	for i, err := range errs {
 		errs[i] = fmt.Errorf("%s:%w", path, err)
@@ -145,6 +150,11 @@ func parse(cfg Config, data []byte, root string) (*File, error) {
 		return nil, fmt.Errorf("initial configuration: %w", errors.Join(errs...))
 	}
 	return out, nil
+}
+
+// cutRoot returns a key without the prefix of the agent.
+func cutRoot(key, root string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(key, root), "/")
 }
 
 // Watch yields the content of the file, and nothing more. See kvdbsync.Connector.

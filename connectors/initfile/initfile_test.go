@@ -125,7 +125,8 @@ func TestAnyFaultIsAnError(t *testing.T) {
 		{"a group", "linuxConfg: {}", []string{":1:1", "did you mean linuxConfig?"}},
 		{"fields, all of them", "linuxConfig:\n  interfaces:\n  - {name: a, mtuu: 1}\n  routes:\n  - {dst: x}\n", []string{":3:", "mtuu", ":5:", "dst"}},
 		{"a key twice", "linuxConfig:\n  interfaces:\n  - {name: a, type: DUMMY}\n  - {name: a, type: DUMMY}\n", []string{":4: config/linux/interfaces/v2/interface/a", "line 3"}},
-		{"the form of other stores", "data: [{key: config/a, value: {}}]", []string{":1:1", "data"}},
+		{"an end that is cut off", "linuxConfig:\n  interfaces:\n", []string{":2:3", "has no value, as if it were cut off"}},
+		{"a removal", "data: [{key: config/a}]", []string{":1:8", "entry without a value"}},
 	}
 	for _, tt := range tests {
 		_, err := initfile.New(write(t, tt.text), root)

@@ -18,13 +18,11 @@ package structured
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -49,29 +47,14 @@ type Item struct {
 	Warnings []error
 }
 
-// Parse reads the values of one or several documents in a text. The errors concern
-// no single item; each is an *document.Error.
+// Parse is Read without a deadline, for texts that may have no ignored part: those are errors too.
 func (form Form) Parse(data []byte, f document.Format) ([]Item, []error) {
-	docs, err := document.Read(data, f)
+	text, err := form.Read(context.Background(), data, f)
 	if err != nil {
 		return nil, []error{err}
 	}
-	budget := document.NewBudget(context.Background())
-	var items []Item
-	var errs []error
-	for _, doc := range docs {
-		fields, err := budget.Fields(doc)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, field := range fields {
-			more, moreErrs := form.Group(budget, field)
-			items = append(items, more...)
-			errs = append(errs, moreErrs...)
-		}
-	}
-	return items, errs
+	items, faults, ignored := text.All()
+	return items, append(faults, ignored...)
 }
 
 // Group reads one field at the top level of a document. A field that is not a group
@@ -206,13 +189,4 @@ func sameField(a, b string) bool {
 func isNull(n *yaml.Node) bool {
 	n = document.Resolve(n)
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
-}
-
-// unknown returns an error about an unknown field, with a suggestion.
-func unknown(f document.Field, known []string) error {
-	err := fmt.Errorf("unknown field %s: expected one of %s", document.Quote(f.Name), strings.Join(known, ", "))
-	if near := nearest.Word(f.Name, known); near != "" {
-		err = fmt.Errorf("unknown field %s: did you mean %s?", document.Quote(f.Name), near)
-	}
-	return document.Wrap(f.At, err)
 }

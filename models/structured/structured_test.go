@@ -31,7 +31,7 @@ linuxConfig:
 vppConfig:
   nat44Global:
     forwarding: true
-  routes:
+  routes: []
 `
 
 func TestParse(t *testing.T) {
@@ -66,11 +66,11 @@ func TestFaults(t *testing.T) {
 		want       string
 	}{
 		{"group", "linuxConfg: {}", "", `1:1: unknown field "linuxConfg": did you mean linuxConfig?`},
-		{"group far from all", "network: {}", "", `1:1: unknown field "network": expected one of linuxConfig, netallocConfig, vppConfig`},
+		{"group far from all", "network: {}", "", `1:1: unknown field "network": expected one of data, linuxConfig, netallocConfig, vppConfig`},
 		{"field", "linuxConfig:\n  interface: []", "", `2:3: unknown field "interface": did you mean interfaces?`},
 		{"no list", "linuxConfig:\n  routes: {a: 1}", "", `2:11: routes: found a mapping: expected a list: "- " before each value`},
 		{"no mapping", "linuxConfig: [1]", "", `1:14: found a list: expected a mapping`},
-		{"no document", "- a\n- b", "", `1:1: found a list: expected a mapping`},
+		{"text", "hello", "", `1:1: found "hello": expected a mapping`},
 		{"syntax", "linuxConfig: {", "", `1:15: did not find expected node content`},
 		{"no object", "linuxConfig:\n  routes:\n  - hello", "-", `3:5: found "hello": expected a mapping`},
 		{"field of a value", "linuxConfig:\n  routes:\n  - outgoing_interface: veth1\n    dst_network: 10.1.0.0/16\n    scop: GLOBAL", route,
@@ -165,6 +165,49 @@ func TestOldBooleansInPairs(t *testing.T) {
 	}
 	if string(items[1].Value) != `{"enabled":"yes"}` || len(items[1].Warnings) != 0 {
 		t.Errorf("a key of no model: %s %v", items[1].Value, items[1].Warnings)
+	}
+}
+
+// TestRead has each form in one text, parts for other programs, and an end that may be cut off.
+func TestRead(t *testing.T) {
+	const text = `x-defaults: &d {type: DUMMY}
+.more: [1]
+mock1Config: {items: []}
+linuxConfig:
+  interfaces: [{<<: *d, name: a}]
+  gadgets: [{name: a}]
+data: [{key: config/b, value: {}}]
+---
+- {key: config/c}
+---
+linuxConfg: {}
+vppConfig:
+`
+	got, err := structured.For(models.BuiltIn()).Read(t.Context(), []byte(text), document.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, faults, ignored := got.All()
+	var keys []string
+	for _, it := range items {
+		keys = append(keys, it.Key)
+	}
+	if want := "config/linux/interfaces/v2/interface/a config/b config/c"; strings.Join(keys, " ") != want {
+		t.Errorf("keys %q, want %s", keys, want)
+	}
+	texts := func(errs []error) (out string) {
+		for _, err := range errs {
+			text, _, _ := strings.Cut(err.Error(), ":")
+			_, rest, _ := strings.Cut(err.Error(), " ")
+			out += text + " " + rest[:min(len(rest), 26)] + "\n"
+		}
+		return out
+	}
+	if want := "3 unknown field \"mock1Config\n6 unknown field \"gadgets\": e\n"; texts(ignored) != want {
+		t.Errorf("ignored %q, want %q", texts(ignored), want)
+	}
+	if want := "11 unknown field \"linuxConfg\"\n12 ends with \"vppConfig\", whi\n"; texts(faults) != want || got.Cut == nil {
+		t.Errorf("faults %q, want %q", texts(faults), want)
 	}
 }
 

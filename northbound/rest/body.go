@@ -21,7 +21,12 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []struct
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.itemsOf(r.Context(), body.Of(text))
+	items, ignored, leave, err := h.itemsOf(r.Context(), body.Of(text))
+	if err == nil && len(items) == 0 && len(ignored) > 0 {
+		leave() // a request that replaces would withdraw everything
+		return nil, nil, reply.BadRequest(ignored[0])
+	}
+	return items, leave, err
 }
 
 // textKey is the key of a received body in the context of a request: a *[]byte.
@@ -57,10 +62,10 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, turn *turns.Bo
 const needOfBody = 3
 
 // itemsToTry is itemsOf for values that are only planned or checked; see affordable.
-func (h *handler) itemsToTry(ctx context.Context, text []byte) (items []structured.Item, leave func(), err error) {
+func (h *handler) itemsToTry(ctx context.Context, text []byte) (items []structured.Item, ignored []error, leave func(), err error) {
 	values := body.Of(text)
 	if err := h.affordable(values); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	return h.itemsOf(ctx, values)
 }
@@ -76,19 +81,19 @@ func (h *handler) affordable(values body.Body) error {
 		need>>20, h.maxNeed>>20, needOfBody))
 }
 
-// itemsOf returns the values in a body; see bodyOf.
-func (h *handler) itemsOf(ctx context.Context, values body.Body) (items []structured.Item, leave func(), err error) {
+// itemsOf returns the values in a body, and its parts without effect; see bodyOf.
+func (h *handler) itemsOf(ctx context.Context, values body.Body) (items []structured.Item, ignored []error, leave func(), err error) {
 	leave, err = h.Memory.Enter(ctx, values.Cost())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	items, err = values.Items(ctx, structured.For(h.sched.Models()))
+	items, ignored, err = values.Items(ctx, structured.For(h.sched.Models()))
 	if err == nil {
-		return items, leave, nil
+		return items, ignored, leave, nil
 	}
 	leave()
 	if ctx.Err() != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return nil, nil, reply.BadRequest(err)
+	return nil, nil, nil, reply.BadRequest(err)
 }

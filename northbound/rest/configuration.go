@@ -75,7 +75,7 @@ func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, 
 	if err != nil {
 		return err
 	}
-	items, leave, err := h.itemsToTry(r.Context(), text)
+	items, _, leave, err := h.itemsToTry(r.Context(), text)
 	if err != nil {
 		return err
 	}

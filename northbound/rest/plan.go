@@ -101,11 +101,19 @@ func (h *handler) intended(ctx context.Context, as string, keep, fresh bool, tex
 	if as != "" {
 		return h.previewed(ctx, as, keep, fresh || keep, text)
 	}
-	items, leave, err := h.itemsToTry(ctx, text)
+	items, ignored, leave, err := h.itemsToTry(ctx, text)
 	if err == nil {
 		out.changes, out.invalid, out.warnings = h.changes(items, h.change)
+		out.ignore(ignored)
 	}
 	return out, leave, err
+}
+
+// ignore adds warnings about the parts of a text that have no effect.
+func (out *intention) ignore(parts []error) {
+	for _, err := range parts {
+		out.warnings = append(out.warnings, wire.Warning{Line: lineOf(structured.Item{}, err), Text: messageOnly(err) + "; it has no effect"})
+	}
 }
 
 // maxInvalid is how many invalid items an answer names; the others are counted.

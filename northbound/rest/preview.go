@@ -53,7 +53,9 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 		content, out.invalid, err = h.contentOfFile(ctx, name, path, text)
 	case len(bytes.TrimSpace(text)) > 0: // else the source becomes empty
 		var items []structured.Item
-		items, leave, err = h.itemsToTry(ctx, text)
+		var ignored []error
+		items, ignored, leave, err = h.itemsToTry(ctx, text)
+		out.ignore(ignored)
 		content, out.invalid = h.contentOf(items, keep)
 		for _, it := range items {
 			if it.Warnings != nil {

@@ -23,7 +23,7 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ endpoint.Qu
 	if err != nil {
 		return err
 	}
-	items, leave, err := h.itemsToTry(r.Context(), text)
+	items, _, leave, err := h.itemsToTry(r.Context(), text)
 	if err != nil {
 		return err
 	}

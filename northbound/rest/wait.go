@@ -118,7 +118,7 @@ func elements(text []byte) (n int64) {
 
 // addDocument adds the values of the document to the values of a request.
 func (h *handler) addDocument(ctx context.Context, q *wire.Wait, values body.Body) error {
-	items, leave, err := h.itemsOf(ctx, values)
+	items, _, leave, err := h.itemsOf(ctx, values)
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,10 @@ func (c *change) values(ctx context.Context, from documents.Documents) (out []do
 		out, err = from.Values(known)
 		return err
 	})
+	if errors.Is(err, documents.ErrIgnored) {
+		fmt.Fprintln(c.Err, show.Broken(c.Err, "agentctl: warning: "+err.Error(), 2))
+		err = nil
+	}
 	return out, err
 }
 

@@ -83,43 +83,28 @@ func (c *checker) text(d file) {
 	if filepath.Ext(d.name) == ".json" {
 		format = document.JSONText
 	}
-	docs, err := document.Read(d.text, format)
+	text, err := c.form.Read(context.Background(), d.text, format)
 	if err != nil {
 		c.add(Finding{Line: 1, Column: 1}, err)
 		return
 	}
-	if len(docs) == 0 {
+	if len(text.Documents) == 0 {
 		c.add(Finding{Line: 1, Column: 1}, errors.New("no values: expected keys and values, in YAML or JSON"))
 	}
-	budget := document.NewBudget(context.Background())
-	for _, doc := range docs {
-		c.document(budget, doc)
-	}
-}
-
-// document checks one document: a list of {key, value}, or groups such as linuxConfig.
-func (c *checker) document(budget *document.Budget, doc *yaml.Node) {
-	at := Finding{Line: doc.Line, Column: doc.Column}
-	if document.Resolve(doc).Kind == yaml.SequenceNode {
-		items, err := c.form.Pairs(budget, doc)
-		c.items(doc, items)
-		c.add(at, err)
-		return
-	}
-	fields, err := budget.Fields(doc)
-	c.add(at, err)
-	for _, f := range fields {
-		if f.Name == "data" {
-			items, err := c.form.Pairs(budget, f.Value)
-			c.items(doc, items)
-			c.add(at, err)
-			continue
-		}
-		items, errs := c.form.Group(budget, f, "data")
-		c.items(doc, items)
-		for _, err := range errs {
+	for _, doc := range text.Documents {
+		at := Finding{Line: doc.Root.Line, Column: doc.Root.Column}
+		c.items(doc.Root, doc.Items)
+		for _, err := range doc.Faults {
 			c.add(at, err)
 		}
+		for _, err := range doc.Ignored {
+			at.Warning = true
+			c.add(at, err)
+			c.found[len(c.found)-1].Text += "; it has no effect"
+		}
+	}
+	for _, err := range text.Faults {
+		c.add(Finding{Line: 1, Column: 1}, err)
 	}
 }
 

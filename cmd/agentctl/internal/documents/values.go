@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
@@ -23,8 +22,12 @@ type Value struct {
 	Place   string // file and line
 }
 
+// ErrIgnored is the error of documents with parts that none of the models has. The values of the
+// others are returned with it. Another agent may have such a model.
+var ErrIgnored = errors.New("no model of the agent has parts of the files, which have no effect")
+
 // Values returns the values of the documents, in their order. The error lists all that are invalid,
-// with file and line; then there are no values.
+// with file and line, and then there are no values; or it is ErrIgnored.
 func (ds Documents) Values(r *models.Registry) ([]Value, error) {
 	return ds.each(r, func(it structured.Item) (Value, error) {
 		if it.Err != nil || it.Value == nil {
@@ -76,9 +79,12 @@ func (ds Documents) Keys(r *models.Registry) ([]Value, error) {
 
 // each calls value for each item of the documents, and joins the errors.
 func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value, error)) (out []Value, err error) {
-	var wrong strings.Builder
+	var wrong, without strings.Builder
 	for _, d := range ds {
-		items, err := parse(structured.For(r), d.text)
+		items, ignored, err := parse(structured.For(r), d.text)
+		for _, part := range ignored {
+			without.WriteString("\n  " + show.Line(d.name) + ":" + lineOf(structured.Item{}, part))
+		}
 		if err != nil {
 			items = append(items, structured.Item{Err: err})
 		}
@@ -95,6 +101,9 @@ func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value,
 	}
 	if wrong.Len() > 0 {
 		return nil, fmt.Errorf("nothing was changed, because values are invalid:%s", &wrong)
+	}
+	if without.Len() > 0 {
+		return out, fmt.Errorf("%w:%s", ErrIgnored, &without)
 	}
 	return out, nil
 }
@@ -132,43 +141,42 @@ func withoutAgent(key string) string {
 	return key
 }
 
-// parse reads the values of a text: a list of {key, value}, a mapping with such a list in the field
-// "data", or groups such as linuxConfig. These are the forms that the agent's HTTP server reads.
-func parse(form structured.Form, text []byte) (items []structured.Item, err error) {
-	docs, err := document.Read(text, document.YAML) // JSON is YAML
+// parse reads the values of a text. Faults of the text are items with an error. Ignored are the parts
+// that no model has.
+func parse(form structured.Form, text []byte) (items []structured.Item, ignored []error, err error) {
+	read, err := form.Read(context.Background(), text, document.YAML) // JSON is YAML
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(docs) == 0 {
-		return nil, errors.New("no values: expected keys and values, in YAML or JSON")
+	if len(read.Documents) == 0 {
+		return nil, nil, errors.New("no values: expected keys and values, in YAML or JSON")
 	}
-	budget := document.NewBudget(context.Background())
-	var errs []error
-	add := func(more []structured.Item, wrong ...error) {
-		items, errs = append(items, more...), append(errs, wrong...)
+	items, faults, ignored := read.All()
+	for _, err := range faults {
+		items = append(items, structured.Item{Err: err})
 	}
-	for _, doc := range docs {
-		if document.Resolve(doc).Kind == yaml.SequenceNode {
-			pairs, err := form.Pairs(budget, doc)
-			add(pairs, err)
-			continue
+	return items, ignored, nil
+}
+
+// ErrEmpty is the error of documents without a value, where they would replace others.
+var ErrEmpty = errors.New("nothing was changed: the input has no values, so --replace would withdraw all: expected values, or --allow-empty")
+
+// Declare reports whether the documents have a group or a list of values, although perhaps an empty
+// one, or a mistake. If only other models could understand them, the error is ErrIgnored.
+func (ds Documents) Declare(r *models.Registry) (any bool, err error) {
+	for _, d := range ds {
+		read, wrong := structured.For(r).Read(context.Background(), d.text, document.YAML)
+		if wrong != nil || len(read.Faults) > 0 {
+			return true, nil
 		}
-		fields, err := budget.Fields(doc)
-		add(nil, err)
-		for _, f := range fields {
-			if f.Name == "data" {
-				pairs, err := form.Pairs(budget, f.Value)
-				add(pairs, err)
-				continue
+		for _, doc := range read.Documents {
+			if doc.Declares || len(doc.Faults) > 0 {
+				return true, nil
 			}
-			group, wrong := form.Group(budget, f, "data")
-			add(group, wrong...)
+			if len(doc.Ignored) > 0 {
+				err = ErrIgnored
+			}
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			items = append(items, structured.Item{Err: err})
-		}
-	}
-	return items, nil
+	return false, err
 }

@@ -69,64 +69,43 @@ func (b Body) Cost() int64 {
 }
 
 // Items returns the values. An item with a nil Value requests removal; an invalid item has its
-// error. Items itself fails only if nothing is readable, with the line in the error, or if ctx
-// ends.
-func (b Body) Items(ctx context.Context, form structured.Form) ([]structured.Item, error) {
+// error. Ignored are the parts without effect. Items itself fails only if nothing is readable, with
+// the line in the error, or if ctx ends.
+func (b Body) Items(ctx context.Context, form structured.Form) (items []structured.Item, ignored []error, err error) {
 	if b.quick {
-		items := make([]structured.Item, 0, bytes.Count(b.text, []byte(`"key"`)))
+		items = make([]structured.Item, 0, bytes.Count(b.text, []byte(`"key"`)))
 		structured.Quick(b.text, func(it structured.Item) { items = append(items, it) })
-		return items, nil
+		return items, nil, nil
 	}
-	items, err := parse(ctx, form, b.text)
+	items, ignored, err = parse(ctx, form, b.text)
 	// The client has gone; the error of a parser that was stopped is not one of the text.
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	if at, ok := errors.AsType[*document.Error](err); ok {
 		err = fmt.Errorf("line %d: %s", at.Line, at.Msg)
 	}
-	return items, err
+	return items, ignored, err
 }
 
-// parse reads a text in YAML or JSON: a list of {key, value}, a mapping with such a
-// list in the field "data", groups such as linuxConfig, or both. An item with a nil
-// Value requests removal. Invalid items are returned with their error; parse itself
-// fails only if nothing is readable.
-func parse(ctx context.Context, form structured.Form, body []byte) (items []structured.Item, err error) {
+// parse reads a text in YAML or JSON. An item with a nil Value requests removal. Invalid items are
+// returned with their error; parse itself fails only if nothing is readable.
+func parse(ctx context.Context, form structured.Form, body []byte) (items []structured.Item, ignored []error, err error) {
 	// JSON is YAML, so one reader serves both.
-	docs, err := document.ReadContext(ctx, body, document.YAML)
+	text, err := form.Read(ctx, body, document.YAML)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(docs) == 0 {
-		return nil, errors.New("the body is empty: expected keys and values, in YAML or JSON")
+	if len(text.Documents) == 0 {
+		return nil, nil, errors.New("the body is empty: expected keys and values, in YAML or JSON")
 	}
-	budget := document.NewBudget(ctx)
-	for _, doc := range docs {
-		if document.Resolve(doc).Kind == yaml.SequenceNode {
-			pairs, err := form.Pairs(budget, doc)
-			items = append(items, withErrors(pairs, err)...)
-			continue
-		}
-		fields, err := budget.Fields(doc)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range fields {
-			items = append(items, field(form, budget, f)...)
+	for _, doc := range text.Documents {
+		if document.Resolve(doc.Root).Kind == yaml.ScalarNode && len(doc.Faults) > 0 {
+			return nil, nil, doc.Faults[0] // such as a text that is no document at all
 		}
 	}
-	return items, nil
-}
-
-// field reads one field of the top-level mapping.
-func field(form structured.Form, budget *document.Budget, f document.Field) []structured.Item {
-	if f.Name == "data" {
-		pairs, err := form.Pairs(budget, f.Value)
-		return withErrors(pairs, err)
-	}
-	items, errs := form.Group(budget, f, "data")
-	return withErrors(items, errs...)
+	items, faults, ignored := text.All()
+	return withErrors(items, faults...), ignored, nil
 }
 
 // withErrors appends errors that concern no item, each as an item without a key.

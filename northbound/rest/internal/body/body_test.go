@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`[{"key": "config/a", "value": {"x": 1}}, {"key": "b", "value": null}]`))
 	f.Add([]byte("data: [{key: a, value: *x}, 1, {}]\nlinuxConfig: {routes: 1}\n---\n- {key: [a]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		items, err := parse(context.Background(), structured.For(models.BuiltIn()), text)
+		items, _, err := parse(context.Background(), structured.For(models.BuiltIn()), text)
 		if err != nil && items != nil {
 			t.Fatal("both items and an error")
 		}
@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 func TestParseEndsWithItsRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if items, err := parse(ctx, structured.For(models.BuiltIn()), []byte(planned)); !errors.Is(err, context.Canceled) || items != nil {
+	if items, _, err := parse(ctx, structured.For(models.BuiltIn()), []byte(planned)); !errors.Is(err, context.Canceled) || items != nil {
 		t.Errorf("%d items, %v", len(items), err)
 	}
 }
@@ -94,8 +94,8 @@ func TestQuickBodies(t *testing.T) {
 		if !quickly {
 			continue
 		}
-		want, err := parse(t.Context(), form, []byte(text))
-		got, _ := Of([]byte(text)).Items(t.Context(), form)
+		want, _, err := parse(t.Context(), form, []byte(text))
+		got, _, _ := Of([]byte(text)).Items(t.Context(), form)
 		for i := range want {
 			want[i].Column = 0 // no answer has it
 		}

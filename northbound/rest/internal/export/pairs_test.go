@@ -20,7 +20,7 @@ func TestPairs(t *testing.T) {
 	}
 	const groups = "linuxConfig:\n  interfaces:\n    - name: veth1\n"
 	for text, want := range map[string]int{joined(groups, list): 3, joined("", list): 2, joined(groups, ""): 1, joined("", ""): 0} {
-		items, err := body.Of([]byte(text)).Items(context.Background(), structured.For(models.BuiltIn()))
+		items, _, err := body.Of([]byte(text)).Items(context.Background(), structured.For(models.BuiltIn()))
 		if err != nil || len(items) != want {
 			t.Errorf("%d values (%v); expected %d:\n%s", len(items), err, want, text)
 			continue
