@@ -28,6 +28,7 @@ const changeTimeout = 5 * time.Minute
 type changeFlags struct {
 	labels                 map[string]string
 	replace, wait, verbose bool
+	empty                  bool // with replace, files without values are meant
 	withdraw               bool // the command is delete
 	format                 *show.Format
 }
@@ -50,6 +51,7 @@ func update(s *session.Session) *cobra.Command {
 		Args:              fileArgs,
 	}
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "withdraw all other values that gRPC and HTTP clients have declared")
+	cmd.Flags().BoolVar(&o.empty, "allow-empty", false, "with --replace: withdraw all values if the files have none; without this flag they are a mistake")
 	cmd.Flags().StringToStringVar(&o.labels, "labels", nil, "remember the values with these labels, NAME=VALUE,..., by which config get finds them (default io.ligato.from-client=agentctl)")
 	o.add(s, cmd)
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, args []string) error {
@@ -110,7 +112,18 @@ func (o *changeFlags) change(ctx context.Context, s *session.Session, conn *grpc
 	if err != nil {
 		return err
 	}
-	values, err := read(all, known)
+	var values []documents.Value
+	any, _ := all.Declare(known)
+	switch {
+	case !any && o.replace && !o.empty:
+		return documents.ErrEmpty
+	case any || !o.replace:
+		values, err = read(all, known)
+	}
+	if errors.Is(err, documents.ErrIgnored) {
+		warn(s, "warning: "+err.Error())
+		err = nil
+	}
 	if err != nil {
 		return err
 	}

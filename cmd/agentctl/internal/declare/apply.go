@@ -30,6 +30,7 @@ type change struct {
 	*session.Session
 	source  string // the data source, or the name of the store
 	replace bool   // the source has no other values afterwards
+	empty   bool   // files without values are meant
 	atomic  bool
 	wait    bool
 	trial   time.Duration // the agent takes the change back after this time; 0: it does not
@@ -58,6 +59,7 @@ func apply(s *session.Session) *cobra.Command {
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until all values are configured")
 	cmd.Flags().BoolVar(&c.atomic, "atomic", false, "declare nothing if an operation fails: what was done is undone")
 	cmd.Flags().BoolVar(&c.replace, "replace", false, "withdraw all other values of the data source")
+	c.allowEmpty(cmd)
 	cmd.Flags().StringVar(&c.source, "source", layer, "declare the values with this data source")
 	declared := s.WithAgentUntil(answerTime, c.declareFiles)
 	stored := s.WithStore(c.storeFiles)
@@ -65,7 +67,7 @@ func apply(s *session.Session) *cobra.Command {
 		if !intoStore(cmd) {
 			return declared(cmd, args)
 		}
-		for _, name := range []string{"atomic", "replace", "source"} {
+		for _, name := range []string{"atomic", "replace", "allow-empty", "source"} {
 			if cmd.Flags().Changed(name) {
 				return session.Usagef("--%s is not possible with --store", name)
 			}
@@ -93,6 +95,9 @@ func intoStore(cmd *cobra.Command) bool {
 func (c *change) declareFiles(ctx context.Context, args []string) error {
 	deadline := time.Now().Add(c.Timeout)
 	if err := c.read(args); err != nil {
+		return err
+	}
+	if err := c.refuseEmpty(ctx); err != nil {
 		return err
 	}
 	p, err := c.plan(ctx)
@@ -127,6 +132,31 @@ func (c *change) read(args []string) (err error) {
 		c.text = c.from.Whole()
 	}
 	return err
+}
+
+// allowEmpty adds the flag --allow-empty.
+func (c *change) allowEmpty(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.empty, "allow-empty", false, "with --replace: withdraw all values if the files have none; without this flag they are a mistake")
+}
+
+// refuseEmpty refuses files without values that would withdraw all others: a command before a pipe
+// may have failed, or a file was cut off.
+func (c *change) refuseEmpty(ctx context.Context) error {
+	if !c.replace || c.empty {
+		return nil
+	}
+	any, err := c.from.Declare(models.BuiltIn())
+	if errors.Is(err, documents.ErrIgnored) { // the agent may have other models
+		var all *models.Registry
+		if all, err = c.Registry(ctx); err != nil {
+			return err
+		}
+		any, _ = c.from.Declare(all)
+	}
+	if any {
+		return nil
+	}
+	return documents.ErrEmpty
 }
 
 // plan asks the agent for the changes.

@@ -60,6 +60,7 @@ func try(s *session.Session) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&c.trial, "confirm", defaultTrial, "take the change back after this time, 1s to 24h, unless it is confirmed")
 	cmd.Flags().BoolVar(&c.replace, "replace", false, "withdraw all other values of the data source for the time")
+	c.allowEmpty(cmd)
 	cmd.Flags().StringVar(&c.source, "source", layer, "declare the values with this data source")
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until all values are configured")
 	cmd.Flags().BoolVar(&list, "list", false, "print the trials")
