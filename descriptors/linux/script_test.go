@@ -52,7 +52,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	container NAME ENV...    runs a container with this environment
 //	gone NAME...             ends containers
 //	in NAME COMMAND REGEXP   is soon, in the network namespace of a container
-//	stop, start              ends the scheduler; begins anew, with nothing known
+//	halt, start              ends the scheduler; begins anew, with nothing known
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	insync                   expects that a resync does, records and publishes nothing
 //	resync                   has everything read back, and what was put is all that is wanted
@@ -96,7 +96,7 @@ func params(script string) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"engine": command((*agent).runEngine), "container": command((*agent).container), "gone": command((*agent).gone), "in": inContainer,
-			"start": command(func(a *agent, _ []string) error { return a.start() }), "stop": command(func(a *agent, _ []string) error { a.stop(); return nil }),
+			"start": command(func(a *agent, _ []string) error { return a.start() }), "halt": command(func(a *agent, _ []string) error { a.stop(); return nil }),
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),

@@ -141,14 +141,15 @@ func ownJump(rule string) (to string, ok bool) {
 	return rest[1], true
 }
 
-// intact reports whether the rules are those that the agent has written. Before the seal only
-// their number tells; see seal.go.
-func (m mine) intact() bool {
+// intact reports whether the rules are those that the agent has written. Without a seal, that is known if
+// this process has just written them. The kernel may list a rule as several, such as one with a list of
+// addresses, so the number of rules says only that they are intact.
+func (m mine) intact(written bool) bool {
 	if m.at != 0 {
 		return false
 	}
 	if m.kernel == "" {
-		return len(m.rules) == m.mark.rules
+		return written || len(m.rules) == m.mark.rules
 	}
 	return m.kernel == digest(m.rules)
 }

@@ -134,7 +134,7 @@ func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
 				if !h.ours(p.Space, m.mark) || first != p.wanted(h.Label, m, want) {
 					continue
 				}
-				v := p.value(m, want)
+				v := p.value(m, want, h.watcher.justWritten(p.Space.ID, models.For[*iptables.RuleChain]().KeyOf(m.name), m))
 				for n := 0; taken[v.GetName()]; n++ {
 					v.Name = fmt.Sprintf("%s-DUPLICATE%d", m.name, n)
 				}
@@ -157,7 +157,8 @@ func (p *place) wanted(label string, m mine, want *iptables.RuleChain) bool {
 }
 
 // value returns what m means. If that is the desired value, it is the desired message itself.
-func (p *place) value(m mine, want *iptables.RuleChain) *iptables.RuleChain {
+// written: this process has just written it.
+func (p *place) value(m mine, want *iptables.RuleChain, written bool) *iptables.RuleChain {
 	v := &iptables.RuleChain{
 		Name: m.name, Namespace: p.Ref(want.GetNamespace()), Interfaces: want.GetInterfaces(), Rules: m.rules,
 		Table: iptables.RuleChain_Table(iptables.RuleChain_Table_value[strings.ToUpper(m.table.name)]),
@@ -175,7 +176,7 @@ func (p *place) value(m mine, want *iptables.RuleChain) *iptables.RuleChain {
 	if m.policy != "" {
 		v.DefaultPolicy = iptables.RuleChain_Policy(iptables.RuleChain_Policy_value[m.actual])
 	}
-	if want != nil && m.intact() && m.declared == digest(want.GetRules()) {
+	if want != nil && m.intact(written) && m.declared == digest(want.GetRules()) {
 		v.Rules = want.GetRules() // the declared spelling, not the kernel's
 		if equivalent("", v, want) {
 			return want

@@ -11,20 +11,19 @@ import (
 // iptables knows both. So the agent does not compare rules with declarations. Soon after a
 // chain was written, it reads the chain and adds a fingerprint of the kernel's text to the
 // mark. A later fingerprint that differs means that another program has changed the chain,
-// also while the agent was down. Between writing and sealing only the number of rules is
-// checked: that is some milliseconds after each change, and mostly after a crash.
+// also while the agent was down. What is listed between writing and sealing, some milliseconds, counts as
+// written. After a crash in between, the number of rules has to be that of the declaration.
+//
+// Mark and seal are whole, too, in a chain of an earlier version that "iptables-restore < saved" brings back. So
+// a chain counts only if its mark is that of the version that was written or read last, and a chain of this
+// agent that is not recorded is a change.
 
 // check reads the namespace and compares the recorded chains with it. It seals chains that
 // were written since, and reports whether another one differs.
 func (h *handler) check(ctx context.Context, space *netns.Space, recorded map[string]record) (changed bool, err error) {
 	for _, ipv6 := range []bool{false, true} {
-		missing := map[chainID]bool{}
-		for _, r := range recorded {
-			if r.table.ipv6 == ipv6 {
-				missing[r.chainID] = true
-			}
-		}
-		if len(missing) == 0 {
+		known, needed := recordedIn(recorded, ipv6)
+		if !needed {
 			continue
 		}
 		all, err := h.tool.read(ctx, space, ipv6)
@@ -33,30 +32,46 @@ func (h *handler) check(ctx context.Context, space *netns.Space, recorded map[st
 		}
 		unsealed := map[table][]mine{}
 		for _, m := range all.marked(ipv6) {
-			at := chainID{m.table, m.chain}
-			if !missing[at] || !h.ours(space, m.mark) {
+			if !h.ours(space, m.mark) {
 				continue
 			}
-			delete(missing, at) // it is there
+			r, declared := known[chainID{m.table, m.chain}]
+			delete(known, r.chainID) // it is there
 			switch {
-			case m.changed():
+			case !declared || m.changed(r):
 				changed = true
 			case m.kernel == "":
 				unsealed[m.table] = append(unsealed[m.table], m)
 			}
 		}
-		changed = changed || len(missing) > 0
+		changed = changed || len(known) > 0
 		if err := h.seal(ctx, space, unsealed); err != nil {
 			return changed, err
 		}
+		h.watcher.sealed(space.ID, unsealed)
 	}
 	return changed, nil
 }
 
-// changed reports whether anything differs from what the agent has written: the rules, the
+// recordedIn returns the chains of an IP version. needed: there are some, or were.
+func recordedIn(recorded map[string]record, ipv6 bool) (known map[chainID]record, needed bool) {
+	known = map[chainID]record{}
+	for _, r := range recorded {
+		if r.table.ipv6 == ipv6 {
+			needed = true
+			if !r.removed {
+				known[r.chainID] = r
+			}
+		}
+	}
+	return known, needed
+}
+
+// changed reports whether anything differs from what the agent has written: the version, the rules, the
 // jump or the policy.
-func (m mine) changed() bool {
-	return !m.intact() || !m.entered(m.in) || m.policy != "" && m.actual != m.policy
+func (m mine) changed(r record) bool {
+	return m.declared != r.declared || m.in != r.in || m.policy != r.policy || !m.intact(r.unsealed) || !m.entered(m.in) ||
+		m.policy != "" && m.actual != m.policy
 }
 
 // seal adds the fingerprints of the kernel's text to the marks, with one batch for each table.
@@ -84,8 +99,13 @@ type chainID struct {
 // mark, but "iptables -F" removes marks.
 type record struct {
 	chainID
-	was  string
-	seen uint64 // when it was written or retrieved last; see watcher.clock
+	declared string // the version, as in the mark
+	in       string
+	policy   string
+	unsealed bool // it was written and not listed since
+	removed  bool // by the agent: if it is there again, somebody has restored it
+	was      string
+	seen     uint64 // when it was written or retrieved last; see watcher.clock
 }
 
 // checkAll checks the recorded chains of one namespace.

@@ -64,7 +64,7 @@ func FuzzListing(f *testing.F) {
 	f.Add("# c\n*filter\n:INPUT ACCEPT [0:0]\n:a - [0:0]\n-A INPUT -m comment --comment \"/vnf-agent/l/n\" -j a\n-A a -m comment --comment \"/vnf-agent/l/n rules=0\"\nCOMMIT\n")
 	f.Fuzz(func(_ *testing.T, text string) {
 		for _, m := range parse(text).marked(false) {
-			m.intact()
+			m.intact(false)
 			m.entered(m.in)
 		}
 	})

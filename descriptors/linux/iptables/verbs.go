@@ -159,6 +159,7 @@ func (w writer) add(b *batch, value int, c content, found listing) error {
 		return nil
 	}
 	if !w.mayReplace(c, old, marked) {
+		w.h.watcher.await(w.space, chainID{w.table, c.chain})
 		return fmt.Errorf("chain %s of table %s: %w: %s; remove it, or choose another name", c.chain, w.table.name, ErrConflict, ownerText(old.mark, marked))
 	}
 	b.replace(value, c)

@@ -42,6 +42,8 @@ type watched struct {
 	events kernel.RuleEvents // nil: the kernel has no nftables
 	leave  func()            // ends the announcement of the installation
 	chains map[string]record // by key
+	// awaited are chains of others that are in the way of values.
+	awaited map[chainID]bool
 }
 
 // close ends the reader of the namespace.
@@ -74,12 +76,55 @@ func newWatcher(h *handler) *watcher {
 
 // written records a chain that a verb has written, and wants it sealed.
 func (w *watcher) written(space *netns.Space, key string, t table, c content) {
-	w.note(space, key, record{chainID: chainID{t, c.chain}, was: c.was}, true)
+	w.note(space, key, record{chainID: chainID{t, c.chain}, declared: c.declared, in: c.in, policy: c.policy, unsealed: true, was: c.was}, true)
 }
 
 // retrieved records a chain that Retrieve has found.
 func (w *watcher) retrieved(space *netns.Space, key string, m mine) {
-	w.note(space, key, record{chainID: chainID{m.table, m.chain}, was: m.was}, m.kernel == "")
+	r := record{chainID: chainID{m.table, m.chain}, declared: m.declared, in: m.in, policy: m.policy, was: m.was}
+	r.unsealed = w.justWritten(space.ID, key, m)
+	w.note(space, key, r, m.kernel == "")
+}
+
+// justWritten reports whether a chain that has no seal is what a verb has written.
+func (w *watcher) justWritten(ns kernel.ID, key string, m mine) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.spaces[ns]
+	if one == nil || m.kernel != "" {
+		return false
+	}
+	r := one.chains[key]
+	return r.unsealed && r.chainID == chainID{m.table, m.chain} && r.declared == m.declared
+}
+
+// sealed notes that chains were sealed.
+func (w *watcher) sealed(ns kernel.ID, chains map[table][]mine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.spaces[ns]
+	if one == nil {
+		return
+	}
+	for key, r := range one.chains {
+		if slices.ContainsFunc(chains[r.table], func(m mine) bool { return m.chain == r.chain && m.declared == r.declared }) {
+			r.unsealed = false
+			one.chains[key] = r
+		}
+	}
+}
+
+// await has Again called when a chain of another owner changes or goes.
+func (w *watcher) await(space *netns.Space, at chainID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.spaces[space.ID]
+	if one == nil {
+		one = w.follow(space)
+	}
+	if one != nil {
+		one.awaited[at] = true
+	}
 }
 
 // note records a chain. A check follows if it is due, or if the namespace was not followed yet:
@@ -115,7 +160,7 @@ func (w *watcher) follow(space *netns.Space) *watched {
 		w.h.Log.Warn("cannot follow changes of rules; only a resync will notice them", "err", err)
 		events = nil
 	}
-	one := &watched{space: kept, events: events, leave: w.h.Watch.Announce(kept), chains: map[string]record{}}
+	one := &watched{space: kept, events: events, leave: w.h.Watch.Announce(kept), chains: map[string]record{}, awaited: map[chainID]bool{}}
 	w.spaces[space.ID] = one
 	if events != nil {
 		w.unread = append(w.unread, one)
@@ -124,8 +169,8 @@ func (w *watcher) follow(space *netns.Space) *watched {
 	return one
 }
 
-// forget removes a chain from the record. Without chains the namespace is closed: an open one
-// would outlive its deletion.
+// forget notes that the agent removes a chain. In its own namespace, the agent goes on to notice if
+// somebody restores it. Any other namespace without chains is closed: an open one would outlive its deletion.
 func (w *watcher) forget(ns kernel.ID, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +178,32 @@ func (w *watcher) forget(ns kernel.ID, key string) {
 	if one == nil {
 		return
 	}
+	r, recorded := one.chains[key]
 	delete(one.chains, key)
-	if len(one.chains) == 0 {
+	if recorded && (len(one.chains) > 0 || w.isOwn(ns)) {
+		one.chains[key] = record{chainID: r.chainID, removed: true}
+	}
+	w.dropUnused(ns, one)
+}
+
+// isOwn reports whether a namespace is that of the agent.
+func (w *watcher) isOwn(ns kernel.ID) bool {
+	own, err := w.h.Spaces.Own()
+	if err != nil {
+		return false
+	}
+	defer own.Close()
+	return own.ID == ns
+}
+
+// dropUnused ends the watch of a namespace in which nothing is or was. The mutex is held.
+func (w *watcher) dropUnused(ns kernel.ID, one *watched) {
+	for _, r := range one.chains {
+		if !r.removed || w.isOwn(ns) {
+			return
+		}
+	}
+	if len(one.awaited) == 0 {
 		w.drop(ns)
 	}
 }
@@ -152,10 +221,8 @@ func (w *watcher) unseen(since uint64, keep func(ns kernel.ID, key string) bool)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ns, one := range w.spaces {
-		maps.DeleteFunc(one.chains, func(key string, r record) bool { return r.seen <= since && !keep(ns, key) })
-		if len(one.chains) == 0 {
-			w.drop(ns)
-		}
+		maps.DeleteFunc(one.chains, func(key string, r record) bool { return r.seen <= since && !r.removed && !keep(ns, key) })
+		w.dropUnused(ns, one)
 	}
 }
 
@@ -195,7 +262,11 @@ func (c *Chains) NamespacesGone(ids []kernel.ID) {
 	w.mu.Lock()
 	for _, ns := range ids {
 		if one := w.spaces[ns]; one != nil {
-			lost = slices.AppendSeq(lost, maps.Keys(one.chains))
+			for key, r := range one.chains {
+				if !r.removed {
+					lost = append(lost, key)
+				}
+			}
 			w.drop(ns)
 		}
 	}
@@ -276,24 +347,41 @@ func (w *watcher) forward(ctx context.Context, one *watched) {
 // receive makes a namespace due if a recorded chain, or one that jumps to it, has changed. After
 // lost notifications any may have.
 func (w *watcher) receive(n notification) {
+	if w.take(n) {
+		w.h.Again()
+	}
+}
+
+// take is receive, and reports whether a chain has changed that a value waits for.
+func (w *watcher) take(n notification) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ns := n.from.space.ID
 	if w.spaces[ns] != n.from {
-		return // closed meanwhile
+		return false // closed meanwhile
 	}
 	if n.err != nil || slices.ContainsFunc(n.events, n.from.concerns) {
 		w.due[ns] = true
 	}
+	waiting := len(n.from.awaited)
+	maps.DeleteFunc(n.from.awaited, func(at chainID, _ bool) bool {
+		return n.err != nil || slices.ContainsFunc(n.events, func(e kernel.RuleEvent) bool { return at.changes(e) })
+	})
+	again = len(n.from.awaited) < waiting
+	w.dropUnused(ns, n.from)
+	return again
+}
+
+// changes reports whether an event is about the chain or its whole table.
+func (at chainID) changes(e kernel.RuleEvent) bool {
+	return at.table == (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)}) && (e.Chain == "" || e.Chain == at.chain)
 }
 
 // concerns reports whether an event is about a recorded chain or a built-in chain of its table.
 func (w *watched) concerns(e kernel.RuleEvent) bool {
 	for _, at := range w.chains {
-		if at.table != (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)}) {
-			continue
-		}
-		if e.Chain == "" || e.Chain == at.chain || isBuiltIn(e.Chain) {
+		builtIn := isBuiltIn(e.Chain) && at.table == (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)})
+		if builtIn || at.changes(e) {
 			return true
 		}
 	}
