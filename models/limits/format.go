@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/linkname"
 	"github.com/keyplane/keyplane/proto/ligato"
 )
 
@@ -76,7 +77,7 @@ var notations = map[Format]notation{
 	IPv4Network: {prefix(netip.Addr.Is4), full(v4Chars + length), "10.0.0.0/24"},
 	IPv6Network: {prefix(isV6), full(v6Chars + length), "fd00::/64"},
 	Subnet:      {isSubnet, full(anyChars + length), "10.0.0.0/24"},
-	HostName:    {isHostName, "^[^/: ]{1,15}$", "eth0"},
+	HostName:    {isHostName, "^[^/:% ]{1,15}$", "eth0"},
 	MAC:         {isMAC, full(`[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}|([0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}`), "02:00:00:00:00:01"},
 	Key32:       {key32.MatchString, key32.String(), "4Mrj93TnPJzh/EGQSVNrGLXQqAYLe7BMh7Ro3d2TQlQ="},
 	Hex:         {hexBytes.MatchString, hexBytes.String(), "0a1b"},
@@ -122,13 +123,8 @@ func isSubnet(s string) bool {
 	return err == nil && p == p.Masked()
 }
 
-// isHostName reports whether the kernel accepts s as the name of an interface (dev_valid_name in
-// net/core/dev.c).
-func isHostName(s string) bool {
-	return len(s) > 0 && len(s) <= 15 && s != "." && s != ".." && !strings.ContainsFunc(s, func(r rune) bool {
-		return r == '/' || r == ':' || r == ' ' || r >= '\t' && r <= '\r' || r == 0
-	})
-}
+// isHostName reports whether the kernel takes s, as it is, as the name of an interface.
+func isHostName(s string) bool { return linkname.Wrong(s) == "" }
 
 // isMAC reports whether s is a MAC address of Ethernet, which has 6 bytes.
 func isMAC(s string) bool {

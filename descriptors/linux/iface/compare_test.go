@@ -215,7 +215,7 @@ func TestPartsHaveNoOtherFields(t *testing.T) {
 
 func TestTemporaryNamesFit(t *testing.T) {
 	for _, name := range []string{"a", strings.Repeat("long", 60), "veth1"} {
-		if temp := tempName(name); len(temp) > longestName || !strings.HasPrefix(temp, "veth-") {
+		if temp := tempName(name); len(temp) > 15 || !strings.HasPrefix(temp, "veth-") {
 			t.Errorf("%s gets %s", name, temp)
 		}
 	}

@@ -5,14 +5,11 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
-	"unicode"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/linkname"
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -21,7 +18,6 @@ import (
 // Limits of the kernel (linux/if.h, RFC 8200) that the model cannot express. The maximum MTU
 // depends on the driver of the link, so the kernel checks it.
 const (
-	longestName  = unix.IFNAMSIZ - 1
 	longestAlias = 255
 	leastMTUv6   = 1280
 )
@@ -48,8 +44,8 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	return f.Err()
 }
 
-// hostName checks the name that the link gets in the kernel (net/core/dev.c,
-// dev_valid_name). Without host_if_name it is the name of the value, and the hint says so.
+// hostName checks the name that the link gets in the kernel. Without host_if_name it is the name of the
+// value, and the hint says so.
 func (f *findings) hostName(v *interfaces.Interface) {
 	name, field := v.GetHostIfName(), "host_if_name"
 	if v.GetType() == interfaces.Interface_LOOPBACK {
@@ -59,12 +55,8 @@ func (f *findings) hostName(v *interfaces.Interface) {
 	if name == "" {
 		name, field, hint = v.GetName(), "name", "; or give host_if_name"
 	}
-	bad := strings.IndexFunc(name, func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) })
-	switch {
-	case len(name) > longestName:
-		f.Add(field, name, "a name of the kernel, at most %d bytes (it has %d)%s", longestName, len(name), hint)
-	case bad >= 0 || name == "." || name == "..":
-		f.Add(field, name, "a name of the kernel, without slash, colon or space%s", hint)
+	if want := linkname.Wrong(name); want != "" && name != "" {
+		f.Add(field, name, "%s%s", want, hint)
 	}
 }
 

@@ -13,9 +13,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// longestHostName is the longest name of a Linux link (linux/if.h, IFNAMSIZ - 1).
-const longestHostName = 15
-
 // DefaultTAPHost is the name of the Linux side of a TAP that declares none. It is short
 // enough for any name, and stays the same, so the Linux descriptors can compute it without
 // VPP.

@@ -1,0 +1,45 @@
+// Package linkname knows which names a Linux link can have.
+//
+//	if want := linkname.Wrong("x%d"); want != "" { ... }
+//
+// A name that it accepts is usable as written: the kernel neither refuses nor changes it. A fuzz test
+// compares it with the kernel. The package has no state.
+package linkname
+
+import (
+	"fmt"
+	"strings"
+)
+
+// longest is the length of the longest name, in bytes: IFNAMSIZ of linux/if.h, without the final zero.
+const longest = 15
+
+// Wrong returns the allowed form if the name of a link is invalid, or "". These are the rules of the kernel
+// (net/core/dev.c, dev_valid_name and dev_get_valid_name; net/core/sysctl_net_core.c and net/ipv4/devinet.c for the
+// names of folders below /proc/sys/net that it keeps for itself).
+func Wrong(name string) string {
+	switch {
+	case name == "":
+		return "a name"
+	case len(name) > longest:
+		return fmt.Sprintf("a name of the kernel, at most %d bytes (it has %d)", longest, len(name))
+	case name == "." || name == ".." || name == "all" || name == "default":
+		return `a name of the kernel, none of ".", "..", "all" and "default", which it keeps for itself`
+	case strings.ContainsRune(name, '%'):
+		return `a name of the kernel, without "%", which it takes for a template`
+	case strings.IndexFunc(name, func(r rune) bool { return r == '/' || r == ':' }) >= 0, hasSpace(name):
+		return "a name of the kernel, without slash, colon or space"
+	}
+	return ""
+}
+
+// hasSpace reports whether the kernel finds a space or the end of a text in a name. It looks at bytes, and takes
+// that of the no-break space of Latin-1 for one, wherever it stands: the letter "à" in UTF-8 has it.
+func hasSpace(name string) bool {
+	for _, b := range []byte(name) {
+		if b == 0 || b == ' ' || b >= '\t' && b <= '\r' || b == 0xa0 {
+			return true
+		}
+	}
+	return false
+}
