@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,9 +47,14 @@ func same(a, b *os.File) bool {
 	return unix.Fstat(int(a.Fd()), &one) == nil && unix.Fstat(int(b.Fd()), &other) == nil && one.Dev == other.Dev && one.Ino == other.Ino
 }
 
-// Sysctl implements Kernel.
+// Sysctl implements Kernel. It reads first: in a container, /proc/sys often cannot be written, and mostly
+// need not be.
 func (k *real) Sysctl(name, value string) error {
 	return within(k.file, func() error {
-		return os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(value), 0)
+		path := filepath.Join("/proc/sys/net", name)
+		if has, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(has)) == value {
+			return nil
+		}
+		return os.WriteFile(path, []byte(value), 0)
 	})
 }
