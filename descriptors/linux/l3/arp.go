@@ -66,9 +66,9 @@ func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
 // arpDependencies: the kernel accepts a neighbour only on a link that is up, and one
 // without an address could not be used.
 func arpDependencies(_ string, v *l3.ARPEntry) []scheduler.Dependency {
-	deps := []scheduler.Dependency{
-		{Label: "interface-is-up", Key: keys.State(v.GetInterface(), true)},
-		{Label: "interface-has-ip-address", Prefixes: []string{keys.Addresses(v.GetInterface())}},
+	deps := []scheduler.Dependency{{Label: "interface-is-up", Key: keys.State(v.GetInterface(), true)}}
+	if !linkLocal(v.GetIpAddress()) {
+		deps = append(deps, scheduler.Dependency{Label: "interface-has-ip-address", Prefixes: []string{keys.Addresses(v.GetInterface())}})
 	}
 	if ref, ok := alloc.Parse(v.GetIpAddress()); ok {
 		deps = append(deps, scheduler.Dependency{Label: v.GetIpAddress(), Key: ref.Key(v.GetInterface())})

@@ -337,6 +337,12 @@ func TestDependencies(t *testing.T) {
 	if len(deps) != 3 || deps[0].Key != "linux/interface/state/if1/UP" || deps[2].Key != "config/netalloc/v1/ip/network/net/interface/x" {
 		t.Errorf("%+v", deps)
 	}
+	// A link-local address is on every link that is up.
+	v = route(t, `dst_network: "::/0" outgoing_interface: "if1" gw_addr: "fe80::1"`)
+	deps = arpDependencies("", &l3.ARPEntry{Interface: "if1", IpAddress: "fe80::2"})
+	if got := strings.Join(labels(v), " "); got != "outgoing-interface-is-up" || len(deps) != 1 {
+		t.Errorf("link-local: %s; %+v", got, deps)
+	}
 	for text, want := range map[string]int{`scope: LINK`: 1, ``: 1, `gw_addr: "10.0.0.1"`: 0, `scope: HOST`: 0} {
 		v := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" `+text)
 		if got := derivedOfRoute("", v); len(got) != want {

@@ -159,14 +159,15 @@ func recreateRoute(_ string, old, new *l3.Route, _ RouteMeta) bool {
 // reachable.
 func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
 	out := v.GetOutgoingInterface()
-	deps := []scheduler.Dependency{
-		{Label: "outgoing-interface-is-up", Key: keys.State(out, true)},
-		{Label: "outgoing-interface-has-ip-address", Prefixes: []string{keys.Addresses(out)}},
+	deps := []scheduler.Dependency{{Label: "outgoing-interface-is-up", Key: keys.State(out, true)}}
+	local := linkLocal(v.GetGwAddr())
+	if !local {
+		deps = append(deps, scheduler.Dependency{Label: "outgoing-interface-has-ip-address", Prefixes: []string{keys.Addresses(out)}})
 	}
 	if ref, ok := alloc.Parse(v.GetDstNetwork()); ok {
 		deps = append(deps, scheduler.Dependency{Label: "dst_network-" + v.GetDstNetwork(), Key: ref.Key(out)})
 	}
-	if v.GetGwAddr() == "" {
+	if v.GetGwAddr() == "" || local {
 		return deps
 	}
 	if ref, ok := alloc.Parse(v.GetGwAddr()); ok {
@@ -175,6 +176,13 @@ func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency
 			allocatedGatewayReachable(v, ref))
 	}
 	return append(deps, h.gatewayReachable(v))
+}
+
+// linkLocal reports whether an address is a link-local one of IPv6: it is on every link that is up, whatever the
+// addresses of the link are.
+func linkLocal(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.Is6() && a.IsLinkLocalUnicast()
 }
 
 // gatewayReachable requires that the gateway is in the subnet of an address of the
