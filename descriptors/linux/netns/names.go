@@ -14,6 +14,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -28,10 +29,20 @@ func (s *Set) Register(sched *scheduler.Scheduler, connection string) error {
 	_, err := scheduler.Register(sched.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name: Name, Prefix: keys.Namespaces, Retrieve: s.retrieve,
 		Absent: func(key string) string {
-			return remedy(strings.TrimPrefix(key, keys.Namespaces))
+			return s.absent(strings.TrimPrefix(key, keys.Namespaces))
 		},
 	})
 	return err
+}
+
+// absent says why no namespace has a name: there may be a file that is none, such as after a reboot with a
+// persistent /run or from a failed "ip netns add".
+func (s *Set) absent(name string) string {
+	path := filepath.Join(s.opts.Dir, name)
+	if _, err := s.opts.Host.Stat(path); err == nil {
+		return printable.Word(path) + " is there, but it is no network namespace; remove it, and " + remedy(name)
+	}
+	return remedy(name)
 }
 
 // Dependencies returns what must exist before a value can be in ns: the name of the namespace, or
