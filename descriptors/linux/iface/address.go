@@ -92,6 +92,10 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 		if err != nil {
 			return none, err
 		}
+		// Somebody may have removed the route to its network, and left the address.
+		if err := space.Connect(addr); err != nil {
+			return none, err
+		}
 	}
 	if meta.shared() {
 		h.marks.putAddr(linkID{meta.NS, meta.Index}, p, map[bool]string{true: a.Interface}[made])

@@ -237,7 +237,9 @@ func (h *handler) addresses(s *observed, want *interfaces.Interface) (out []stri
 	}
 	for _, addr := range want.GetIpAddresses() {
 		if p, err := netip.ParsePrefix(alloc.Address(h.Allocations, addr, want.GetName())); err == nil && have[p] {
-			out = append(out, addr)
+			if !s.place.bare[kernel.Addr{Link: s.link.Index, Prefix: p}] {
+				out = append(out, addr)
+			}
 			delete(have, p)
 		}
 	}

@@ -66,6 +66,8 @@ type place struct {
 	links   []kernel.Link         // with the marks that the agent knows
 	aliases map[int]string        // as the kernel has them, by index of the link
 	addrs   map[int][]kernel.Addr // by index of the link
+	// bare are the addresses whose connected route is missing. A declared one is not there as declared.
+	bare map[kernel.Addr]bool
 }
 
 // dump reads the namespaces, several at a time.
@@ -95,6 +97,14 @@ func (h *handler) readPlace(p *place) (err error) {
 	p.addrs = map[int][]kernel.Addr{}
 	for _, a := range addrs {
 		p.addrs[a.Link] = append(p.addrs[a.Link], a)
+	}
+	if err != nil {
+		return err
+	}
+	bare, err := p.Bare()
+	p.bare = map[kernel.Addr]bool{}
+	for _, a := range bare {
+		p.bare[a] = true
 	}
 	return err
 }

@@ -84,6 +84,9 @@ func (l *loop) receive(n notification, now time.Time) {
 		if o, ok := flushed(ns, e); ok {
 			l.enqueue(o, e, now)
 		}
+		if o, ok := disconnected(ns, e); ok && l.w.hasAddress(o) {
+			l.enqueue(o, e, now)
+		}
 	}
 	if freed {
 		l.w.opts.Freed()
@@ -168,7 +171,7 @@ func (l *loop) checkDue(now time.Time) {
 	l.back = l.w.opts.Own.Due(now)
 	due := l.takeDue(now.Add(burst))
 	slices.SortStableFunc(due, func(a, b Object) int { return cmp.Compare(a.Kind, b.Kind) })
-	var suspects []Object
+	var suspects, disconnected []Object
 	generations := map[Object]uint64{}
 	suspect := func(o Object) {
 		if _, twice := generations[o]; !twice {
@@ -178,7 +181,9 @@ func (l *loop) checkDue(now time.Time) {
 	}
 	l.w.mu.Lock()
 	for _, o := range due {
-		if o.Kind == kindSilentRoutes {
+		if o.Kind == kindConnected {
+			disconnected = append(disconnected, o)
+		} else if o.Kind == kindSilentRoutes {
 			l.w.record.routes(o, suspect)
 		} else if o.Kind == KindRoute || !l.w.record.check(o, l.last[o]).clean() {
 			suspect(o)
@@ -187,9 +192,37 @@ func (l *loop) checkDue(now time.Time) {
 	}
 	l.w.releaseAllUnused()
 	l.w.mu.Unlock()
+	// Addresses first: routes need the connected route of their gateway.
+	l.reportBare(disconnected)
 	if len(suspects) > 0 {
 		l.verify(suspects, generations)
 	}
+}
+
+// reportBare reports the recorded addresses in these networks that lack their connected route. The verb that creates
+// them adds it. A link that is down has none, and gets them when it is up again.
+func (l *loop) reportBare(networks []Object) {
+	var lost []string
+	read := map[kernel.ID]bool{}
+	for _, o := range networks {
+		space, ok := l.w.opts.Spaces.ByID(o.NS)
+		if !ok || read[o.NS] {
+			continue
+		}
+		read[o.NS] = true
+		bare, err := space.Bare()
+		space.Close()
+		if err != nil {
+			l.w.opts.Log.Warn("cannot read routes to the networks of addresses; removed ones stay so until the next resync", "err", err)
+			continue
+		}
+		l.w.mu.Lock()
+		for _, a := range bare {
+			lost = append(lost, l.w.record.removeLost([]Object{Address(o.NS, a)})...)
+		}
+		l.w.mu.Unlock()
+	}
+	l.w.lost(lost)
 }
 
 // verify reads the suspects from the kernel and reports the confirmed losses

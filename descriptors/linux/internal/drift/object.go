@@ -43,6 +43,9 @@ const (
 	// kindSilentRoutes stands for all recorded routes of a link. Only the queue of the
 	// loop has such objects: one event can concern thousands of routes.
 	kindSilentRoutes
+	// kindConnected stands for the recorded addresses of a link in one network, whose connected route
+	// somebody has removed. Only the queue of the loop has such objects.
+	kindConnected
 )
 
 // Interface identifies a link by its index.
@@ -101,6 +104,14 @@ func flushed(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
 	return Object{}, false
 }
 
+// disconnected returns the addresses whose connected route the event may be about: the kernel or a user has
+// removed a route on a link.
+func disconnected(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
+	r, route := e.What.(kernel.Route)
+	ok = route && (e.Gone || e.Replaces) && !r.Gateway.IsValid() && r.Link != 0
+	return Object{NS: ns, Kind: kindConnected, Link: r.Link, Prefix: r.Dst}, ok
+}
+
 // gone returns the event that reports t as missing. For a route it is an empty list of the routes in its place.
 func (t Object) gone() kernel.Event {
 	e := kernel.Event{Gone: true}
@@ -113,7 +124,7 @@ func (t Object) gone() kernel.Event {
 		e.What = []kernel.Route(nil)
 	case KindNeighbour:
 		e.What = kernel.Neighbour{Link: t.Link, IP: t.Prefix.Addr()}
-	case kindSilentRoutes: // it is only queued, and never a suspect
+	case kindSilentRoutes, kindConnected: // they are only queued, and never suspects
 	}
 	return e
 }

@@ -240,6 +240,17 @@ func (r *record) routes(o Object, yield func(Object)) {
 	}
 }
 
+// in yields the recorded addresses of a link in the network of o.
+func (r *record) in(o Object) iter.Seq[*recorded] {
+	return func(yield func(*recorded) bool) {
+		for on := range r.on(link{o.NS, o.Link}) {
+			if on.Kind == KindAddress && on.Prefix.Masked() == o.Prefix && !yield(on) {
+				return
+			}
+		}
+	}
+}
+
 // A finding is the difference between the record and the state of the kernel.
 type finding struct {
 	lost     []Object // objects that do not exist any more

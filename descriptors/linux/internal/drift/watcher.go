@@ -165,6 +165,16 @@ func (w *Watcher) noteMoved(o Object) {
 	}
 }
 
+// hasAddress reports whether an address in the network of o is recorded.
+func (w *Watcher) hasAddress(o Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range w.record.in(o) {
+		return true
+	}
+	return false
+}
+
 // noteEvent takes in an event when it comes. matters: it has to be checked. freed: it has freed something
 // that a value waits for.
 func (w *Watcher) noteEvent(ns kernel.ID, e kernel.Event) (matters, freed bool) {

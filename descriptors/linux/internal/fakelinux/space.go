@@ -230,6 +230,12 @@ func (s *space) DelAddr(a kernel.Addr) error {
 	})
 }
 
+// Bare returns none: the fake has no routes.
+func (*space) Bare() ([]kernel.Addr, error) { return nil, nil }
+
+// Connect does nothing.
+func (*space) Connect(kernel.Addr) error { return nil }
+
 // Sysctl records the value.
 func (s *space) Sysctl(name, value string) error {
 	s.host.mu.Lock()

@@ -84,6 +84,10 @@ type L3 interface {
 	Addrs(index int) ([]Addr, error)
 	AddAddr(a Addr) error
 	DelAddr(a Addr) error
+	// Bare returns the addresses whose connected route somebody has removed.
+	Bare() ([]Addr, error)
+	// Connect adds the connected route of an address, if that has one and lacks it.
+	Connect(a Addr) error
 	// Routes returns the routes, of all types and tables, that keep accepts. Those of one place are in the
 	// order of the kernel, which uses the first one.
 	Routes(keep func(Route) bool) ([]Route, error)
