@@ -147,7 +147,7 @@ type found = scheduler.Found[*acl.ACL, Meta]
 
 // retrieve yields all lists with their interfaces. An interface without a name is left out: it
 // is deleted, or not the agent's. As a side effect, it renews the knowledge of what interfaces
-// have. Without the plugin there are no lists.
+// have.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.ACL]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))
@@ -156,9 +156,6 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.
 			h.Tags.Expect(w.Value.GetName())
 		}
 		all, err := h.read(ctx, declared)
-		if errors.Is(err, scheduler.ErrUnimplemented) {
-			return
-		}
 		if err != nil {
 			yield(found{}, err)
 			return

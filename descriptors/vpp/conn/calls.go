@@ -98,7 +98,14 @@ func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
 
 // Details sends a request with any number of answers, and calls take with each, but never
 // after it has returned. A control_ping after the request marks the end.
+//
+// A VPP that does not have the request has nothing to tell: its plugin is not loaded, or it is older
+// than such items. So there are no answers. One that defines it in a way that is not known may have
+// something: that is an *Unreadable.
 func (c *Conn) Details(ctx context.Context, request, detail api.Message, take Take) error {
+	if c.lacks(request) {
+		return ctx.Err()
+	}
 	one := c.idleCall()
 	defer c.rest(one)
 	one.awaits = append(one.awaits,
@@ -116,6 +123,9 @@ func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 	defer c.rest(one)
 	one.awaits = slices.Grow(one.awaits, len(steps))
 	for _, s := range steps {
+		if s.Take != nil && c.lacks(s.Request) { // as in Details
+			continue
+		}
 		if s.Take != nil && s.Reply != nil {
 			one.awaits = append(one.awaits,
 				await{request: s.Request, detail: s.Detail, take: s.Take},
@@ -123,6 +133,9 @@ func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 			continue
 		}
 		one.awaits = append(one.awaits, await{request: s.Request, reply: s.Reply, detail: s.Detail, take: s.Take, step: s})
+	}
+	if len(one.awaits) == 0 {
+		return ctx.Err()
 	}
 	err := c.do(ctx, one)
 	for i := range one.awaits[one.at:] {
@@ -194,7 +207,14 @@ func (c *Conn) encode(one *call, a *await) (err error) {
 		a.clientFirst = by.GetMessageType() == api.RequestMessage
 	}
 	request, answer := c.kindOf(a.request), c.kindOf(by)
-	if !request.known || !answer.known {
+	switch {
+	case request.known && answer.known:
+		if err := c.unlisted(a.request); err != nil {
+			return err
+		}
+	case !request.known && !c.lacks(a.request) && (a.take != nil || c.lists(a.request)):
+		return &Unreadable{Message: a.request.GetMessageName(), Release: c.release}
+	default:
 		return c.missing(a.request)
 	}
 	a.id, a.retval = answer.id, answer.retval

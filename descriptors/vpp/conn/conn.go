@@ -42,10 +42,13 @@ type Conn struct {
 	reader  *bufio.Reader
 	client  uint32
 	numbers map[string]uint16 // by name and checksum; never changed
-	kinds   sync.Map          // reflect.Type to kind
-	events  map[uint16]func(message []byte)
-	idle    sync.Pool // of *call
-	decoder vppwire.Decoder
+	names   map[string]bool   // of numbers, without checksums
+
+	listings map[string][]string // see listings; never changed
+	kinds    sync.Map            // reflect.Type to kind
+	events   map[uint16]func(message []byte)
+	idle     sync.Pool // of *call
+	decoder  vppwire.Decoder
 
 	born    time.Time
 	spoke   atomic.Int64 // time of the last message, nanoseconds since born
@@ -78,7 +81,7 @@ func Dial(ctx context.Context, socket, name string) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{
-		born: time.Now(), sock: sock, numbers: map[string]uint16{},
+		born: time.Now(), sock: sock, numbers: map[string]uint16{}, names: map[string]bool{}, listings: parseListings(),
 		events: map[uint16]func([]byte){}, calls: map[uint32]*call{}, limits: defaultLimits,
 	}
 	c.reader = bufio.NewReaderSize(ear{c}, 64<<10)
@@ -131,6 +134,7 @@ func (c *Conn) number(table []memclnt.MessageTableEntry) error {
 			return fmt.Errorf("%w: %q has the numbers %d and %d", ErrProtocol, name, number, entry.Index)
 		}
 		names[entry.Index], c.numbers[name] = name, entry.Index
+		c.names[withoutChecksum(name)] = true
 	}
 	return nil
 }
@@ -244,6 +248,12 @@ func (c *Conn) kindOf(m api.Message) kind {
 	c.kinds.Store(t, k)
 	return k
 }
+
+// lacks reports that VPP has no definition of a message, known or not.
+func (c *Conn) lacks(m api.Message) bool { return !c.names[m.GetMessageName()] }
+
+// withoutChecksum returns the name of a message of the table, which ends with its checksum.
+func withoutChecksum(name string) string { return name[:max(0, strings.LastIndexByte(name, '_'))] }
 
 // missing returns the error for a message that VPP does not have.
 func (c *Conn) missing(m api.Message) error {

@@ -105,5 +105,17 @@ func (e *Missing) Error() string {
 	return fmt.Sprintf("VPP %s has no message %s that fits", e.Release, e.Message)
 }
 
+// Unreadable means that VPP may have items that the agent cannot read: it has the message for that with
+// another definition. Their kind stays unknown, so that nothing is made a second time.
+type Unreadable struct {
+	Message string
+	Release string // VPP's version
+}
+
+// Error names the release, since another one may have the definition.
+func (e *Unreadable) Error() string {
+	return fmt.Sprintf("VPP %s has the message %s with another definition than those that the agent knows", e.Release, e.Message)
+}
+
 // Unwrap makes the value UNIMPLEMENTED, not FAILED: a retry on this VPP would be in vain.
 func (e *Missing) Unwrap() error { return scheduler.ErrUnimplemented }

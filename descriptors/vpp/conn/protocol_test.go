@@ -53,7 +53,7 @@ func stranger(t *testing.T, answer func(message []byte) []byte) (socket string) 
 
 // Numbers of messages in strange tables.
 const (
-	createID, createReplyID, otherReplyID = 100, 101, 102
+	createID, createReplyID, otherReplyID, dumpID = 100, 101, 102, 103
 )
 
 func frame(t *testing.T, id uint16, m api.Message, context uint32) []byte {
@@ -69,6 +69,7 @@ func welcome(t *testing.T) []byte {
 		{Index: createID, Name: vppwire.Name(&vppif.CreateLoopback{})},
 		{Index: createReplyID, Name: vppwire.Name(&vppif.CreateLoopbackReply{})},
 		{Index: otherReplyID, Name: vppwire.Name(&vppif.DeleteLoopbackReply{})},
+		{Index: dumpID, Name: vppwire.Name(&vppif.SwInterfaceDump{})}, // else nothing would be made
 	}
 	return frame(t, vppwire.CreateReplyID, &memclnt.SockclntCreateReply{Index: 1, MessageTable: table}, 1)
 }

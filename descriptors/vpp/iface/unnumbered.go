@@ -84,6 +84,9 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 		lender = borrower // VPP requires an existing interface, and does not check which one
 	}
 	if on {
+		if _, err := h.API.First(&ip.IPUnnumberedDump{}); err != nil {
+			return err // nobody could tell borrowed addresses from others
+		}
 		if err := h.clearAddresses(ctx, borrower); err != nil {
 			return err
 		}

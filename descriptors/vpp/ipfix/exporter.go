@@ -116,12 +116,14 @@ func (h *handler) setExporter(ctx context.Context, s setting) error {
 }
 
 // readExporter returns the exporter, unless its collector is 0.0.0.0. VPP always has exactly
-// one here.
+// one here, if it can list it.
 func (h *handler) readExporter(ctx context.Context) ([]*ipfix.IPFIX, error) {
 	all, err := conn.Dump[ipfix_export.IpfixExporterDetails](ctx, h.API, &ipfix_export.IpfixExporterDump{})
 	switch {
 	case err != nil:
 		return nil, err
+	case !h.API.Has(&ipfix_export.IpfixExporterDump{}):
+		return nil, nil
 	case len(all) != 1:
 		return nil, fmt.Errorf("ipfix_exporter_dump: %d exporters; expected one: %w", len(all), conn.ErrProtocol)
 	}

@@ -135,6 +135,9 @@ func (h *handler) setParams(ctx context.Context, to params) error {
 // readParams returns the parameters, unless nothing is recorded.
 func (h *handler) readParams(ctx context.Context) ([]*ipfix.FlowProbeParams, error) {
 	now, err := h.params(ctx)
+	if errors.Is(err, scheduler.ErrUnimplemented) {
+		return nil, nil // and none can be set
+	}
 	if err != nil || now.record == 0 {
 		return nil, err
 	}

@@ -128,9 +128,6 @@ func (h *handler) retrieveAssociations(ctx context.Context, wanted []scheduler.D
 	return func(yield func(foundAssociation, error) bool) {
 		// This message is the same in all releases; newer ones only add fields that values lack.
 		existing, err := conn.Dump[vppipsec.IpsecSaV3Details](ctx, h.API, &vppipsec.IpsecSaV3Dump{SaID: all})
-		if errors.Is(err, scheduler.ErrUnimplemented) {
-			return
-		}
 		if err != nil {
 			yield(foundAssociation{}, err)
 			return

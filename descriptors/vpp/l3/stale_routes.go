@@ -17,7 +17,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
-	"github.com/keyplane/keyplane/scheduler"
 )
 
 // VPP keeps a path when its outgoing interface is deleted, and uses it for the next
@@ -164,7 +163,7 @@ func (h handler) reclaimOrphans(ctx context.Context) error {
 		return err
 	}
 	entries, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
-	if err != nil && !errors.Is(err, scheduler.ErrUnimplemented) {
+	if err != nil {
 		return err
 	}
 	for _, n := range neighbours {

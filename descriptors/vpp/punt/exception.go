@@ -59,6 +59,9 @@ func reasonOf(id uint32) vpppunt.Punt {
 // reasons returns the numbers of reasons by name. VPP's plugins give them out when they are
 // loaded, so a number means another reason after a restart.
 func (h *handler) reasons(ctx context.Context) (map[string]uint32, error) {
+	if _, err := h.API.First(&vpppunt.PuntReasonDump{}); err != nil {
+		return nil, err // no reason could be told from those that do not exist
+	}
 	all, err := conn.Dump[vpppunt.PuntReasonDetails](ctx, h.API, &vpppunt.PuntReasonDump{})
 	out := make(map[string]uint32, len(all))
 	for _, d := range all {

@@ -2,7 +2,6 @@ package punt
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"go.fd.io/govpp/binapi/ip_types"
@@ -116,9 +115,6 @@ func (h *handler) retrieveHost(ctx context.Context, wanted []scheduler.Desired[*
 	type found = scheduler.Found[*punt.ToHost, struct{}]
 	return func(yield func(found, error) bool) {
 		all, err := h.readHost(ctx)
-		if errors.Is(err, scheduler.ErrUnimplemented) {
-			return
-		}
 		if err != nil {
 			yield(found{}, err)
 			return

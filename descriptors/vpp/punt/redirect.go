@@ -2,7 +2,6 @@ package punt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -274,9 +273,6 @@ func (h *handler) retrieveRedirects(ctx context.Context, wanted []scheduler.Desi
 	type found = scheduler.Found[*punt.IPRedirect, struct{}]
 	return func(yield func(found, error) bool) {
 		all, err := h.readRedirects(ctx)
-		if errors.Is(err, scheduler.ErrUnimplemented) {
-			return
-		}
 		if err != nil {
 			yield(found{}, err)
 			return

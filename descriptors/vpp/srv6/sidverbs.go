@@ -98,6 +98,9 @@ func (h *handler) hasLookupTable(ctx context.Context, f function) error {
 // addProxy makes a SID with End.AD. No message does that, so the command line does. If it cannot
 // read the function, VPP makes End instead, so the result is read back.
 func (h *handler) addProxy(ctx context.Context, v *srv6.LocalSID, f function) error {
+	if _, err := h.API.First(&sr.SrLocalsidsDump{}); err != nil {
+		return err // it could not be read back
+	}
 	behaviors, err := h.page(ctx, "show sr localsids behaviors")
 	if err != nil {
 		return err

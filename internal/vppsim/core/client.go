@@ -97,7 +97,7 @@ func (c *Client) introduced(message []byte) {
 		c.server.last++
 		c.index = 0x80000000 + c.server.last
 	}
-	welcome := &memclnt.SockclntCreateReply{Index: c.index, MessageTable: c.server.table.entries}
+	welcome := &memclnt.SockclntCreateReply{Index: c.index, MessageTable: c.server.shownTable()}
 	c.send(vppwire.CreateReplyID, welcome, vppwire.Context(message, &hello))
 }
 

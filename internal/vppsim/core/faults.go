@@ -1,6 +1,12 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.fd.io/govpp/binapi/memclnt"
+)
 
 // Deaths returns the number of times that a message has ended the process.
 func (s *Server) Deaths() int {
@@ -57,6 +63,29 @@ func (s *Server) Fail(message string, f Fault) {
 		return
 	}
 	s.faults[message] = &f
+}
+
+// Redefine has clients that connect from now on see another definition of these messages, as a release
+// that has changed them. So they cannot use them. Without names, that ends.
+func (s *Server) Redefine(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strange = map[string]bool{}
+	for _, name := range names {
+		s.strange[name] = true
+	}
+}
+
+// shownTable returns the table that a new client gets.
+func (s *Server) shownTable() []memclnt.MessageTableEntry {
+	out := slices.Clone(s.table.entries)
+	for i := range out {
+		name := out[i].Name[:strings.LastIndexByte(out[i].Name, '_')]
+		if s.strange[name] {
+			out[i].Name = name + "_00000000"
+		}
+	}
+	return out
 }
 
 // die ends the process before it answers, as Kill does. The caller holds mu.

@@ -21,6 +21,8 @@ type Options struct {
 	// Without names plugins that are not loaded, for example "rdma". VPP does not know
 	// their messages. Defaults to none.
 	Without []string
+	// Lacks names messages that VPP does not know. Defaults to none.
+	Lacks []string
 	// TAP makes the Linux side of a TAP interface. Defaults to making none.
 	TAP func(name string) (remove func(), err error)
 }

@@ -39,6 +39,7 @@ type table struct {
 	byID    map[uint16]*entry
 	ids     map[reflect.Type]uint16
 	entries []memclnt.MessageTableEntry // the form for sockclnt_create_reply
+	plugins map[string]bool             // all, also those that are not loaded
 }
 
 // firstID is greater than the fixed numbers of sockclnt_create and its reply.
@@ -46,20 +47,20 @@ const firstID = 100
 
 // newTable makes the table of a release in which some plugins are not loaded. A message
 // that two plugins serve is an error, because only one of them would be called.
-func newTable(release string, without []string, messages []Message) (*table, error) {
-	column := slices.Index(Releases(), release)
+func newTable(o Options, messages []Message) (*table, error) {
+	column := slices.Index(Releases(), o.Release)
 	if column < 0 {
-		return nil, fmt.Errorf("simulated VPP: no release %q; expected one of %s", release, strings.Join(Releases(), ", "))
+		return nil, fmt.Errorf("simulated VPP: no release %q; expected one of %s", o.Release, strings.Join(Releases(), ", "))
 	}
 	differs, plugins := differing(column), map[string]bool{}
 	for _, p := range loadables() {
 		plugins[p.bindings] = true // also one without messages
 	}
-	t := &table{byID: map[uint16]*entry{}, ids: map[reflect.Type]uint16{}}
+	t := &table{byID: map[uint16]*entry{}, ids: map[reflect.Type]uint16{}, plugins: plugins}
 	for _, m := range messages {
 		name, plugin := m.request.GetMessageName(), pluginOf(m.request)
 		plugins[plugin] = true
-		if differs[name] || slices.Contains(without, plugin) {
+		if differs[name] || slices.Contains(o.Without, plugin) || slices.Contains(o.Lacks, name) {
 			continue
 		}
 		id := t.add(m.request)
@@ -73,7 +74,7 @@ func newTable(release string, without []string, messages []Message) (*table, err
 			}
 		}
 	}
-	for _, name := range without {
+	for _, name := range o.Without {
 		if !plugins[name] {
 			known := strings.Join(slices.Sorted(maps.Keys(plugins)), ", ")
 			return nil, fmt.Errorf("simulated VPP: no plugin %q; expected one of %s", name, known)

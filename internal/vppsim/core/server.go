@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -31,6 +33,7 @@ type Server struct {
 	pid     uint32
 	cut     cut
 	faults  map[string]*Fault
+	strange map[string]bool // messages that new clients see with another definition
 	counts  map[string]int
 	deaths  int
 	segment *segment // nil: none
@@ -47,7 +50,7 @@ func NewServer(o Options, plugins func(*VPP)) (*Server, error) {
 		clients: map[*Client]bool{}, faults: map[string]*Fault{}, counts: map[string]int{},
 	}
 	s.vpp = newVPP(s)
-	table, err := newTable(o.Release, o.Without, s.vpp.messages)
+	table, err := newTable(o, s.vpp.messages)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +134,9 @@ func (s *Server) Restart() error {
 	s.kill()
 	return s.start()
 }
+
+// Plugins returns the names that Options.Without may have.
+func (s *Server) Plugins() []string { return slices.Sorted(maps.Keys(s.table.plugins)) }
 
 // Release returns the release that the server poses as.
 func (s *Server) Release() string { return s.o.Release }

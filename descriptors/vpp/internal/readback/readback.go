@@ -5,7 +5,6 @@ package readback
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/protobuf/proto"
 
@@ -14,8 +13,7 @@ import (
 
 // A Retriever implements Retrieve for one kind of value.
 type Retriever[V proto.Message] struct {
-	// Read dumps the values from VPP. If this VPP lacks the messages
-	// (scheduler.ErrUnimplemented), there are no values.
+	// Read dumps the values from VPP.
 	Read func(ctx context.Context) ([]V, error)
 	// ID identifies a value among those of its kind, independent of the notation of
 	// addresses.
@@ -29,9 +27,6 @@ type Retriever[V proto.Message] struct {
 func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) scheduler.Retrieved[V, struct{}] {
 	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
 		all, err := o.Read(ctx)
-		if errors.Is(err, scheduler.ErrUnimplemented) {
-			return
-		}
 		if err != nil {
 			yield(scheduler.Found[V, struct{}]{}, err)
 			return

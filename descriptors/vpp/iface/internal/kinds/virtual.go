@@ -20,9 +20,6 @@ const ownerPriority = 255
 // vrrp_vr_transition_addrs). The router may change between two requests, so its state does not
 // count.
 func (e *Env) ReadVirtual(ctx context.Context, all map[uint32]*Found) error {
-	if !e.API.Has(&vrrp.VrrpVrDump{}) {
-		return nil
-	}
 	routers, err := conn.Dump[vrrp.VrrpVrDetails](ctx, e.API, &vrrp.VrrpVrDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
