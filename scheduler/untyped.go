@@ -11,7 +11,6 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -111,9 +110,9 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 		e.Claims = func(key string, v proto.Message) *[]value.Claim { return graphClaims(d.Claims(key, v.(V))) }
 	}
 	if d.Identity != nil {
-		e.IdentityOf = func(key string, v proto.Message) graph.Identity {
+		e.IdentityOf = func(key string, v proto.Message) value.Identity {
 			c := d.Identity(key, v.(V))
-			return graph.Identity{Key: c.Resource, Refers: d.Refers != nil && d.Refers(key, v.(V)), Texts: (*kind.Claimed)(&c)}
+			return value.Identity{Key: c.Resource, Refers: d.Refers != nil && d.Refers(key, v.(V)), Texts: (*kind.Claimed)(&c)}
 		}
 	}
 	e.RenamedTo, e.Referenced = d.Renamed, d.Referenced

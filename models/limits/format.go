@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/keyplane/keyplane/internal/linkname"
 	"github.com/keyplane/keyplane/proto/ligato"
 )
 
@@ -124,7 +123,7 @@ func isSubnet(s string) bool {
 }
 
 // isHostName reports whether the kernel takes s, as it is, as the name of an interface.
-func isHostName(s string) bool { return linkname.Wrong(s) == "" }
+func isHostName(s string) bool { return WrongLinkName(s) == "" }
 
 // isMAC reports whether s is a MAC address of Ethernet, which has 6 bytes.
 func isMAC(s string) bool {

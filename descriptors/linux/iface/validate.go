@@ -9,9 +9,9 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
-	"github.com/keyplane/keyplane/internal/linkname"
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -55,7 +55,7 @@ func (f *findings) hostName(v *interfaces.Interface) {
 	if name == "" {
 		name, field, hint = v.GetName(), "name", "; or give host_if_name"
 	}
-	if want := linkname.Wrong(name); want != "" && name != "" {
+	if want := limits.WrongLinkName(name); want != "" && name != "" {
 		f.Add(field, name, "%s%s", want, hint)
 	}
 }

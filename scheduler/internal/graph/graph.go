@@ -41,7 +41,8 @@
 // # Claims
 //
 // A resource that values claim is a node too. It never has a value. Its incoming edges are
-// the competing claims; the edge of the holder is met.
+// the competing claims; the edge of the holder is met. Claims on identities are made when
+// two keys may name one thing; see identity.go.
 //
 // # Cost
 //
@@ -64,6 +65,7 @@
 //	renew.go                       providers that are made again for a dependent
 //	classify.go                    the next step of a node
 //	intent.go, found.go            desired and actual values, from the owner
+//	identity.go                    two keys that name one thing
 //	change.go                      a node gets another version
 //	anyof.go, claims.go, edge.go   dependencies, and resources that values claim
 //	nodes.go, kind.go, await.go    lists of nodes and edges
@@ -77,6 +79,7 @@ import (
 	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
@@ -93,7 +96,7 @@ type Graph struct {
 	deletes    queue.Queue[*Node] // Delete can run
 	applies    queue.Queue[*Node] // Create or Update can run
 	blocked    []*Node
-	identities identities
+	identities value.Identities
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle
 	touched    []*Node
@@ -116,6 +119,6 @@ func New() *Graph {
 	return &Graph{
 		nodes:  keyset.New((*Node).Key),
 		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
-		identities: newIdentities(),
+		identities: value.NewIdentities(),
 	}
 }

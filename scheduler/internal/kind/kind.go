@@ -57,7 +57,7 @@ type Descriptor struct {
 	Derived       func(key string, v proto.Message, add func(key string, part proto.Message)) // nil: no derived values
 	Claims        func(key string, v proto.Message) *[]value.Claim                            // nil: no claims
 	Resolve       func(key string, v proto.Message) proto.Message                             // nil: no references
-	IdentityOf    func(key string, v proto.Message) graph.Identity                            // nil: no identities
+	IdentityOf    func(key string, v proto.Message) value.Identity                            // nil: no identities
 	RenamedTo     func(from, to string)                                                       // nil: nobody wants to know
 	Referenced    bool                                                                        // identities of others depend on its metadata
 	// Beside reports whether no other key names the same item, so that the item can exist beside
@@ -127,15 +127,15 @@ func (d *Descriptor) Order(key string, data any) value.Order {
 	return value.CreateLast
 }
 
-// Identity implements graph.Identified.
-func (d *Descriptor) Identity(key string, data any) graph.Identity {
+// Identity implements value.Identified.
+func (d *Descriptor) Identity(key string, data any) value.Identity {
 	if d.IdentityOf == nil {
-		return graph.Identity{}
+		return value.Identity{}
 	}
 	return d.IdentityOf(key, data.(proto.Message))
 }
 
-// Renamed implements graph.Identified.
+// Renamed implements value.Identified.
 func (d *Descriptor) Renamed(from, to string) {
 	if d.RenamedTo != nil {
 		d.RenamedTo(from, to)

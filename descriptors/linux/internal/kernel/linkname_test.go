@@ -3,11 +3,11 @@ package kernel_test
 import (
 	"testing"
 
-	"github.com/keyplane/keyplane/internal/linkname"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models/limits"
 )
 
-// FuzzLinkName compares package linkname with the kernel: a name is valid if the kernel makes a link that has
+// FuzzLinkName compares limits.WrongLinkName with the kernel: a name is valid if the kernel makes a link that has
 // exactly this name, and has settings for it.
 func FuzzLinkName(f *testing.F) {
 	for _, name := range []string{
@@ -34,7 +34,7 @@ func FuzzLinkName(f *testing.F) {
 			usable = usable && named && red.Sysctl("ipv6/conf/"+name+"/accept_ra", "0") == nil
 			try(t, red.DelLink(link.Index))
 		}
-		if want := linkname.Wrong(name); usable != (want == "") {
+		if want := limits.WrongLinkName(name); usable != (want == "") {
 			t.Errorf("%q is usable: %v (%v); expected %q", name, usable, err, want)
 		}
 	})

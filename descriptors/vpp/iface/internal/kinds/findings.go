@@ -1,8 +1,8 @@
 package kinds
 
 import (
-	"github.com/keyplane/keyplane/internal/linkname"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
 )
 
 // Findings collects the faults of a value. Its methods check fields that several kinds
@@ -11,7 +11,7 @@ type Findings struct{ models.Faults }
 
 // hostName checks the name of a host link.
 func (f *Findings) hostName(field, name string) {
-	if want := linkname.Wrong(name); want != "" && name != "" {
+	if want := limits.WrongLinkName(name); want != "" && name != "" {
 		f.Add(field, name, "%s", want)
 	}
 }

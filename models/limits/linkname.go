@@ -1,28 +1,23 @@
-// Package linkname knows which names a Linux link can have.
-//
-//	if want := linkname.Wrong("x%d"); want != "" { ... }
-//
-// A name that it accepts is usable as written: the kernel neither refuses nor changes it. A fuzz test
-// compares it with the kernel. The package has no state.
-package linkname
+package limits
 
 import (
 	"fmt"
 	"strings"
 )
 
-// longest is the length of the longest name, in bytes: IFNAMSIZ of linux/if.h, without the final zero.
-const longest = 15
+// longestLinkName is the length of the longest name, in bytes: IFNAMSIZ of linux/if.h, without the final zero.
+const longestLinkName = 15
 
-// Wrong returns the allowed form if the name of a link is invalid, or "". These are the rules of the kernel
+// WrongLinkName returns the allowed form if the name of a Linux link is invalid, or "". A name that it accepts is usable as
+// written: the kernel neither refuses nor changes it. A fuzz test of descriptors/linux compares it with the kernel. These are the rules of the kernel
 // (net/core/dev.c, dev_valid_name and dev_get_valid_name; net/core/sysctl_net_core.c and net/ipv4/devinet.c for the
 // names of folders below /proc/sys/net that it keeps for itself).
-func Wrong(name string) string {
+func WrongLinkName(name string) string {
 	switch {
 	case name == "":
 		return "a name"
-	case len(name) > longest:
-		return fmt.Sprintf("a name of the kernel, at most %d bytes (it has %d)", longest, len(name))
+	case len(name) > longestLinkName:
+		return fmt.Sprintf("a name of the kernel, at most %d bytes (it has %d)", longestLinkName, len(name))
 	case name == "." || name == ".." || name == "all" || name == "default":
 		return `a name of the kernel, none of ".", "..", "all" and "default", which it keeps for itself`
 	case strings.ContainsRune(name, '%'):

@@ -1,0 +1,60 @@
+package value
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Identity is what a value is about, if several keys can name it.
+type Identity struct {
+	Key    string // in canonical form; "": the kind has no identities
+	Refers bool   // it depends on other values, so it can change
+	Texts  ClaimTexts
+}
+
+// Identified is a kind whose values have identities.
+type Identified interface {
+	Identity(key string, data any) Identity
+	// Renamed says that the item of one key is that of another one from now on. It is not called for plans.
+	Renamed(from, to string)
+}
+
+// Identities are the values whose identity matters.
+type Identities struct {
+	Shared    map[string]bool   // canonical keys that values with other keys have meant
+	Referring map[string]string // identities of the values that can have others, by key
+}
+
+// NewIdentities returns an empty record.
+func NewIdentities() Identities { return Identities{map[string]bool{}, map[string]string{}} }
+
+// Share notes that values with several keys may mean the identity. It reports whether that is news.
+func (i Identities) Share(key string) bool {
+	news := !i.Shared[key]
+	i.Shared[key] = true
+	return news
+}
+
+// identityClaim begins the resources of claims on identities.
+const identityClaim = "identity of "
+
+// Resource is what values with the identity claim.
+func (id Identity) Resource() string { return identityClaim + id.Key }
+
+// OfIdentity reports whether c is a claim on an identity.
+func (c Claim) OfIdentity() bool { return strings.HasPrefix(c.Of, identityClaim) }
+
+// Claims returns the claims of a value with the identity: others, and the one on the identity.
+func (id Identity) Claims(others []Claim) *[]Claim {
+	out := append(slices.Clone(others), Claim{Of: id.Resource(), Texts: id.Texts})
+	return &out
+}
+
+// WithoutIdentity returns the claims that are not on an identity; nil: none.
+func WithoutIdentity(claims []Claim) *[]Claim {
+	out := slices.DeleteFunc(slices.Clone(claims), Claim.OfIdentity)
+	if len(out) == 0 {
+		return nil
+	}
+	return &out
+}
