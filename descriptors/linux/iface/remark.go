@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/contests"
 )
 
 // remarks are the links whose alias others overwrite. The zero value has none.
 type remarks struct {
 	mu       sync.Mutex // guards the fields below
-	contests scheduler.Contests
+	contests contests.Contests
 	waits    map[linkID]bool // the alias is put back after a pause
 }
 
