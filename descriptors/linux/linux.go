@@ -41,6 +41,8 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -154,9 +156,17 @@ func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *if
 	if err := hosts.Register(s, ConnectionName); err != nil {
 		return err
 	}
+	declared := func(name string) *interfaces.Interface {
+		st, known := s.Status(models.For[*interfaces.Interface]().KeyOf(name))
+		if !known {
+			return nil
+		}
+		v, _ := st.Normalized().(*interfaces.Interface)
+		return v
+	}
 	links, others, err := iface.Register(s, iface.Options{
 		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Known: o.Known, Connection: ConnectionName,
-		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh, After: after,
+		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh, Declared: declared, After: after,
 	})
 	if err != nil {
 		return err

@@ -82,6 +82,9 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 			return none, err
 		}
 	}
+	if p.Addr().Is4() {
+		defer h.orders.hold(linkID{meta.NS, meta.Index})()
+	}
 	made := true
 	if err := space.AddAddr(addr); err != nil {
 		// An earlier attempt, or another program, has added it.
@@ -101,6 +104,9 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 		h.marks.putAddr(linkID{meta.NS, meta.Index}, p, map[bool]string{true: a.Interface}[made])
 	}
 	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index})
+	if p.Addr().Is4() {
+		return none, h.inOrder(space, meta, a.Interface)
+	}
 	return none, nil
 }
 

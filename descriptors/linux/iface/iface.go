@@ -85,6 +85,9 @@ type Options struct {
 	Known scheduler.Memory
 	// Connection is the name under which the verbs share a concurrency limit.
 	Connection string
+	// Declared returns an interface as it is declared now, or nil. Its addresses are added in that order. Defaults to
+	// none: they are added in any order.
+	Declared func(name string) *interfaces.Interface
 	// Readers is the number of namespaces that Retrieve reads in parallel. Defaults to 10.
 	Readers int
 	// TAPHost returns the name of the host side of a VPP TAP in the kernel, or "" if VPP
@@ -137,6 +140,7 @@ type handler struct {
 	pairs   pairs // held while a VETH pair is created or removed
 	marks   *marks
 	remarks remarks
+	orders  orders // held while addresses are added to a link
 
 	others others
 }
