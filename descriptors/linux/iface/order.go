@@ -74,17 +74,13 @@ func (h *handler) inOrder(space *netns.Space, meta Meta, name string) error {
 		return err
 	}
 	early := tooEarly(have, asKernelHas(order))
-	if len(early) == 0 {
+	theirs := func(p netip.Prefix) bool {
+		return meta.shared() && !h.made(space, kernel.Addr{Link: meta.Index, Prefix: p})
+	}
+	if len(early) == 0 || slices.ContainsFunc(early, theirs) { // what is not ours is not moved
 		return nil
 	}
 	keepSecondaries(space, meta.Index)
-	id := linkID{meta.NS, meta.Index}
-	for _, p := range early {
-		addr := kernel.Addr{Link: meta.Index, Prefix: p}
-		if meta.shared() && !h.made(space, addr) {
-			return nil // it is not ours to move
-		}
-	}
 	for _, p := range early {
 		addr := kernel.Addr{Link: meta.Index, Prefix: p}
 		h.Watch.Forget(drift.Address(space.ID, addr))
@@ -92,22 +88,22 @@ func (h *handler) inOrder(space *netns.Space, meta Meta, name string) error {
 			return err
 		}
 	}
-	// Where promote_secondaries could not be set, others have gone with them.
-	have, err = space.Addrs(meta.Index)
-	if err != nil {
-		return err
-	}
+	return h.addMissing(space, meta, name, order, keyOf, early)
+}
+
+// addMissing adds those addresses of early in the declared order that are not there. A link whose
+// promote_secondaries could not be set has perhaps lost others with them; their events are seen.
+func (h *handler) addMissing(space *netns.Space, meta Meta, name string, order []netip.Prefix, keyOf map[netip.Prefix]string, early []netip.Prefix) error {
 	for _, p := range order {
-		addr := kernel.Addr{Link: meta.Index, Prefix: p}
-		moved := slices.Contains(early, p)
-		if !moved || slices.ContainsFunc(have, func(a kernel.Addr) bool { return a.Prefix == p }) {
+		if !slices.Contains(early, p) {
 			continue
 		}
-		if err := space.AddAddr(addr); err != nil {
+		addr := kernel.Addr{Link: meta.Index, Prefix: p}
+		if err := space.AddAddr(addr); err != nil && !errors.Is(err, unix.EEXIST) {
 			return err
 		}
 		if meta.shared() {
-			h.marks.putAddr(id, p, name)
+			h.marks.putAddr(linkID{meta.NS, meta.Index}, p, name)
 		}
 		h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: keyOf[p], Link: meta.Index})
 	}

@@ -146,14 +146,7 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 		return l, nil
 	}
 	if want := mtu(v); l.MTU != want && setsMTU(v) {
-		if err := h.keepsIPv6(space, l, want); err != nil {
-			return l, err
-		}
-		err := space.SetMTU(l.Index, want)
-		if errors.Is(err, unix.EINVAL) {
-			err = scheduler.Terminal(fmt.Errorf("the driver of link %s does not accept mtu %d: %w", l.Name, want, err))
-		}
-		if err != nil {
+		if err := h.setMTU(space, l, want); err != nil {
 			return l, err
 		}
 	}
@@ -173,6 +166,18 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 		}
 	}
 	return space.LinkByIndex(l.Index)
+}
+
+// setMTU sets the MTU, unless others would lose by it.
+func (h *handler) setMTU(space *netns.Space, l kernel.Link, mtu int) error {
+	if err := h.keepsIPv6(space, l, mtu); err != nil {
+		return err
+	}
+	err := space.SetMTU(l.Index, mtu)
+	if errors.Is(err, unix.EINVAL) {
+		return scheduler.Terminal(fmt.Errorf("the driver of link %s does not accept mtu %d: %w", l.Name, mtu, err))
+	}
+	return err
 }
 
 // keepsIPv6 refuses an MTU with which the kernel would remove IPv6 from a link that has addresses of others.

@@ -34,11 +34,6 @@ func (k *real) DelRoute(r Route) error {
 	return about(k.changes.do(routeMessage(unix.RTM_DELROUTE, 0, r)), "removing route %v", r.Dst)
 }
 
-// ipNet converts a prefix to the form of the netlink library.
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}
-
 // prefixOf converts a network of the netlink library, whose IPv4 addresses may have 16
 // bytes.
 func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
