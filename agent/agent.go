@@ -145,7 +145,7 @@ func (a *assembly) declare(context.Context) (err error) {
 // own makes this agent the only one with its label: by the socket, through which agentctl
 // edits the stores, by the state folder, and by leases in the stores.
 func (a *assembly) own(ctx context.Context) (err error) {
-	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, reach.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), Log: a.loggers.Logger("kvdb")}
+	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, reach.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), ByPriority: a.stores.byPriority(), Log: a.loggers.Logger("kvdb")}
 	if err := a.socket.Listen(ctx); err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func openEtcd(o StoreOptions) (kvdbsync.Connector, error) {
 		return nil, err
 	}
 	cfg.Bounds = o.Bounds
-	return etcd.New(cfg, o.Log), nil
+	return etcdStore{etcd.New(cfg, o.Log)}, nil
 }
 
 // openConsul also makes a client for writing; both read the same configuration.
@@ -362,6 +362,16 @@ func (s stores) editable() map[string]kvdbsync.Store {
 		}
 	}
 	return out
+}
+
+// byPriority returns the names of the editable stores, the highest priority first.
+func (s stores) byPriority() []string {
+	editable := s.editable()
+	sorted := slices.DeleteFunc(slices.Clone(s), func(one store) bool { return editable[one.name] == nil })
+	slices.SortStableFunc(sorted, func(a, b store) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), strings.Compare(a.name, b.name))
+	})
+	return sorted.names()
 }
 
 // Close closes the connectors.

@@ -65,6 +65,9 @@ func (db *DB) Put(ctx context.Context, key string, _ []byte) error {
 	return fmt.Errorf("%w: add %s to a file in %s", kvdbsync.ErrReadOnly, key, strings.Join(db.cfg.Paths, " or "))
 }
 
+// ReadOnly tells that no key can be written: files are edited as files.
+func (db *DB) ReadOnly() bool { return true }
+
 // PutIfAbsent is Put.
 func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
 	return false, db.Put(ctx, key, value)

@@ -40,6 +40,19 @@ func (c *Client) Stores(ctx context.Context) ([]string, error) {
 	return out.Stores, err
 }
 
+// ByPriority returns the names of the agent's stores, the highest priority first. It is empty for
+// agents of earlier releases.
+func (c *Client) ByPriority(ctx context.Context) ([]string, error) {
+	out, err := c.about(ctx)
+	return out.ByPriority, err
+}
+
+// Writable returns those of ByPriority that can be written.
+func (c *Client) Writable(ctx context.Context) ([]string, error) {
+	out, err := c.about(ctx)
+	return out.Writable, err
+}
+
 // Label returns the label of the agent. It is empty for agents of earlier releases.
 func (c *Client) Label(ctx context.Context) (string, error) {
 	out, err := c.about(ctx)

@@ -18,11 +18,11 @@ import (
 // allAgents is the common prefix of the keys of all agents.
 const allAgents = "/vnf-agent/"
 
-// Handler serves the stores by name. It completes short keys ("config/...") with the
+// Handler serves the stores by name; byPriority are their names, the highest priority first. It completes short keys ("config/...") with the
 // label; without a label, keys are not changed. The caller must not modify the map
 // afterwards.
-func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
-	h := handler{label, stores}
+func Handler(label string, stores map[string]kvdbsync.Store, byPriority []string) http.Handler {
+	h := handler{label, stores, byPriority}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/stores", h.names)
 	mux.HandleFunc("GET /v1/stores/{store}/keys", h.list)
@@ -38,11 +38,20 @@ func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
 type handler struct {
 	label  string
 	stores map[string]kvdbsync.Store
+	// The names of the stores, the highest priority first; nil: nobody knows.
+	byPriority []string
 }
 
 // names answers label and stores.
 func (h handler) names(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, about{Label: h.label, Stores: slices.Sorted(maps.Keys(h.stores))})
+	out := about{Label: h.label, Stores: slices.Sorted(maps.Keys(h.stores)), ByPriority: h.byPriority}
+	for _, name := range h.byPriority {
+		fixed, isFixed := h.stores[name].(interface{ ReadOnly() bool })
+		if !isFixed || !fixed.ReadOnly() {
+			out.Writable = append(out.Writable, name)
+		}
+	}
+	reply(w, http.StatusOK, out)
 }
 
 // store returns the store of a request, or answers the error.

@@ -30,6 +30,9 @@ type Server struct {
 	// keys are not changed.
 	Label  string
 	Stores map[string]kvdbsync.Store
+	// ByPriority are the names of Stores, the highest priority first. Defaults to none: clients have to
+	// choose.
+	ByPriority []string
 	// Beside serves all paths that do not belong to the stores. Defaults to none.
 	Beside http.Handler
 	// Calls serves gRPC, which is HTTP/2 without TLS here. Defaults to refusing all calls.
@@ -117,7 +120,7 @@ func noCalls(w http.ResponseWriter, _ *http.Request) {
 
 // handler combines the stores with Beside and Calls.
 func (s *Server) handler() http.Handler {
-	paths := Handler(s.Label, s.Stores)
+	paths := Handler(s.Label, s.Stores, s.ByPriority)
 	if s.Beside != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/v1/", paths)

@@ -12,6 +12,10 @@ type (
 	about struct {
 		Label  string   `json:"label,omitempty"`
 		Stores []string `json:"stores"`
+		// ByPriority are all of them, the highest first, and Writable those that can be written. Agents
+		// of earlier releases have neither.
+		ByPriority []string `json:"by_priority,omitempty"`
+		Writable   []string `json:"writable,omitempty"`
 	}
 	pair struct {
 		Key   string `json:"key"`

@@ -33,7 +33,7 @@ func diff(s *session.Session, store *session.DirectStore) *cobra.Command {
 		Annotations: map[string]string{session.TellsChanges: ""},
 	}
 	f := show.FormatFlag(cmd, s)
-	cmd.RunE = store.With(func(ctx context.Context, store kvdbsync.Store, args []string) error {
+	cmd.RunE = store.Read(func(ctx context.Context, store kvdbsync.Store, args []string) error {
 		sides := [2]map[string][]byte{}
 		for i, label := range args {
 			var err error
@@ -152,7 +152,7 @@ func forget(s *session.Session, store *session.DirectStore) *cobra.Command {
 		Args:    session.ExpectSome("LABEL"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also if the agent seems to run")
-	cmd.RunE = store.With(func(ctx context.Context, store kvdbsync.Store, args []string) error {
+	cmd.RunE = store.Read(func(ctx context.Context, store kvdbsync.Store, args []string) error {
 		r := reader{s: s, store: store, now: time.Now()}
 		all, err := r.agents(ctx, false)
 		if err != nil {

@@ -50,7 +50,7 @@ func Command(s *session.Session) *cobra.Command {
 	cmd.Flags().BoolVar(&scan, "scan", false, "read all keys of all agents, which takes longer")
 	store := s.DirectStoreFlag(cmd)
 	f := show.FormatFlag(cmd, s)
-	cmd.RunE = store.With(func(ctx context.Context, store kvdbsync.Store, _ []string) error {
+	cmd.RunE = store.Read(func(ctx context.Context, store kvdbsync.Store, _ []string) error {
 		if err := checkPatterns(labels); err != nil {
 			return err
 		}

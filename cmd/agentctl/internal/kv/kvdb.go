@@ -4,6 +4,7 @@ package kv
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -29,7 +30,9 @@ func keys(s *session.Session) *cobra.Command {
 		Use:     "kvdb",
 		Aliases: []string{"kv"},
 		Short:   "Lists, gets, puts and deletes keys of a store",
-		Long: "Kvdb lists, gets, puts and deletes keys. It reaches etcd directly, and other stores through the socket of the agent that uses them.\n\n" +
+		Long: "Kvdb lists, gets, puts and deletes keys. It reaches etcd directly, and other stores through the socket of the agent that uses them.\n" +
+			"If that has several, list and get read all of them, and put and del use the one with the highest priority that can be written, and say so;\n" +
+			"--store selects one.\n\n" +
 			"A short KEY or PREFIX, which does not begin with " + session.AllAgents + ", is completed: config/... with the label of the agent (with a socket, that of the agent\n" +
 			"that listens there); any other begins with a label itself, such as vpp2/config/...",
 		Example: "  agentctl kvdb list config/\n  agentctl --store redis kvdb get config/linux/interfaces/v2/interface/veth1",
@@ -46,28 +49,39 @@ func list(s *session.Session) *cobra.Command {
 		Aliases: []string{"ls", "l"},
 		Short:   "Prints keys with their values",
 		Long: "List prints each key that begins with PREFIX, and its value on the next line. It escapes characters that are not printable\n" +
-			"(get prints the bytes of a value). Without PREFIX it prints the keys of all agents.",
+			"(get prints the bytes of a value). Without PREFIX it prints the keys of all agents.\n" +
+			"Of an agent with several stores, it prints the keys of each below a line with its name, unless --store selects one.",
 		Example:           "  agentctl kvdb list\n  agentctl kvdb list config/linux/ --keys-only\n  agentctl -e 127.0.0.1:2379 kvdb list",
 		ValidArgsFunction: names.CompleteKey(s),
 		Args:              session.ExpectArgs("[PREFIX]"),
 	}
 	cmd.Flags().BoolVar(&keysOnly, "keys-only", false, "leave out the values")
-	cmd.RunE = s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) (err error) {
+	cmd.RunE = s.WithStores(func(ctx context.Context, stores []session.NamedStore, args []string) (err error) {
 		prefix := session.AllAgents
 		if len(args) > 0 {
-			prefix, err = s.FullKey(ctx, store, args[0])
+			prefix, err = s.FullKey(ctx, stores[0].Store, args[0])
 		}
 		if err != nil {
 			return err
 		}
-		pairs, err := listOf(ctx, store, prefix, keysOnly)
-		if err != nil {
-			return err
+		found := 0
+		for _, store := range stores {
+			pairs, err := listOf(ctx, store.Store, prefix, keysOnly)
+			if err != nil {
+				return err
+			}
+			found += len(pairs)
+			if len(stores) > 1 && len(pairs) > 0 {
+				fmt.Fprintf(s.Out, "# %s\n", show.Line(store.Name))
+			}
+			if err := printPairs(s, pairs, keysOnly); err != nil {
+				return err
+			}
 		}
-		if len(pairs) == 0 {
+		if found == 0 {
 			fmt.Fprintf(s.Err, "No key begins with %s\n", show.Line(prefix))
 		}
-		return printPairs(s, pairs, keysOnly)
+		return nil
 	})
 	return cmd
 }
@@ -106,27 +120,43 @@ func compactLines(value []byte) string {
 // get returns the command that prints one value.
 func get(s *session.Session) *cobra.Command {
 	return &cobra.Command{
-		Use:               "get KEY",
-		Aliases:           []string{"g"},
-		Short:             "Prints the value of a key",
-		Long:              "Get prints the bytes of the value of KEY, and a line feed. On a terminal, it escapes characters that are not printable.",
+		Use:     "get KEY",
+		Aliases: []string{"g"},
+		Short:   "Prints the value of a key",
+		Long: "Get prints the bytes of the value of KEY, and a line feed. On a terminal, it escapes characters that are not printable.\n" +
+			"Of an agent with several stores, it prints the value in each, and names the store on standard error, unless --store selects one.",
 		Example:           "  agentctl kvdb get config/linux/interfaces/v2/interface/veth1",
 		ValidArgsFunction: names.CompleteKey(s),
 		Args:              session.ExpectArgs("KEY"),
-		RunE: s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
-			key, err := s.FullKey(ctx, store, args[0])
+		RunE: s.WithStores(func(ctx context.Context, stores []session.NamedStore, args []string) error {
+			key, err := s.FullKey(ctx, stores[0].Store, args[0])
 			if err != nil {
 				return err
 			}
-			value, err := store.Get(ctx, key)
-			if err != nil {
-				return err
+			found := false
+			for _, store := range stores {
+				value, err := store.Get(ctx, key)
+				if errors.Is(err, kvdbsync.ErrNotFound) && len(stores) > 1 {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				found = true
+				if show.IsTerminal(s.Out) {
+					value = []byte(printable.Text(string(value)))
+				}
+				if len(stores) > 1 {
+					fmt.Fprintf(s.Err, "# %s\n", show.Line(store.Name))
+				}
+				if _, err := s.Out.Write(append(value, '\n')); err != nil {
+					return err
+				}
 			}
-			if show.IsTerminal(s.Out) {
-				value = []byte(printable.Text(string(value)))
+			if !found {
+				return fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
 			}
-			_, err = s.Out.Write(append(value, '\n'))
-			return err
+			return nil
 		}),
 	}
 }

@@ -66,7 +66,7 @@ type settings struct {
 func (s *Session) Flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
 	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: vpp1, but the label of the agent if --socket, --host or --http-port names it)")
-	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else the only one of the agent, or bolt, or etcd if the agent has none)")
+	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else that of the agent; of several, reading commands use all, and others the one with the highest priority that can be written; or etcd if the agent has none)")
 	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (env AGENTCTL_SOCKET; default, if an agent listens there: "+reach.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")

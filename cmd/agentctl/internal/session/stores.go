@@ -48,12 +48,17 @@ func (s *Session) chooseStore(ctx context.Context) (err error) {
 	return err
 }
 
-// onlyStore returns the store of the agent behind the socket. Of several, it is bolt: the other
-// ones have clients of their own.
+// onlyStore returns the store of the agent behind the socket. Of several, it is the one with the highest
+// priority that can be written. Agents of earlier releases do not tell priorities: it is bolt there.
 func (s *Session) onlyStore(ctx context.Context) (string, error) {
 	c := kvdb.NewClient(s.Socket, "")
 	defer c.Close()
 	names, err := c.Stores(ctx)
+	if err == nil && len(names) > 1 {
+		if name, err := s.writable(ctx, c); name != "" || err != nil {
+			return name, err
+		}
+	}
 	switch {
 	case err != nil:
 		return "", err
