@@ -227,31 +227,36 @@ func masterOf(s *observed, want *interfaces.Interface, masters map[at]string) st
 // addresses returns the addresses of the link. An address that equals a desired one is
 // reported in the desired notation. Other addresses are reported only if the agent has made them, or
 // owns the link, and if neither the kernel nor a DHCP client created them. It makes none with a peer.
-func (h *handler) addresses(s *observed, want *interfaces.Interface) (out []string) {
-	// Each address of the link is reported once.
-	have := map[netip.Prefix]bool{}
-	for _, a := range s.place.addrs[s.link.Index] {
-		if !a.Peer.IsValid() {
-			have[a.Prefix] = true
-		}
-	}
-	for _, addr := range want.GetIpAddresses() {
-		if p, err := netip.ParsePrefix(alloc.Address(h.Allocations, addr, want.GetName())); err == nil && have[p] {
-			if !s.place.bare[kernel.Addr{Link: s.link.Index, Prefix: p}] {
-				out = append(out, addr)
-			}
-			delete(have, p)
-		}
-	}
+func (h *handler) addresses(s *observed, want *interfaces.Interface) []string {
+	out, rest := h.declared(s, want)
 	shared := s.value.GetType() == interfaces.Interface_EXISTING || s.value.GetType() == interfaces.Interface_LOOPBACK
 	for _, a := range s.place.addrs[s.link.Index] {
 		p := a.Prefix
 		switch {
-		case !have[p] || s.value.GetLinkOnly():
+		case !rest[p] || s.value.GetLinkOnly():
 		case shared && h.marks.madeFor(linkID{s.place.ID, s.link.Index}, p) == s.value.GetName(),
 			!shared && !a.Temporary && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback():
 			out = append(out, p.String())
 		}
 	}
 	return out
+}
+
+// declared returns the desired addresses of the link, and the others that it has. Each is reported once.
+func (h *handler) declared(s *observed, want *interfaces.Interface) (out []string, others map[netip.Prefix]bool) {
+	others = map[netip.Prefix]bool{}
+	for _, a := range s.place.addrs[s.link.Index] {
+		if !a.Peer.IsValid() {
+			others[a.Prefix] = true
+		}
+	}
+	for _, addr := range want.GetIpAddresses() {
+		if p, err := netip.ParsePrefix(alloc.Address(h.Allocations, addr, want.GetName())); err == nil && others[p] {
+			if !s.place.bare[kernel.Addr{Link: s.link.Index, Prefix: p}] {
+				out = append(out, addr)
+			}
+			delete(others, p)
+		}
+	}
+	return out, others
 }

@@ -365,7 +365,7 @@ func (w *watcher) take(n notification) (again bool) {
 	}
 	waiting := len(n.from.awaited)
 	maps.DeleteFunc(n.from.awaited, func(at chainID, _ bool) bool {
-		return n.err != nil || slices.ContainsFunc(n.events, func(e kernel.RuleEvent) bool { return at.changes(e) })
+		return n.err != nil || slices.ContainsFunc(n.events, at.changes)
 	})
 	again = len(n.from.awaited) < waiting
 	w.dropUnused(ns, n.from)

@@ -104,13 +104,17 @@ func (g *Graph) heir(n *Node) (best *Node) {
 		return nil
 	}
 	for _, e := range of.in() {
-		m := e.v.node
-		if m != n && m.desired == e.v && m.actual == nil && m.running == idle && (best == nil || m.key < best.key) &&
-			m.desired.waitsOnlyFor(n) && suffices(m.key, n.actual.Value, m.desired.Value) {
+		if m := e.v.node; m.desired == e.v && m.inherits(n) && (best == nil || m.key < best.key) {
 			best = m
 		}
 	}
 	return best
+}
+
+// inherits reports that n can take over what former has, without an operation.
+func (n *Node) inherits(former *Node) bool {
+	return n != former && n.actual == nil && n.running == idle && n.desired.waitsOnlyFor(former) &&
+		suffices(n.key, former.actual.Value, n.desired.Value)
 }
 
 // waitsOnlyFor reports that nothing but what n holds keeps v from being applied.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 
@@ -87,14 +88,10 @@ func (k *real) connected() (map[Addr]Route, error) {
 	for _, one := range found {
 		p, ok := prefixOf(one.IPNet)
 		l, isUp := up[one.LinkIndex]
-		if !ok || !isUp || one.Flags&unix.IFA_F_NOPREFIXROUTE != 0 || one.Peer != nil && !one.Peer.IP.Equal(one.IP) ||
-			p.Addr().Is4() && p.IsSingleIP() || p.Addr().IsLinkLocalUnicast() {
+		if !ok || !isUp || !connects(one, p) {
 			continue
 		}
-		r := Route{Link: l.Index, Dst: p.Masked(), Table: MainTable, Protocol: unix.RTPROT_KERNEL}
-		if table, in := tables[l.Master]; in {
-			r.Table = table
-		}
+		r := Route{Link: l.Index, Dst: p.Masked(), Table: cmp.Or(tables[l.Master], MainTable), Protocol: unix.RTPROT_KERNEL}
 		if p.Addr().Is6() {
 			r.Metric = metricConnected
 		} else {
@@ -107,4 +104,10 @@ func (k *real) connected() (map[Addr]Route, error) {
 		out[Addr{Link: l.Index, Prefix: p}] = r
 	}
 	return out, nil
+}
+
+// connects reports whether the kernel adds a connected route for an address with the prefix p.
+func connects(a netlink.Addr, p netip.Prefix) bool {
+	return a.Flags&unix.IFA_F_NOPREFIXROUTE == 0 && (a.Peer == nil || a.Peer.IP.Equal(a.IP)) &&
+		(p.Addr().Is6() || !p.IsSingleIP()) && !p.Addr().IsLinkLocalUnicast()
 }

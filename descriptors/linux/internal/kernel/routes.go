@@ -80,31 +80,46 @@ func parseRoute(m []byte) (Route, bool) {
 	}
 	var more []string
 	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
-		switch kind {
-		case unix.RTA_DST:
+		if kind == unix.RTA_DST {
 			dst, _ = netip.AddrFromSlice(value)
-		case unix.RTA_GATEWAY:
-			r.Gateway, _ = netip.AddrFromSlice(value)
-		case unix.RTA_OIF:
-			r.Link = int(number(value))
-		case unix.RTA_PRIORITY:
-			r.Metric = number(value)
-		case unix.RTA_TABLE:
-			r.Table = number(value)
-		case unix.RTA_CACHEINFO, unix.RTA_EXPIRES: // times and counters
-		case unix.RTA_MULTIPATH:
-			more = append(more, string(attribute(nil, kind, steadyHops(value)...)))
-		default:
-			// The preference of a router is in each route of IPv6; 0 means medium.
-			if kind != unix.RTA_PREF || len(value) != 1 || value[0] != 0 {
-				more = append(more, string(attribute(nil, kind, value...)))
-			}
+		} else if !r.take(kind, value) {
+			more = append(more, rest(kind, value))
 		}
 	}
 	slices.Sort(more)
 	r.More = strings.Join(more, "")
 	r.Dst = netip.PrefixFrom(dst, int(m[1]))
 	return r, r.Dst.IsValid()
+}
+
+// take takes in an attribute that has a field of its own, and reports whether it has.
+func (r *Route) take(kind uint16, value []byte) bool {
+	switch kind {
+	case unix.RTA_GATEWAY:
+		r.Gateway, _ = netip.AddrFromSlice(value)
+	case unix.RTA_OIF:
+		r.Link = int(number(value))
+	case unix.RTA_PRIORITY:
+		r.Metric = number(value)
+	case unix.RTA_TABLE:
+		r.Table = number(value)
+	default:
+		return false
+	}
+	return true
+}
+
+// rest returns what Route.More has of an attribute.
+func rest(kind uint16, value []byte) string {
+	switch {
+	case kind == unix.RTA_CACHEINFO, kind == unix.RTA_EXPIRES: // times and counters
+		return ""
+	case kind == unix.RTA_PREF && len(value) == 1 && value[0] == 0: // each route of IPv6 has it, and 0 is the default
+		return ""
+	case kind == unix.RTA_MULTIPATH:
+		value = steadyHops(value)
+	}
+	return string(attribute(nil, kind, value...))
 }
 
 // eachHop yields the head, an rtnexthop, and the attributes of each next hop of a RTA_MULTIPATH.
