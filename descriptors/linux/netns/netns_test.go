@@ -468,8 +468,8 @@ func TestValidate(t *testing.T) {
 }
 
 // The agent's own namespace stays its own while threads are in others: here all
-// that there are, the first one too, wait in red for somebody to read what they
-// have to write.
+// that there are, the first one too, wait in red for somebody to write what they
+// read, and then to read what they write.
 func TestOwnWhileThreadsAreElsewhere(t *testing.T) {
 	testkit.Netns(t, "red")
 	set := netns.New(netns.Options{})
@@ -501,6 +501,10 @@ func TestOwnWhileThreadsAreElsewhere(t *testing.T) {
 	}
 	if again := open(t, set, nil); again != own {
 		t.Errorf("our own namespace is %v, red %v, was %v", again.ID, red.ID, own.ID)
+	}
+	empty, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err := errors.Join(err, empty.Close()); err != nil {
+		t.Fatal(err)
 	}
 	reader, err := os.Open(fifo)
 	if err != nil {
