@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
 // An instruction of a Dockerfile.
@@ -87,7 +86,7 @@ func TestProgramsRunWithoutAnythingElse(t *testing.T) {
 	needReleases(t)
 	testkit.Need(t, "root", os.Geteuid() == 0)
 	root := t.TempDir()
-	build := exec.Command("go", "build", session.Tags, "-ldflags=-s -w", "-o", root+"/", "../cmd/agentctl", "../cmd/vppsim")
+	build := exec.Command("go", "build", testkit.Tags, "-ldflags=-s -w", "-o", root+"/", "../cmd/agentctl", "../cmd/vppsim")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
 // releases has the tests run that build releases: go test keeps the result of a test until a file that it opens
@@ -68,7 +67,7 @@ func tool(t *testing.T, path string) string {
 func packageOf(t *testing.T, nfpm, version, folder string, options ...string) {
 	t.Helper()
 	bin := t.TempDir()
-	arguments := append([]string{"build", session.Tags, "-o", bin}, options...)
+	arguments := append([]string{"build", testkit.Tags, "-o", bin}, options...)
 	for _, cmd := range []*exec.Cmd{
 		exec.Command("go", append(arguments, "../cmd/agent", "../cmd/agentctl")...),
 		exec.Command("./package", nfpm, bin, "amd64", version, folder),

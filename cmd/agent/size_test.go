@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/keyplane/keyplane/internal/testkit/session"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // reflected matches a function that looks methods up by a name which the linker does not know.
@@ -17,7 +17,7 @@ var reflected = regexp.MustCompile(`\S+ <ReflectMethod>`)
 // exported method of every type: 16 MB of the program, and 8 MB of the memory of each agent.
 // Options.Models with a NameTemplate are such a case, so a program of its own may be larger.
 func TestUnusedMethodsAreLeftOut(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "build", session.Tags, "-ldflags=-dumpdep", "-o", t.TempDir(), ".")
+	cmd := exec.CommandContext(t.Context(), "go", "build", testkit.Tags, "-ldflags=-dumpdep", "-o", t.TempDir(), ".")
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

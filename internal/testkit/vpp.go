@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -67,13 +66,8 @@ func StartVPPOrSim(t testing.TB) *VPP {
 // StartVPPSim builds and starts cmd/vppsim, a simulated VPP, like StartVPP.
 func StartVPPSim(t testing.TB) *VPP {
 	t.Helper()
-	dir := t.TempDir()
-	program, v := filepath.Join(dir, "vppsim"), &VPP{Socket: filepath.Join(dir, "api.sock")}
-	build := exec.Command("go", "build", "-o", program, "./cmd/vppsim")
-	build.Dir = repoRoot(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building vppsim: %v\n%s", err, out)
-	}
+	v := &VPP{Socket: filepath.Join(t.TempDir(), "api.sock")}
+	program := filepath.Join(Build(t, nil, filepath.Join(repoRoot(t), "cmd/vppsim")), "vppsim")
 	return v.run(t, 0, program, "-socket", v.Socket)
 }
 

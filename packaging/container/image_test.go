@@ -122,7 +122,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) buildPrograms() {
 	m.t.Helper()
 	own := filepath.Join(m.dir, "dist", "linux-"+runtime.GOARCH)
-	build := exec.Command("go", "build", session.Tags, "-ldflags=-s -w", "-o", own+"/", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
+	build := exec.Command("go", "build", testkit.Tags, "-ldflags=-s -w", "-o", own+"/", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("%v\n%s", err, out)

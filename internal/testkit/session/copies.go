@@ -33,18 +33,13 @@ const (
 // ownScript is the script that this copy runs. It is empty for the test itself.
 func ownScript() string { return os.Getenv(scriptVariable) }
 
-// Tags is the option of go build with the tags of a release. Without grpcnotrace, gRPC brings
-// templates into the program, and with them every exported method of every type.
-const Tags = "-tags=grpcnotrace"
-
-// Build builds the programs of some packages and returns the folder that they are in. Only
-// the test itself builds them, not its copies. If KEYPLANE_COVER names a folder, as by make cover, they write there
-// which statements they have run.
+// Build is testkit.Build, for the test itself and not its copies. If KEYPLANE_COVER names a folder, as by make cover, the
+// programs write there which statements they have run.
 func Build(t testing.TB, packages ...string) (bin string) {
 	t.Helper()
-	arguments := []string{"build", Tags}
+	var options []string
 	if dir := os.Getenv(coverVariable); dir != "" {
-		arguments = append(arguments, "-cover", "-coverpkg=github.com/keyplane/keyplane/...")
+		options = []string{"-cover", "-coverpkg=github.com/keyplane/keyplane/..."}
 		// t.Setenv would forbid parallel tests. The folder is the same for all of them.
 		if err := os.Setenv(goCoverVariable, dir); err != nil { //nolint:usetesting // see above
 			t.Fatal(err)
@@ -53,13 +48,7 @@ func Build(t testing.TB, packages ...string) (bin string) {
 	if bin := os.Getenv(binVariable); bin != "" {
 		return bin
 	}
-	bin = t.TempDir()
-	arguments = append(arguments, "-o", bin)
-	out, err := exec.Command("go", append(arguments, packages...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
+	return testkit.Build(t, options, packages...)
 }
 
 // scriptsIn returns the scripts in a folder.

@@ -1,0 +1,73 @@
+package testkit
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tags is the option of go build with the tags of a release. Without grpcnotrace, gRPC brings
+// templates into the program, and with them every exported method of every type.
+const Tags = "-tags=grpcnotrace"
+
+// Build builds the programs of some packages, such as "../cmd/agent", and returns a folder of the test's own that has
+// copies of them. To link one takes seconds of processor time, so the packages share what one of them has linked: go
+// build links nothing that is up to date.
+func Build(t testing.TB, options []string, packages ...string) (bin string) {
+	t.Helper()
+	shared := filepath.Join(repoRoot(t), ".cache", "programs")
+	lock, err := lockFolder(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	arguments := append([]string{"build", Tags, "-ldflags=-w", "-o", shared + "/"}, options...)
+	if out, err := exec.Command("go", append(arguments, packages...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	bin = t.TempDir()
+	for _, one := range packages {
+		path, err := filepath.Abs(one)
+		if err == nil {
+			err = copyProgram(filepath.Join(shared, filepath.Base(path)), filepath.Join(bin, filepath.Base(path)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bin
+}
+
+// lockFolder makes a folder, and locks it until the file is closed.
+func lockFolder(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as all folders of the repository
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) //nolint:gosec // a program
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
