@@ -65,7 +65,7 @@ type RouteMeta struct {
 	Route kernel.Route
 	// Maybe are other next hops of an IPv6 route whose makers the kernel does not tell. A request to
 	// remove one has our protocol, so it leaves those of others.
-	Maybe []kernel.Route
+	Maybe []kernel.Route `json:"-"`
 }
 
 // ARPMeta is the neighbour as the agent has written it to the kernel.

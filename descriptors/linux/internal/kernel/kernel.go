@@ -159,16 +159,17 @@ type Route struct {
 	Dst      netip.Prefix // masked
 	Gateway  netip.Addr   // zero: on the link
 	Scope    uint8        // RT_SCOPE_* of rtnetlink(7); 0 for IPv6
-	Type     uint8        // RTN_*, such as a blackhole; 0 stands for RTN_UNICAST
-	TOS      uint8
-	Flags    uint8  // RTNH_F_*, without those that the kernel changes by itself
-	Weight   uint8  // of one of several next hops of IPv6, less one
-	Metric   uint32 // IPv6: never 0
+	Metric   uint32       // IPv6: never 0
 	Table    uint32
 	Protocol uint8
+	// What a route of the agent has not is not in dumps.
+	Type   uint8 `json:"-"` // RTN_*, such as a blackhole; 0 stands for RTN_UNICAST
+	TOS    uint8 `json:"-"`
+	Flags  uint8 `json:"-"` // RTNH_F_*, without those that the kernel changes by itself
+	Weight uint8 `json:"-"` // of one of several next hops of IPv6, less one
 	// All other attributes, in the form of the kernel and sorted: several next hops, a nexthop
 	// object, metrics, encapsulation, a source address and so on.
-	More string
+	More string `json:"-"`
 }
 
 // A Place is what routes compete for: the kernel has several in one place only if their next hops or
