@@ -197,6 +197,10 @@ func TestRoutesBelongToTables(t *testing.T) {
 			if err := h.setRoutes(t.Context(), 7, []uint32{10}, true); err != nil {
 				t.Fatal(err)
 			}
+			looked := drained(t, h.vrfDescriptor(), scheduler.Desired[*nat.Nat44VrfTable]{Value: table})
+			if len(looked) != 1 || !slices.Equal(looked[0].Value.GetDestVrfIds(), []uint32{8, 10}) {
+				t.Errorf("before the next read-back, tables are %v", looked)
+			}
 			again := &handler{Options: Options{API: c, Interfaces: h.Interfaces}}
 			absent := &nat.Nat44VrfRoute{SrcVrfId: 7, DestVrfId: 11}
 			routes := drained(t, again.routeDescriptor(), scheduler.Desired[*nat.Nat44VrfRoute]{Key: "a", Value: route}, scheduler.Desired[*nat.Nat44VrfRoute]{Key: "b", Value: absent})

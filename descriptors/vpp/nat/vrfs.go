@@ -79,10 +79,15 @@ func (h *handler) routeDescriptor() scheduler.Descriptor[*nat.Nat44VrfRoute, str
 		},
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44VrfRoute) (struct{}, error) {
+			h.routes.note(routeOf(v), true)
 			return struct{}{}, h.setRoutes(ctx, v.GetSrcVrfId(), []uint32{v.GetDestVrfId()}, true)
 		},
 		Delete: func(ctx context.Context, _ string, v *nat.Nat44VrfRoute, _ struct{}) error {
-			return h.setRoutes(ctx, v.GetSrcVrfId(), []uint32{v.GetDestVrfId()}, false)
+			err := h.setRoutes(ctx, v.GetSrcVrfId(), []uint32{v.GetDestVrfId()}, false)
+			if err == nil {
+				h.routes.note(routeOf(v), false)
+			}
+			return err
 		},
 		Retrieve: h.retrieveRoutes,
 	}
