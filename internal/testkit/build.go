@@ -45,7 +45,7 @@ func Build(t testing.TB, options []string, packages ...string) (bin string) {
 
 // lockFolder makes a folder, and locks it until the file is closed.
 func lockFolder(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as all folders of the repository
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(dir)
@@ -64,7 +64,7 @@ func copyProgram(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) //nolint:gosec // a program
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {
 		return err
 	}
