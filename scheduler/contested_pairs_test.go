@@ -15,8 +15,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 )
 
-// pair registers interfaces that depend on each other, as the ends of a VETH, and declares two of them.
-func pair(t *testing.T, s *scheduler.Scheduler) (keys []string) {
+// startPair registers interfaces that depend on each other, as the ends of a VETH, runs s until stop is called, and
+// declares two of them.
+func startPair(t *testing.T, s *scheduler.Scheduler) (keys []string, stop func()) {
 	t.Helper()
 	model := models.For[*interfaces.Interface]()
 	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
@@ -28,14 +29,15 @@ func pair(t *testing.T, s *scheduler.Scheduler) (keys []string) {
 		Delete: func(context.Context, string, *interfaces.Interface, struct{}) error { return nil },
 	})
 	must(t, err)
+	stop = begin(t, s)
 	var changes []scheduler.Change
-	for name, peer := range map[string]string{"a": "b", "b": "a"} {
-		v, err := s.Value(model.KeyOf(name), &interfaces.Interface{Name: name, Link: &interfaces.Interface_Veth{Veth: &interfaces.VethLink{PeerIfName: peer}}})
+	for _, names := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		v, err := s.Value(model.KeyOf(names[0]), &interfaces.Interface{Name: names[0], Link: &interfaces.Interface_Veth{Veth: &interfaces.VethLink{PeerIfName: names[1]}}})
 		must(t, err)
 		changes = append(changes, v.Change())
 	}
 	mustCommit(t, s, scheduler.Txn{Changes: changes})
-	return []string{model.KeyOf("a"), model.KeyOf("b")}
+	return []string{model.KeyOf("a"), model.KeyOf("b")}, stop
 }
 
 // Of values that depend on each other, none waits for the others alone: they are contested like any value, however
@@ -50,8 +52,8 @@ func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				s := scheduler.New(scheduler.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-				defer begin(t, s)()
-				keys := pair(t, s)
+				keys, stop := startPair(t, s)
+				defer stop()
 				states := func() (out []scheduler.State) {
 					for _, key := range keys {
 						st, _ := s.Status(key)
