@@ -27,6 +27,7 @@ type system struct {
 	d        *kind.Descriptor
 	items    []kind.Found
 	err      error
+	running  chan struct{} // Retrieve does not end before it is closed; nil: at once
 	vanished []string
 }
 
@@ -38,6 +39,9 @@ func newSystem(t *testing.T) *system {
 	y.d.Verbs.Create = func(context.Context, string, proto.Message) (any, error) { return nil, nil }
 	y.d.Retrieve = func(context.Context, []kind.Desired) iter.Seq2[kind.Found, error] {
 		return func(yield func(kind.Found, error) bool) {
+			if y.running != nil {
+				<-y.running
+			}
 			for _, it := range y.items {
 				if !yield(it, nil) {
 					return
@@ -159,8 +163,10 @@ func TestLossEndsAReading(t *testing.T) {
 	y.has("thing/a")
 	var r readback.Reading
 	y.everything(&r)
+	y.running = make(chan struct{})
 	y.Go(t.Context(), &r)
 	y.Graph.Disconnect(&y.line.Link, "gone")
+	close(y.running)
 	y.finish(t, &r)
 	y.expect(t, "")
 	y.everything(&r) // of a connection that is lost
@@ -178,8 +184,10 @@ func TestLearnedIsNewerThanACall(t *testing.T) {
 	y.has("thing/a", "thing/b")
 	var r readback.Reading
 	y.everything(&r)
+	y.running = make(chan struct{})
 	y.Go(t.Context(), &r)
 	y.Learned("thing/a")
+	close(y.running)
 	y.finish(t, &r)
 	y.expect(t, "thing/b")
 }
