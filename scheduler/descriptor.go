@@ -56,11 +56,9 @@ type Descriptor[V proto.Message, M any] struct {
 	// second one is INVALID. When the first one leaves, the second one takes over: without an operation, if
 	// both are equivalent. Optional.
 	Identity func(key string, v V) Claim
-	// Refers reports whether the identity of v depends on values of descriptors with Referenced. Optional.
-	Refers func(key string, v V) bool
 	// Renamed says that what was created for one key belongs to another key from now on. Optional.
 	Renamed func(from, to string)
-	// Referenced says that identities of other values depend on the metadata of these ones.
+	// Referenced says that the identities of values that depend on these ones depend on their metadata.
 	Referenced bool
 
 	// Properties are the prefixes of the keys of properties that Derived returns. While values of the

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -22,7 +24,6 @@ func (b *tar) begunWithIdentities(t *testing.T, renamed *[]string) (*scheduler.S
 	must(t, err)
 	d := b.descriptor("thing/")
 	page := func(m note) string { _, page, _ := strings.Cut(m.GetValue(), "@"); return page }
-	d.Refers = func(_ string, m note) bool { return page(m) != "" }
 	d.Identity = func(key string, m note) scheduler.Claim {
 		if at, ok := pages.Get(page(m)); ok {
 			key = "thing/" + at
@@ -118,5 +119,25 @@ func TestIdentityOfAReference(t *testing.T) {
 		expect(t, "states", states(s), "book/page CONFIGURED x; thing/user INVALID"+taken+"; thing/x CONFIGURED text")
 		must(t, declare(t, s, "thing/x", ""))
 		expect(t, "states", states(s), "book/page CONFIGURED x; thing/user CONFIGURED text@page")
+	})
+}
+
+// A plan leaves no trace: two keys of one thing contest it also if that was planned before.
+func TestTwoKeysOfOneThingArePlanned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renamed []string
+		b := newTar()
+		s, stop := b.begunWithIdentities(t, &renamed)
+		defer stop()
+		must(t, declare(t, s, "thing/a", "text"))
+		v, err := s.Value("thing/A", wrapperspb.String("text"))
+		must(t, err)
+		_, err = s.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
+		must(t, err)
+		_ = declare(t, s, "thing/A", "text")
+		expect(t, "calls", b.took(), "create thing/a")
+		must(t, declare(t, s, "thing/a", ""))
+		expect(t, "calls for the heir", b.took(), "")
+		expect(t, "renamed", strings.Join(renamed, ", "), "thing/a thing/A")
 	})
 }

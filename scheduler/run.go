@@ -327,7 +327,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	old := s.statuses.At(n.Slot)
 	state := s.publish(r.rec.Start, n, old)
 	if d := kind.OfOp(t.Op); d != nil && d.Referenced {
-		s.graph.Identify()
+		s.graph.Identify(n)
 	}
 	o.NewState, o.Meta = stateAfter(&r.recreated, t.Op, o, state), n.Meta()
 	if o.NewState == Pending {

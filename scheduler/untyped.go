@@ -112,7 +112,7 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Identity != nil {
 		e.IdentityOf = func(key string, v proto.Message) value.Identity {
 			c := d.Identity(key, v.(V))
-			return value.Identity{Key: c.Resource, Refers: d.Refers != nil && d.Refers(key, v.(V)), Texts: (*kind.Claimed)(&c)}
+			return value.Identity{Key: c.Resource, Texts: (*kind.Claimed)(&c)}
 		}
 	}
 	e.RenamedTo, e.Referenced = d.Renamed, d.Referenced

@@ -96,7 +96,6 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Dependencies: h.routeDependencies,
 		Derived:      derivedOfRoute,
 		Identity:     h.routeIdentity,
-		Refers:       func(_ string, v *l3.Route) bool { return alloc.Is(v.GetDstNetwork()) },
 		Renamed:      h.Watch.Renamed,
 		Properties:   []string{keys.LinkLocal},
 
@@ -120,7 +119,6 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 		Equivalent:   equivalentARP,
 		Dependencies: arpDependencies,
 		Identity:     h.arpIdentity,
-		Refers:       func(_ string, v *l3.ARPEntry) bool { return alloc.Is(v.GetIpAddress()) },
 		Renamed:      h.Watch.Renamed,
 
 		Create:        h.createARP,

@@ -150,7 +150,6 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Recreate:     recreateRoute,
 		Dependencies: routeDependencies,
 		Identity:     h.routeIdentity,
-		Refers:       func(_ string, v *l3.Route) bool { return alloc.Is(v.GetDstNetwork()) || alloc.Is(v.GetNextHopAddr()) },
 		// VPP forwards by all paths of a prefix, so the new path takes packets before the old one
 		// leaves.
 		MakeBeforeBreak: isPathOfItsOwn,

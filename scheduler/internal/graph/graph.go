@@ -79,7 +79,6 @@ import (
 	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
-	"github.com/keyplane/keyplane/scheduler/internal/value"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
@@ -96,7 +95,7 @@ type Graph struct {
 	deletes    queue.Queue[*Node] // Delete can run
 	applies    queue.Queue[*Node] // Create or Update can run
 	blocked    []*Node
-	identities value.Identities
+	aliased    bool    // some key was not canonical; see identity.go
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle
 	touched    []*Node
@@ -119,6 +118,5 @@ func New() *Graph {
 	return &Graph{
 		nodes:  keyset.New((*Node).Key),
 		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
-		identities: value.NewIdentities(),
 	}
 }

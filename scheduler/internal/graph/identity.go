@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/value"
@@ -11,7 +10,7 @@ import (
 // form. As soon as a value has another one, both claim the identity: so only one of them is applied. If
 // it leaves and the other says the same, the other takes over without an operation.
 //
-// Values pay nothing for this while all keys are canonical, or are of kinds without identities.
+// Values pay nothing for this before some key is not canonical, or if they are of kinds without identities.
 
 // identityOf returns the identity of a value; it has no key if there is none.
 func identityOf(v *Value) value.Identity {
@@ -25,13 +24,15 @@ func identityOf(v *Value) value.Identity {
 // identify returns v with the claim on its identity, if it needs one.
 func (g *Graph) identify(v *Value) *Value {
 	id := identityOf(v)
-	if id.Refers {
-		g.identities.Referring[v.Key] = id.Key
-	}
-	if id.Key == "" || id.Key == v.Key && !g.identities.Shared[id.Key] {
+	isCanonical := id.Key == v.Key
+	if id.Key == "" || isCanonical && !g.aliased {
 		return v
 	}
-	if g.identities.Share(id.Key) {
+	g.aliased = true
+	if of := g.Node(id.Resource()); of == nil || len(of.in()) == 0 {
+		if isCanonical {
+			return v
+		}
 		g.contest(id.Key)
 	}
 	return v.claiming(id)
@@ -68,21 +69,29 @@ func (g *Graph) contest(key string) {
 	}
 }
 
-// Identify looks again at the identities of values that depend on others. It is called when these others
-// have changed.
-func (g *Graph) Identify() {
-	for _, key := range slices.Sorted(maps.Keys(g.identities.Referring)) {
-		n := g.Node(key)
-		if n == nil || n.desired == nil {
-			delete(g.identities.Referring, key)
+// Identify looks again at the identities of the values that depend on n. It is called when n has changed.
+func (g *Graph) Identify(n *Node) {
+	for _, e := range slices.Clone(n.in()) {
+		m := e.v.node
+		if e.claim != nil || m.desired != e.v {
 			continue
 		}
-		v := *n.desired.Value
-		if id := identityOf(&v); id.Key != "" && id.Key != g.identities.Referring[key] {
+		v := *m.desired.Value
+		if id := identityOf(&v); id.Key != "" && id.Key != m.desired.identity() {
 			v.SetClaims(value.WithoutIdentity(v.Claims()))
-			g.setDesired(n, g.newVersion(n, g.identify(&v)))
+			g.setDesired(m, g.newVersion(m, g.identify(&v)))
 		}
 	}
+}
+
+// identity returns the identity with which v was declared: that which it claims, or else its key.
+func (v *version) identity() string {
+	for _, c := range v.Claims() {
+		if key, ok := c.Identity(); ok {
+			return key
+		}
+	}
+	return v.Key
 }
 
 // contested reports that another value may wait for what v claims. An identity that only v has is not contested.

@@ -251,7 +251,9 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 		rb.Ledger.ReadBack(c.Of)
 	}
 	if c.Of.Referenced {
-		rb.Graph.Identify()
+		for _, n := range rb.Graph.Of(c.Of) {
+			rb.Graph.Identify(n)
+		}
 	}
 	return true
 }

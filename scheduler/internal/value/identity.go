@@ -7,9 +7,8 @@ import (
 
 // An Identity is what a value is about, if several keys can name it.
 type Identity struct {
-	Key    string // in canonical form; "": the kind has no identities
-	Refers bool   // it depends on other values, so it can change
-	Texts  ClaimTexts
+	Key   string // in canonical form; "": the kind has no identities
+	Texts ClaimTexts
 }
 
 // Identified is a kind whose values have identities.
@@ -19,27 +18,14 @@ type Identified interface {
 	Renamed(from, to string)
 }
 
-// Identities are the values whose identity matters.
-type Identities struct {
-	Shared    map[string]bool   // canonical keys that values with other keys have meant
-	Referring map[string]string // identities of the values that can have others, by key
-}
-
-// NewIdentities returns an empty record.
-func NewIdentities() Identities { return Identities{map[string]bool{}, map[string]string{}} }
-
-// Share notes that values with several keys may mean the identity. It reports whether that is news.
-func (i Identities) Share(key string) bool {
-	news := !i.Shared[key]
-	i.Shared[key] = true
-	return news
-}
-
 // identityClaim begins the resources of claims on identities.
 const identityClaim = "identity of "
 
 // Resource is what values with the identity claim.
 func (id Identity) Resource() string { return identityClaim + id.Key }
+
+// Identity returns the identity that c claims; false: it claims something else.
+func (c Claim) Identity() (key string, ok bool) { return strings.CutPrefix(c.Of, identityClaim) }
 
 // OfIdentity reports whether c is a claim on an identity.
 func (c Claim) OfIdentity() bool { return strings.HasPrefix(c.Of, identityClaim) }
