@@ -137,10 +137,10 @@ type handler struct {
 	// The verbs of other values run at the same time, so each field has a lock of its own.
 	index   Index
 	members members
-	pairs   pairs // held while a VETH pair is created or removed
+	pairs   locks[pair] // held while a VETH pair is created or removed
 	marks   *marks
 	remarks remarks
-	orders  orders // held while addresses are added to a link
+	orders  locks[linkID] // held while addresses are added to a link
 
 	others others
 }

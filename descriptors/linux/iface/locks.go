@@ -6,44 +6,48 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// pairs are the VETH pairs that are being made or undone. Each has a lock of its own: a verb
-// that waits for the kernel keeps only the other end of its pair waiting. The zero value has none.
-type pairs struct {
-	mu    sync.Mutex // guards locks, and their users
-	locks map[[2]string]*pairLock
+// locks has a lock for each key, so that a verb that waits for the kernel keeps only those waiting that work at the same
+// thing. The zero value has none.
+type locks[K comparable] struct {
+	mu   sync.Mutex // guards held, and their users
+	held map[K]*lock
 }
 
-// A pairLock is held by one of the two ends of a VETH at a time. It is forgotten when
-// nobody uses it, so the map does not grow with the number of names ever seen.
-type pairLock struct {
+// A lock is held by one at a time. It is forgotten when nobody uses it, so the map does not grow with the number of keys
+// ever seen.
+type lock struct {
 	held  chan struct{} // has a token while somebody holds it
 	users int           // that hold it or wait for it
 }
 
-// hold waits until nobody else works at v's pair, and returns how that ends.
-func (p *pairs) hold(v *interfaces.Interface) (release func()) {
-	a, b := v.GetName(), otherEnd(v).GetName()
-	// Both ends must find the same lock.
-	pair := [2]string{min(a, b), max(a, b)}
-	p.mu.Lock()
-	if p.locks == nil {
-		p.locks = map[[2]string]*pairLock{}
+// hold waits until nobody else works at key, and returns how that ends.
+func (l *locks[K]) hold(key K) (release func()) {
+	l.mu.Lock()
+	if l.held == nil {
+		l.held = map[K]*lock{}
 	}
-	lock := p.locks[pair]
-	if lock == nil {
-		lock = &pairLock{held: make(chan struct{}, 1)}
-		p.locks[pair] = lock
+	one := l.held[key]
+	if one == nil {
+		one = &lock{held: make(chan struct{}, 1)}
+		l.held[key] = one
 	}
-	lock.users++
-	p.mu.Unlock()
-	// Outside of mu, so that other pairs go on.
-	lock.held <- struct{}{}
+	one.users++
+	l.mu.Unlock()
+	one.held <- struct{}{} // outside of mu, so that others go on
 	return func() {
-		<-lock.held
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if lock.users--; lock.users == 0 {
-			delete(p.locks, pair)
+		<-one.held
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(l.held, key)
 		}
 	}
+}
+
+// A pair is the names of both ends of a VETH, the same for both.
+type pair [2]string
+
+func pairOf(v *interfaces.Interface) pair {
+	a, b := v.GetName(), otherEnd(v).GetName()
+	return pair{min(a, b), max(a, b)}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -18,28 +17,6 @@ import (
 // its first one (the primary) at the end. What the host sends has the first address that fits as its source. The
 // addresses of an interface are values of their own: they are added at the same time, and one that was lost is added
 // last. So each verb that adds one restores the declared order.
-
-// orders are the locks of the links whose addresses are being ordered. The zero value has none.
-type orders struct {
-	mu    sync.Mutex // guards locks
-	locks map[linkID]*sync.Mutex
-}
-
-// hold waits until nobody else adds addresses to the link, and returns how that ends.
-func (o *orders) hold(id linkID) (release func()) {
-	o.mu.Lock()
-	if o.locks == nil {
-		o.locks = map[linkID]*sync.Mutex{}
-	}
-	lock := o.locks[id]
-	if lock == nil {
-		lock = &sync.Mutex{}
-		o.locks[id] = lock
-	}
-	o.mu.Unlock()
-	lock.Lock()
-	return lock.Unlock
-}
 
 // declaredIPv4 returns the IPv4 addresses that the agent adds for an interface, in the declared order, with their keys.
 func (h *handler) declaredIPv4(name string) (order []netip.Prefix, keyOf map[netip.Prefix]string) {

@@ -61,7 +61,7 @@ func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kerne
 // endOfPair moves the parked end of v to its namespace, or creates the pair. The mutex
 // prevents that the verbs of both ends create a pair each.
 func (h *handler) endOfPair(own, space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	defer h.pairs.hold(v)()
+	defer h.pairs.hold(pairOf(v))()
 	l, err := h.waitingEnd(own, v)
 	switch {
 	case err == nil:
@@ -134,7 +134,7 @@ func (h *handler) markEnd(in *netns.Space, v *interfaces.Interface) (kernel.Link
 
 // restoreVETH parks an end again, or removes the pair if the other end is parked.
 func (h *handler) restoreVETH(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
-	defer h.pairs.hold(v)()
+	defer h.pairs.hold(pairOf(v))()
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,7 +32,7 @@ func (s *Session) DirectStoreFlag(cmd *cobra.Command) *DirectStore {
 func (d *DirectStore) With(f func(context.Context, kvdbsync.Store, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if d.file == "" {
-			return d.byAddress(cmd, args, f)
+			return d.s.WithStore(f)(cmd, args)
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), d.s.Timeout)
 		defer cancel()
@@ -43,26 +42,11 @@ func (d *DirectStore) With(f func(context.Context, kvdbsync.Store, []string) err
 		}
 		defer end()
 		err = f(ctx, store, args)
-		if _, printable := errors.AsType[linesError](err); printable || WithoutChanges(err) == nil {
+		if isDone(err) {
 			return err
 		}
 		return RemoteError{err}
 	}
-}
-
-// byAddress calls f with the store that the settings of all commands name. WithStore takes any
-// error for one of the store, so it does not get ErrChanges.
-func (d *DirectStore) byAddress(cmd *cobra.Command, args []string, f func(context.Context, kvdbsync.Store, []string) error) error {
-	changes := false
-	err := d.s.WithStore(func(ctx context.Context, store kvdbsync.Store, args []string) error {
-		err := f(ctx, store, args)
-		changes = errors.Is(err, ErrChanges)
-		return WithoutChanges(err)
-	})(cmd, args)
-	if err == nil && changes {
-		return ErrChanges
-	}
-	return err
 }
 
 // open connects to the store of the file. The caller calls end after use.

@@ -34,11 +34,7 @@ func (s *Session) WithStores(f func(context.Context, []NamedStore, []string) err
 			})(cmd, args)
 		}
 		s.ofAgent = true
-		err := f(ctx, all, args)
-		if _, printable := errors.AsType[linesError](err); printable || err == nil {
-			return err
-		}
-		return RemoteError{s.explainStoreError(err)}
+		return s.fromStore(f(ctx, all, args))
 	}
 }
 
@@ -124,8 +120,7 @@ func (d *DirectStore) Read(f func(context.Context, kvdbsync.Store, []string) err
 		if d.file != "" {
 			return d.With(f)(cmd, args)
 		}
-		changes := false
-		err := d.s.WithStores(func(ctx context.Context, all []NamedStore, args []string) error {
+		return d.s.WithStores(func(ctx context.Context, all []NamedStore, args []string) error {
 			store := all[0].Store
 			if len(all) > 1 {
 				store = union(all)
@@ -135,13 +130,7 @@ func (d *DirectStore) Read(f func(context.Context, kvdbsync.Store, []string) err
 				}
 				fmt.Fprintf(d.s.Err, "agentctl: read from the stores %s (--store selects one)\n", show.Line(strings.Join(names, ", ")))
 			}
-			err := f(ctx, store, args)
-			changes = errors.Is(err, ErrChanges)
-			return WithoutChanges(err)
+			return f(ctx, store, args)
 		})(cmd, args)
-		if err == nil && changes {
-			return ErrChanges
-		}
-		return err
 	}
 }

@@ -129,10 +129,21 @@ func (s *Session) WithStore(f func(context.Context, kvdbsync.Store, []string) er
 			return RemoteError{s.explainStoreError(err)}
 		}
 		defer end()
-		err = f(ctx, store, args)
-		if _, printable := errors.AsType[linesError](err); printable || err == nil {
-			return err
-		}
-		return RemoteError{s.explainStoreError(err)}
+		return s.fromStore(f(ctx, store, args))
 	}
+}
+
+// fromStore returns an error of a command as one of the store, unless the command is done.
+func (s *Session) fromStore(err error) error {
+	if isDone(err) {
+		return err
+	}
+	return RemoteError{s.explainStoreError(err)}
+}
+
+// isDone reports that the error of a command that used a store is none of the store: its text is printed as it is, or
+// it only says that there are changes.
+func isDone(err error) bool {
+	_, printable := errors.AsType[linesError](err)
+	return printable || WithoutChanges(err) == nil
 }
