@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -117,26 +115,12 @@ type agent struct {
 	changes []scheduler.Change
 
 	resynced *scheduler.Record // of the last resync
-	known    memory            // of the links, across restarts
+	known    testkit.Memory    // of the links, across restarts
 
 	socket      string // of the container engine
 	startEngine func(path string) (engineOfContainers, error)
 	engine      engineOfContainers
 	containers  map[string]string // ids, by name
-}
-
-// A memory is a scheduler.Memory that lives as long as the script.
-type memory map[string][]byte
-
-func (m memory) Load() iter.Seq2[string, []byte] { return maps.All(m) }
-
-func (m memory) Save(changes iter.Seq2[string, []byte]) error {
-	for key, value := range changes {
-		if m[key] = value; value == nil {
-			delete(m, key)
-		}
-	}
-	return nil
 }
 
 // engineOfContainers is the fake one or a real one.
@@ -151,7 +135,7 @@ type engineOfContainers interface {
 
 func newAgent() *agent {
 	fake := func(path string) (engineOfContainers, error) { return fakeengine.Start(path) }
-	return &agent{known: memory{}, wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake}
+	return &agent{known: testkit.Memory{}, wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake}
 }
 
 func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {

@@ -1,32 +1,18 @@
 package iface
 
 import (
-	"iter"
 	"log/slog"
 	"maps"
 	"net/netip"
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
-
-// A memory is a scheduler.Memory of the test.
-type memory map[string][]byte
-
-func (m memory) Load() iter.Seq2[string, []byte] { return maps.All(m) }
-
-func (m memory) Save(changes iter.Seq2[string, []byte]) error {
-	for key, value := range changes {
-		if m[key] = value; value == nil {
-			delete(m, key)
-		}
-	}
-	return nil
-}
 
 // What is known about links outlives the agent, but not the boot, and not a link with another MAC address.
 func TestMarksAreSaved(t *testing.T) {
-	saved, log := memory{}, slog.New(slog.DiscardHandler)
+	saved, log := testkit.Memory{}, slog.New(slog.DiscardHandler)
 	id, p := linkID{kernel.ID{Dev: 4, Ino: 17}, 3}, netip.MustParsePrefix("fd00::1/64")
 	m := newMarks(saved, log)
 	m.put(id, "/vnf-agent/test/a=b/c", "02:00:00:00:00:01")

@@ -1,32 +1,17 @@
 package dns
 
 import (
-	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/dns"
 	"github.com/keyplane/keyplane/scheduler"
 )
-
-// A notebook is a Memory.
-type notebook map[string][]byte
-
-func (n notebook) Load() iter.Seq2[string, []byte] { return maps.All(n) }
-
-func (n notebook) Save(changes iter.Seq2[string, []byte]) error {
-	for key, data := range changes {
-		if n[key] = data; data == nil {
-			delete(n, key)
-		}
-	}
-	return nil
-}
 
 func cache(servers ...string) *dns.DNSCache { return &dns.DNSCache{UpstreamDnsServers: servers} }
 
@@ -55,7 +40,7 @@ func standing(t *testing.T, h handler, declared ...*dns.DNSCache) *dns.DNSCache 
 func TestLife(t *testing.T) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
-			vpp, notes := simulated.Start(t, release), notebook{}
+			vpp, notes := simulated.Start(t, release), testkit.Memory{}
 			c := vpp.Dial()
 			start := func() handler { return newHandler(Options{API: c, Memory: notes}) }
 			if v := standing(t, start()); v != nil {
@@ -120,7 +105,7 @@ func TestEnabledByOthers(t *testing.T) {
 // TestLostAnswer has an agent die between a request and its record. The next one removes the
 // server all the same.
 func TestLostAnswer(t *testing.T) {
-	vpp, notes := simulated.Start(t, simulated.Newest()), notebook{}
+	vpp, notes := simulated.Start(t, simulated.Newest()), testkit.Memory{}
 	c := vpp.Dial()
 	h := newHandler(Options{API: c, Memory: notes})
 	if err := h.apply(t.Context(), serversOf(cache("10.0.0.53"))); err != nil {
@@ -141,7 +126,7 @@ func TestLostAnswer(t *testing.T) {
 
 // TestUnreadableRecord has a memory with a record of other programs, and a broken server.
 func TestUnreadableRecord(t *testing.T) {
-	notes := notebook{"other": []byte("10.0.0.1"), recordKey: []byte("10.0.0.53 broken fd00::53 ")}
+	notes := testkit.Memory{"other": []byte("10.0.0.1"), recordKey: []byte("10.0.0.53 broken fd00::53 ")}
 	if got, want := newRecord(notes, slog.New(slog.DiscardHandler)).servers(), serversOf(cache("10.0.0.53", "fd00::53")); !slices.Equal(got, want) {
 		t.Errorf("the servers on record are %v; expected %v", got, want)
 	}
