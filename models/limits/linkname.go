@@ -8,10 +8,10 @@ import (
 // longestLinkName is the length of the longest name, in bytes: IFNAMSIZ of linux/if.h, without the final zero.
 const longestLinkName = 15
 
-// WrongLinkName returns the allowed form if the name of a Linux link is invalid, or "". A name that it accepts is usable as
-// written: the kernel neither refuses nor changes it. A fuzz test of descriptors/linux compares it with the kernel. These are the rules of the kernel
-// (net/core/dev.c, dev_valid_name and dev_get_valid_name; net/core/sysctl_net_core.c and net/ipv4/devinet.c for the
-// names of folders below /proc/sys/net that it keeps for itself).
+// WrongLinkName returns the allowed form if the name of a Linux link is invalid, or "". A name that it accepts is usable
+// as written: the kernel neither refuses nor changes it, which a fuzz test of descriptors/linux compares. The rules are
+// those of net/core/dev.c (dev_valid_name and dev_get_valid_name), and of net/core/sysctl_net_core.c and
+// net/ipv4/devinet.c for the names of folders below /proc/sys/net that the kernel keeps for itself.
 func WrongLinkName(name string) string {
 	switch {
 	case name == "":

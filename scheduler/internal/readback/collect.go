@@ -28,9 +28,9 @@ var ErrTooLarge = errors.New("the values need too much memory")
 // bytesOfItem is about the memory, in bytes, that an item takes besides the encoded value.
 const bytesOfItem = 400
 
-// Collect reads back the values of a part, for a scheduler that takes them as what is there. Any goroutine may call it. A call
-// that does not return in time is abandoned. When it returns, the descriptor is read back again,
-// with those that were not asked because of it.
+// Collect reads back the values of a part, for a scheduler that takes them as what is there. Any
+// goroutine may call it. A call that does not return in time is abandoned. When it returns, the
+// descriptor is read back again, with those that were not asked because of it.
 //
 // See Look for those who only want to see the values.
 func (rb *Reader) Collect(ctx context.Context, p Part, desired []kind.Desired) (Found, error) {
