@@ -250,12 +250,17 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	if c.Keys == nil {
 		rb.Ledger.ReadBack(c.Of)
 	}
-	if c.Of.Referenced {
-		for _, n := range rb.Graph.Of(c.Of) {
+	rb.identify(c.Of)
+	return true
+}
+
+// identify looks again at the identities of values that depend on those of d.
+func (rb *Reader) identify(d *kind.Descriptor) {
+	if d.Referenced {
+		for _, n := range rb.Graph.Of(d) {
 			rb.Graph.Identify(n)
 		}
 	}
-	return true
 }
 
 // valueOf returns the graph's value for a retrieved item. It reuses the coming or the
