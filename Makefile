@@ -13,7 +13,7 @@ RERUN     ?=
 # for a store or a server, so more packages run at once than there are processors.
 # make lint has vet, and nobody debugs these programs: without symbols they link in three fifths of the processor time.
 QUICK     := -vet=off -ldflags=-w
-GOTEST    := go run ./internal/gotest $(RERUN) $(QUICK) -timeout 30m -p $(shell echo $$(( 2 * $$(nproc) )))
+GOTEST    := go run ./internal/gotest $(RERUN) $(QUICK) -timeout 60m -p $(shell echo $$(( 2 * $$(nproc) )))
 # Says every 10 s what goes on.
 ALOUD     := $(CURDIR)/.ci/aloud
 # Without it, gRPC brings templates into the programs, and with them 15 MB of unused methods.
@@ -157,7 +157,7 @@ cover: packages servers ## how much of each package the tests run; fails below 7
 	go run ./internal/coverage .cache/cover.out
 
 slow: packages servers $(GOTESTSUM) ## the 20 slowest tests, by their times beside each other
-	$(GOTESTSUM) --format none --jsonfile .cache/tests.json -- $(QUICK) -count=1 -timeout 30m ./...; \
+	$(GOTESTSUM) --format none --jsonfile .cache/tests.json -- $(QUICK) -count=1 -timeout 60m ./...; \
 		$(GOTESTSUM) tool slowest --num 20 --jsonfile .cache/tests.json
 
 man: ## the manual pages of agentctl, in .bin/man
