@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/keyplane/keyplane/internal/guard"
@@ -18,6 +19,7 @@ type Renewal struct {
 	lose    func() // closes lost, once
 	release context.CancelFunc
 	held    sync.WaitGroup
+	end     atomic.Pointer[time.Time] // the store may end the session then
 
 	ending sync.Once
 	ended  error // the result of End
@@ -31,12 +33,23 @@ func (l *Renewal) Begin(ctx context.Context, ttl time.Duration, asked time.Time,
 	l.ttl, l.renew, l.lost = ttl, renew, make(chan struct{})
 	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	ctx, l.release = context.WithCancel(context.WithoutCancel(ctx))
-	l.held.Go(func() { l.hold(ctx, asked.Add(ttl)) })
+	l.extend(asked)
+	l.held.Go(func() { l.hold(ctx) })
+}
+
+// extend notes that the store was asked at a time, and has granted the TTL.
+func (l *Renewal) extend(asked time.Time) { l.end.Store(new(asked.Add(l.ttl))) }
+
+// expired reports whether the store may have ended the session. While a machine sleeps its monotonic
+// clock stands still, so the time of day counts as well: if that has leapt, a session is lost too early.
+func (l *Renewal) expired() bool {
+	now, end := time.Now(), *l.end.Load()
+	return !now.Before(end) || !now.Round(0).Before(end.Round(0))
 }
 
 // hold renews every third of the TTL, so two attempts may fail without a loss. It ends
 // with ctx, or when the lease has surely expired.
-func (l *Renewal) hold(ctx context.Context, end time.Time) {
+func (l *Renewal) hold(ctx context.Context) {
 	timer := time.NewTimer(l.ttl / 3)
 	defer timer.Stop()
 	for {
@@ -46,20 +59,23 @@ func (l *Renewal) hold(ctx context.Context, end time.Time) {
 			return
 		}
 		asked := time.Now()
-		err := l.renewed(ctx, min(l.ttl/3, time.Until(end)))
+		if l.Over() != nil {
+			return
+		}
+		err := l.renewed(ctx, min(l.ttl/3, time.Until(*l.end.Load())))
 		pause := l.ttl / 3
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			end = asked.Add(l.ttl)
-		case errors.Is(err, ErrSessionOver), !time.Now().Before(end):
+			l.extend(asked)
+		case errors.Is(err, ErrSessionOver), l.expired():
 			l.lose()
 			return
 		default:
 			pause = l.ttl / 10
 		}
-		timer.Reset(min(pause, time.Until(end)))
+		timer.Reset(min(pause, time.Until(*l.end.Load())))
 	}
 }
 
@@ -76,8 +92,12 @@ func (l *Renewal) Lost() <-chan struct{} { return l.lost }
 // Lose records that the store has ended the session.
 func (l *Renewal) Lose() { l.lose() }
 
-// Over returns ErrSessionOver if the session is lost or ended.
+// Over returns ErrSessionOver if the session is lost or ended. A process that was paused finds here
+// that its session may be over, before it asks the store.
 func (l *Renewal) Over() error {
+	if l.expired() {
+		l.lose()
+	}
 	select {
 	case <-l.lost:
 		return ErrSessionOver

@@ -14,7 +14,7 @@ import (
 
 // Lease implements kvdbsync.Leaser.
 func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
-	return c.session(ctx, ttl, c.leases)
+	return c.session(ctx, ttl, c.leases, true)
 }
 
 // TTL implements kvdbsync.Lease.
@@ -40,7 +40,7 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) (hol
 		return nil, fmt.Errorf("claiming %s in redis: %w", key, err)
 	}
 	if bytes.Equal(holds, value) {
-		s.held.of[key] = s
+		s.held.of[key] = holding{s, sumOf(value)}
 	}
 	return holds, nil
 }

@@ -156,3 +156,44 @@ func claimExpires(t *testing.T, h Harness) {
 		t.Error("a lost lease claimed a key")
 	}
 }
+
+// claimTakenOver gives the key to another holder behind the back of the first one, as a takeover does
+// while the first one's process is paused. When that goes on, it must neither delete the key of the other
+// nor change its time to live, by its renewals or by its end, whether or not it knows of its loss.
+func claimTakenOver(t *testing.T, h Harness) {
+	other := value("of another process")
+	taken := func(when string) {
+		t.Helper()
+		if got := h.Get(h.ownerKey()); !bytes.Equal(got, other) {
+			t.Errorf("%s, the other's key has %q", when, got)
+		}
+	}
+	// Others write over the key of a living lease, or after it has expired.
+	for _, expires := range []bool{false, true} {
+		for _, ends := range []bool{false, true} {
+			first := leased(t, h)
+			restore := func() {}
+			if expires {
+				restore = h.Sever()
+				h.await(t, "the key is free", func() bool { return h.Get(h.ownerKey()) == nil })
+			} else {
+				h.Delete(h.ownerKey())
+			}
+			h.Put(h.ownerKey(), other)
+			restore()
+			if !ends {
+				h.await(t, "the lease could have been renewed", after(first.TTL()))
+				taken("after the renewals of the first lease")
+			}
+			_ = first.Close(t.Context()) // a lost one may say so
+			taken("after the end of the first lease")
+			h.Delete(h.ownerKey())
+		}
+	}
+}
+
+// after returns a condition that is met after d.
+func after(d time.Duration) func() bool {
+	end := time.Now().Add(d)
+	return func() bool { return !time.Now().Before(end) }
+}

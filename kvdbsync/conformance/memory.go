@@ -140,6 +140,9 @@ func (m *Memory) changeLocked(events []kvdbsync.Event, tell bool) {
 	m.rev++
 	for _, e := range events {
 		e.Rev = m.rev
+		for s := range m.sessions { // the last writer owns the key
+			delete(s.keys, e.Key)
+		}
 		if e.Value == nil && e.Err == nil {
 			delete(m.pairs, e.Key)
 		} else {

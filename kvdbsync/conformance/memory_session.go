@@ -135,10 +135,6 @@ func (s *memorySession) writeLocked(ctx context.Context, changes []kvdbsync.Pair
 		return err
 	}
 	for _, c := range changes {
-		// The last writer owns the key.
-		for other := range s.sessions {
-			delete(other.keys, c.Key)
-		}
 		if c.Value != nil {
 			s.keys[c.Key] = true
 		}

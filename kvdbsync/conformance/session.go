@@ -32,6 +32,7 @@ func sessionCases() []testCase {
 		{"one of many concurrent claims gets the key", leases, claimRace},
 		{"a claimed key is free after its holder", leases, claimFree},
 		{"a claimed key is free after its holder has lost the store", leaseEnds, claimExpires},
+		{"a claimed key that another has taken is left to it", leaseEnds, claimTakenOver},
 	}
 }
 
