@@ -139,7 +139,7 @@ func etcd(r rights) string {
 // (documentation of ACL SETUSER). The connector says which commands it uses in its README.
 func redis(r rights) string {
 	words := []string{
-		"ACL SETUSER", r.user, "reset", "on", "'>'\"$PASSWORD\"", "resetchannels", "'%R~" + r.prefix + "*'",
+		"ACL SETUSER", r.user, "reset", "on", "resetchannels", "'%R~" + r.prefix + "*'",
 	}
 	for _, key := range r.keys {
 		words = append(words, "'~"+key+"'")
@@ -150,9 +150,9 @@ func redis(r rights) string {
 	words = append(words,
 		"+ping", "+hello", "+info", "'+client|tracking'", "+scan", "+get", "+mget",
 		"+set", "+setnx", "+del", "+pexpire", "+multi", "+exec", "+watch", "+unwatch",
-		"+cluster", "+asking") // for a Cluster
-	return "# The password is in $PASSWORD.\n" +
-		"redis-cli " + strings.Join(words, " ") + "\n" +
+		"'+cluster|myid'", "'+cluster|nodes'", "'+cluster|slots'", "+asking") // for a Cluster
+	return "# The password is in $PASSWORD. Other users of this machine see the arguments of redis-cli, but not what it reads.\n" +
+		"printf '>%s' \"$PASSWORD\" | redis-cli -x " + strings.Join(words, " ") + "\n" +
 		"# Keep it: redis-cli ACL SAVE, or redis-cli CONFIG REWRITE where users are in redis.conf.\n"
 }
 

@@ -101,7 +101,7 @@ func deployRedis(t *testing.T) *deployment {
 	testkit.Need(t, "redis-cli", err == nil)
 	d := &deployment{t: t, dir: t.TempDir(), env: []string{"REDISCLI_AUTH=admin"}}
 	// Redis-cli has no variable for the address, and its exit code does not tell errors.
-	wrapper := "#!/bin/sh\nout=$(" + real + " -h " + host + " -p " + port + " \"$@\") || exit\ncase $out in ERR*|NOPERM*) echo \"$out\"; exit 1;; esac\n"
+	wrapper := "#!/bin/sh\nout=$(" + real + " -h " + host + " -p " + port + " \"$@\") || exit\necho \"$out\"\ncase $out in ERR*|NOPERM*) exit 1;; esac\n"
 	if err := os.WriteFile(filepath.Join(d.dir, "redis-cli"), []byte(wrapper), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +115,32 @@ func deployRedis(t *testing.T) *deployment {
 		return redis.New(cfg, slog.New(slog.DiscardHandler)), client
 	}
 	return d
+}
+
+// TestRedisCommandsBesideTheGranted asks Redis about a command, or a part of one, beside each that the user has. Each would
+// give an editor of one label power over the whole server.
+func TestRedisCommandsBesideTheGranted(t *testing.T) {
+	t.Parallel()
+	d := deployRedis(t)
+	d.make("both", "redis", "--for", "both", "--user", "both")
+	may := func(command string) bool { return strings.TrimSpace(d.shell("redis-cli ACL DRYRUN both "+command)) == "OK" }
+	for _, command := range []string{"cluster myid", "cluster nodes", "cluster slots", "client tracking on", "hello 3", "info", "scan 0", "get " + root + "config/a"} {
+		if !may(command) {
+			t.Errorf("%s is refused", command)
+		}
+	}
+	for _, command := range []string{
+		"cluster reset", "cluster failover", "cluster forget a", "cluster meet a 1", "cluster setslot 1 node a", "cluster delslots 1", "cluster flushslots",
+		"cluster replicate a", "cluster set-config-epoch 1", "cluster info", "client list", "client kill a", "client pause 1", "client no-evict on",
+		"config get a", "acl list", "acl setuser a", "debug sleep 0", "eval 1 0", "script load a", "function list", "keys a", "flushall", "flushdb",
+		"swapdb 0 1", "save", "shutdown", "replicaof a 1", "monitor", "sync", "psync a 1", "publish a b", "subscribe a", "unlink " + root + "config/a",
+		"rename " + root + "config/a " + root + "config/b", "expire " + root + "config/a 1", "persist " + root + "config/a", "migrate a 1 a 0 1", "latency reset",
+		"slowlog get", "memory stats", "module list", "readonly", "watch /vnf-agent/vpp2/config/a", "set " + root + "other 1", "del /vnf-agent/vpp2/owner",
+	} {
+		if may(command) {
+			t.Errorf("%s is allowed", command)
+		}
+	}
 }
 
 func deployConsul(t *testing.T) *deployment {
