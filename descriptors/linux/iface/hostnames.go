@@ -26,9 +26,10 @@ import (
 //	a link or address appears     announced at once
 //	a link is deleted             withdrawn at once
 //	another value vanishes        withdrawn after drift.Debounce, if it is still missing
-//	a link takes over a name      stays announced, and moved is called
+//	another link has the name     announced, and moved is called
 //
-// The delay hides the short gap while a link is renamed.
+// The delay hides the short gap while a link is renamed. The scheduler sees only the newest announcement of
+// a key, so it may miss that a name was gone in between.
 //
 // HostNames is a drift.Follower; the calling goroutine owns its state. The descriptor's
 // Retrieve reads the kernel independently, so it needs no lock.
@@ -43,12 +44,16 @@ type HostNames struct {
 	addrs     map[int]map[netip.Prefix]bool
 	announced map[int]map[string]bool // keys, by index of the link
 	due       map[int]time.Time       // when to withdraw vanished keys, by index of the link
+	holder    map[string]int          // index of the link that had each name last
 }
+
+// mostGone bounds the names in holder that no link has.
+const mostGone = 4096
 
 // NewHostNames returns a HostNames that announces through observe. It calls moved when a name
 // belongs to another link than before: the announcements do not show that.
 func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler.Observed), moved func()) *HostNames {
-	return &HostNames{spaces: spaces, log: log, observe: observe, moved: moved, announced: map[int]map[string]bool{}, due: map[int]time.Time{}}
+	return &HostNames{spaces: spaces, log: log, observe: observe, moved: moved, announced: map[int]map[string]bool{}, due: map[int]time.Time{}, holder: map[string]int{}}
 }
 
 // Register adds linux-interface-watcher to s.
@@ -204,6 +209,7 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 	if len(so) > 0 {
 		n.observe(so...)
+		n.hold(n.links[index].Name, index)
 	}
 	_, there := n.links[index]
 	switch {
@@ -218,18 +224,28 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 }
 
+// hold notes which link has a name, and tells if another one had it before.
+func (n *HostNames) hold(name string, index int) {
+	before, known := n.holder[name]
+	n.holder[name] = index
+	tooMany := len(n.holder) > len(n.links)+mostGone
+	if tooMany {
+		clear(n.holder)
+	}
+	if tooMany || known && before != index {
+		n.moved()
+	}
+}
+
 // withdraw withdraws the stale keys of a link.
 func (n *HostNames) withdraw(index int) {
 	delete(n.due, index)
 	current := n.keysOf(index)
 	var old []scheduler.Observed
-	var moved bool
 	for _, key := range slices.Sorted(maps.Keys(n.announced[index])) {
 		if !current[key] {
 			delete(n.announced[index], key)
-			if n.announcedElsewhere(key) {
-				moved = true
-			} else {
+			if !n.announcedElsewhere(key) {
 				old = append(old, scheduler.Observed{Key: key})
 			}
 		}
@@ -239,9 +255,6 @@ func (n *HostNames) withdraw(index int) {
 	}
 	if len(old) > 0 {
 		n.observe(old...)
-	}
-	if moved {
-		n.moved()
 	}
 }
 

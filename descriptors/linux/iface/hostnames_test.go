@@ -95,20 +95,54 @@ func TestHostNamesFollowEvents(t *testing.T) {
 	}
 }
 
-// A link that takes over a name keeps it announced, which alone would not show that it is another one.
+// Another link may have the name before it is withdrawn, or afterwards: the scheduler may miss the withdrawal.
 func TestHostNameTakenOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		others []kernel.Event // after eth0 was up with index 2
+		want   []string
+	}{
+		"renamed":            {[]kernel.Event{{What: kernel.Link{Index: 2, Name: "old", Up: true}}}, []string{"+eth0", "+old"}},
+		"deleted":            {[]kernel.Event{{Gone: true, What: kernel.Link{Index: 2, Name: "eth0"}}}, []string{"+eth0", "-eth0", "+eth0"}},
+		"deleted while down": {[]kernel.Event{{What: kernel.Link{Index: 2, Name: "eth0"}}, {Gone: true, What: kernel.Link{Index: 2, Name: "eth0"}}}, []string{"+eth0", "-eth0", "+eth0"}},
+	} {
+		for _, late := range []bool{false, true} {
+			var h heard
+			n := newHostNames(&h)
+			now := time.Unix(0, 0)
+			n.Apply([]kernel.Event{{What: kernel.Link{Index: 2, Name: "eth0", Up: true}}}, now)
+			n.Apply(tt.others, now)
+			want := tt.want
+			if late {
+				n.Due(now.Add(drift.Debounce))
+				if name == "renamed" {
+					want = []string{"+eth0", "+old", "-eth0", "+eth0"}
+				}
+			}
+			n.Apply([]kernel.Event{{What: kernel.Link{Index: 3, Name: "eth0", Up: true}}}, now)
+			n.Due(now.Add(drift.Debounce))
+			h.expect(t, want...)
+			if h.moved != 1 {
+				t.Errorf("%s, late %t: %d names moved, want 1", name, late, h.moved)
+			}
+			n.Apply([]kernel.Event{{What: kernel.Link{Index: 3, Name: "eth0", Up: true}}}, now)
+			if h.moved != 1 {
+				t.Errorf("%s: an event of the same link moves the name", name)
+			}
+		}
+	}
+}
+
+// Names come and go for months, and their holders are not remembered for ever.
+func TestHostNamesThatAreGone(t *testing.T) {
 	var h heard
 	n := newHostNames(&h)
-	now := time.Unix(0, 0)
-	for _, l := range []kernel.Link{
-		{Index: 2, Name: "eth0", Up: true}, {Index: 2, Name: "old", Up: true}, {Index: 3, Name: "eth0", Up: true},
-	} {
-		n.Apply([]kernel.Event{{What: l}}, now)
+	for i := range 3 * mostGone {
+		n.Apply([]kernel.Event{
+			{What: kernel.Link{Index: i + 2, Name: fmt.Sprint("eth", i), Up: true}}, {Gone: true, What: kernel.Link{Index: i + 2}},
+		}, time.Unix(0, 0))
 	}
-	n.Due(now.Add(drift.Debounce))
-	h.expect(t, "+eth0", "+old")
-	if h.moved != 1 {
-		t.Errorf("%d names moved, want 1", h.moved)
+	if len(n.holder) > mostGone+1 || h.moved != 2 {
+		t.Errorf("%d holders, %d names moved, want at most %d and 2", len(n.holder), h.moved, mostGone+1)
 	}
 }
 
