@@ -212,9 +212,16 @@ func (a *agent) changesTo(what string, values configuration) {
 }
 
 // operations returns verbs, keys and errors in a fixed order: independent ones have none. Each comes
-// once: a record has a verb that takes longer than 100 ms twice, also as PENDING.
+// once, and without the waits: where a verb takes longer than 100 ms, a record also has what is PENDING meanwhile.
 func operations(all []scheduler.Operation) (out []string) {
+	made := map[string]bool{}
 	for _, op := range all {
+		made[op.Key] = made[op.Key] || !op.Noop
+	}
+	for _, op := range all {
+		if op.Noop && made[op.Key] {
+			continue
+		}
 		line := fmt.Sprint(op.Verb, " ", op.Key)
 		if op.NewErr != nil {
 			line += ": " + op.NewErr.Error()
