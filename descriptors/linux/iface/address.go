@@ -32,10 +32,15 @@ func validateAddress(key string, _ *interfaces.Interface) error {
 	return nil
 }
 
-// sameAddress: the key contains the address. A change of the VRF re-creates it, since the
-// kernel drops addresses when a link enters or leaves a VRF.
+// sameAddress: the key contains the address. One that the kernel does not use is not the declared one.
 func sameAddress(_ string, old, new *interfaces.Interface) bool {
-	return old.GetVrfMasterInterface() == new.GetVrfMasterInterface()
+	return !movedAddress("", old, new, struct{}{}) && stateOf(old) == stateOf(new)
+}
+
+// movedAddress: a change of the VRF re-creates an address, since the kernel drops addresses when a link enters or leaves
+// a VRF.
+func movedAddress(_ string, old, new *interfaces.Interface, _ struct{}) bool {
+	return old.GetVrfMasterInterface() != new.GetVrfMasterInterface()
 }
 
 // addressDependencies: an address is added after the VRF membership, for the same reason.
@@ -85,29 +90,50 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	if p.Addr().Is4() {
 		defer h.orders.hold(linkID{meta.NS, meta.Index})()
 	}
-	made := true
-	if err := space.AddAddr(addr); err != nil {
-		// An earlier attempt, or another program, has added it.
-		if !errors.Is(err, unix.EEXIST) {
-			return none, err
-		}
-		made, err = h.checkExisting(space, addr)
-		if err != nil {
-			return none, err
-		}
-		// Somebody may have removed the route to its network, and left the address.
-		if err := space.Connect(addr); err != nil {
-			return none, err
-		}
-	}
-	if meta.shared() {
+	made, err := h.addAddress(space, meta, addr)
+	if meta.shared() && (err == nil || made) {
 		h.marks.putAddr(linkID{meta.NS, meta.Index}, p, map[bool]string{true: a.Interface}[made])
+	}
+	if err != nil {
+		return none, err
 	}
 	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index})
 	if p.Addr().Is4() {
 		return none, h.inOrder(space, meta, a.Interface)
 	}
 	return none, nil
+}
+
+// updateAddress has the kernel test an address again that it does not use. Nothing else of an address changes in place.
+func (h *handler) updateAddress(ctx context.Context, key string, _, v *interfaces.Interface, _ struct{}) (struct{}, error) {
+	return h.createAddress(ctx, key, v)
+}
+
+// addAddress adds an address, and reports whether an agent has made it.
+func (h *handler) addAddress(space *netns.Space, meta Meta, addr kernel.Addr) (made bool, err error) {
+	err = space.AddAddr(addr)
+	switch {
+	case err == nil:
+		return true, h.doubtful(space, meta, addr)
+	case !errors.Is(err, unix.EEXIST):
+		return false, err
+	}
+	// An earlier attempt, or another program, has added it.
+	have, err := h.checkExisting(space, addr)
+	if err != nil {
+		return false, err
+	}
+	made = have.Protocol == kernel.Protocol
+	if have.Duplicate {
+		return made, h.testAgain(space, meta, have)
+	}
+	if have.Tentative {
+		if err := h.doubtful(space, meta, addr); err != nil {
+			return made, err
+		}
+	}
+	// Somebody may have removed the route to its network, and left the address.
+	return made, space.Connect(addr)
 }
 
 // prefix returns the address, resolved if it is a reference to an allocated one.
@@ -129,23 +155,23 @@ func (h *handler) openInterface(name string) (Meta, *netns.Space, error) {
 	return meta, space, nil
 }
 
-// checkExisting returns no error if the address that the kernel reports as existing is the
-// desired one, and whether an agent has made it. IPv6 allows an address only once on a link, with any prefix length.
-func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) (made bool, err error) {
+// checkExisting returns the address that the kernel reports as existing, or an error if it is not the desired one. IPv6
+// allows an address only once on a link, with any prefix length.
+func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) (kernel.Addr, error) {
 	addrs, err := space.Addrs(want.Link)
 	if err != nil {
-		return false, err
+		return kernel.Addr{}, err
 	}
 	for _, have := range addrs {
 		if have.Prefix == want.Prefix && !have.Peer.IsValid() {
-			return have.Protocol == kernel.Protocol, nil
+			return have, nil
 		}
 		if have.Prefix.Addr() == want.Prefix.Addr() {
 			h.Watch.Await(drift.Address(space.ID, have))
-			return false, fmt.Errorf("address %v: %w with %v on the same link; remove one of them", want.Prefix, ErrConflict, have.Prefix)
+			return kernel.Addr{}, fmt.Errorf("address %v: %w with %v on the same link; remove one of them", want.Prefix, ErrConflict, have.Prefix)
 		}
 	}
-	return false, fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
+	return kernel.Addr{}, fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
 }
 
 // minMTUIPv6 is the smallest MTU of a link with IPv6 (IPV6_MIN_MTU). Below it, the kernel removes

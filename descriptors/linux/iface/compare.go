@@ -141,7 +141,8 @@ func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 	for _, addr := range lists.Firsts(v.GetIpAddresses()) {
 		value := part(v)
 		value.IpAddresses = []string{addr}
-		out = append(out, scheduler.KeyValue{Key: addressKey(v, source, addr), Value: value})
+		text, _ := cutState(addr)
+		out = append(out, scheduler.KeyValue{Key: addressKey(v, source, text), Value: value})
 	}
 	return out
 }

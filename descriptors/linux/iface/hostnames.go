@@ -67,7 +67,11 @@ func (n *HostNames) Register(s *scheduler.Scheduler, connection string) error {
 // absentHostName says why a link has no key.
 func absentHostName(key string) string {
 	if host, addr, ok := keys.ParseHostAddress(key); ok {
-		return fmt.Sprintf("no link %s that is up has the address %s", host, addr)
+		text := fmt.Sprintf("no link %s that is up has the address %s", host, addr)
+		if strings.Contains(addr, ":") {
+			text += " in use (another host may have it: state dadfailed)"
+		}
+		return text
 	}
 	if host, vrf, ok := keys.ParseHostVRF(key); ok {
 		return fmt.Sprintf("no link %s that is up is in VRF %s", host, vrf)
@@ -182,9 +186,9 @@ func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
 	}
 }
 
-// address enters an address of a link, or removes it.
+// address enters an address of a link, or removes it. One that another host has is not usable, and so not there.
 func (n *HostNames) address(a kernel.Addr, gone bool) {
-	if gone {
+	if gone || a.Duplicate {
 		delete(n.addrs[a.Link], a.Prefix)
 		return
 	}

@@ -49,6 +49,8 @@ const (
 var (
 	// ErrConflict reports that a link or address of another owner has the required name.
 	ErrConflict = errors.New("the name is taken")
+	// ErrDuplicate reports that the kernel does not use an IPv6 address, since another host has it.
+	ErrDuplicate = errors.New("another host has it on the link")
 	// ErrNotFound reports that a required interface does not exist.
 	ErrNotFound = errors.New("interface does not exist")
 )
@@ -196,8 +198,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 	}
 }
 
-// addressDescriptor handles one address. Its key contains the address, so it has no
-// Update.
+// addressDescriptor handles one address, which its key contains.
 func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
 		Name:   AddressName,
@@ -206,9 +207,11 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface
 
 		Validate:     validateAddress,
 		Equivalent:   sameAddress,
+		Recreate:     movedAddress,
 		Dependencies: addressDependencies,
 
 		Create: h.createAddress,
+		Update: h.updateAddress,
 		Delete: h.deleteAddress,
 	}
 }

@@ -245,15 +245,16 @@ func (h *handler) addresses(s *observed, want *interfaces.Interface) []string {
 // declared returns the desired addresses of the link, and the others that it has. Each is reported once.
 func (h *handler) declared(s *observed, want *interfaces.Interface) (out []string, others map[netip.Prefix]bool) {
 	others = map[netip.Prefix]bool{}
+	have := map[netip.Prefix]kernel.Addr{}
 	for _, a := range s.place.addrs[s.link.Index] {
 		if !a.Peer.IsValid() {
-			others[a.Prefix] = true
+			have[a.Prefix], others[a.Prefix] = a, true
 		}
 	}
 	for _, addr := range want.GetIpAddresses() {
 		if p, err := netip.ParsePrefix(alloc.Address(h.Allocations, addr, want.GetName())); err == nil && others[p] {
 			if !s.place.bare[kernel.Addr{Link: s.link.Index, Prefix: p}] {
-				out = append(out, addr)
+				out = append(out, h.withState(addr, s.place.ID, have[p]))
 			}
 			delete(others, p)
 		}

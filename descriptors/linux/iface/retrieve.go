@@ -117,7 +117,8 @@ func (h *handler) record(s observed, want *interfaces.Interface) {
 		h.Watch.Retrieved(space, drift.Interface(space.ID, at), h.entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))
 	}
 	for _, kv := range derived("", s.value) {
-		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing {
+		part, _ := kv.Value.(*interfaces.Interface)
+		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing && stateOf(part) == "" {
 			if p, ok := h.prefix(a); ok {
 				addr := kernel.Addr{Link: at, Prefix: p}
 				h.Watch.Retrieved(space, drift.Address(space.ID, addr), drift.Entry{Key: kv.Key, Link: at})

@@ -2,7 +2,9 @@ package drift
 
 import (
 	"iter"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
@@ -55,6 +57,7 @@ type record struct {
 	clock   uint64               // counts the additions and retrievals
 	losses  map[Object]loss      // the routes that were lost while others stand in their place
 	awaited map[Object]bool      // places that values wait for; see Watcher.Await
+	doubted map[Object]doubt     // addresses that another host has; see Watcher.Doubt
 }
 
 // A recorded is an object in the record.
@@ -76,11 +79,17 @@ type link struct {
 	index int
 }
 
+// A doubt is about an address that the kernel has found on another host.
+type doubt struct {
+	tested time.Time // when the kernel last tested it
+	free   bool      // somebody else has lost it since
+}
+
 // newRecord returns a record without objects.
 func newRecord() record {
 	return record{
 		objects: map[Object]*recorded{}, byLink: map[link]*recorded{}, newest: map[string]*recorded{},
-		count: map[kernel.ID]int{}, losses: map[Object]loss{}, awaited: map[Object]bool{},
+		count: map[kernel.ID]int{}, losses: map[Object]loss{}, awaited: map[Object]bool{}, doubted: map[Object]doubt{},
 	}
 }
 
@@ -199,10 +208,32 @@ func (r *record) removeLost(objects []Object) (keys []string) {
 			for other := range r.on(linkOf(o, one.Entry)) {
 				r.remove(other.Object)
 			}
+			maps.DeleteFunc(r.doubted, func(on Object, _ doubt) bool { return on.NS == o.NS && on.Link == o.Link })
 		}
 		r.remove(o)
 	}
 	return keys
+}
+
+// settles takes in an event about an address. It reports whether a value that waits may succeed now: its address is
+// in use, so the doubt has ended, or somebody else who used it has lost it.
+func (r *record) settles(o Object, a kernel.Addr, gone bool) bool {
+	if a.Duplicate || a.Tentative || len(r.doubted) == 0 {
+		return false
+	}
+	if !gone {
+		_, waits := r.doubted[o]
+		delete(r.doubted, o)
+		return waits
+	}
+	waits := false
+	for one, d := range r.doubted {
+		if one.Prefix.Addr() == a.Prefix.Addr() {
+			d.free, waits = true, true
+			r.doubted[one] = d
+		}
+	}
+	return waits
 }
 
 // superseded reports whether the value of an object has a newer one, on another link.
@@ -254,7 +285,7 @@ func (r *record) in(o Object) iter.Seq[*recorded] {
 // A finding is the difference between the record and the state of the kernel.
 type finding struct {
 	lost     []Object // objects that do not exist any more
-	changed  bool     // an interface has an attribute that differs
+	changed  bool     // an interface has an attribute that differs, or another host has an address
 	unmarked bool     // an interface has another alias
 }
 
@@ -266,10 +297,15 @@ func (r *record) check(o Object, e kernel.Event) finding {
 	if l, ok := e.What.(kernel.Link); ok {
 		return r.checkLink(o, l, e.Gone)
 	}
-	if one := r.objects[o]; one != nil && one.lost(e) {
+	one := r.objects[o]
+	switch a, address := e.What.(kernel.Addr); {
+	case one == nil:
+		return finding{}
+	case one.lost(e):
 		return finding{lost: []Object{o}}
+	default:
+		return finding{changed: address && a.Duplicate}
 	}
-	return finding{}
 }
 
 // lost reports whether an object on a link is gone or was replaced by another. Of a route, the event has

@@ -56,7 +56,7 @@ type Options struct {
 	Log    *slog.Logger
 	// Lost is called with the sorted keys of vanished objects.
 	Lost func(keys []string)
-	// Changed is called when attributes of interfaces differ from the record.
+	// Changed is called when attributes of interfaces differ from the record, and when another host has an address.
 	Changed func()
 	// Missed is called when notifications were lost, so any object may have vanished.
 	Missed func()
@@ -147,6 +147,7 @@ func (w *Watcher) Announce(space *netns.Space) (leave func()) { return w.presenc
 func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.record.doubted, t)
 	if t.Kind == KindInterface {
 		delete(w.moved, e.Key)
 		maps.DeleteFunc(w.lostAs, func(_ Object, key string) bool { return key == e.Key })
@@ -262,6 +263,7 @@ func (w *Watcher) Forget(t Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.record.remove(t)
+	delete(w.record.doubted, t)
 }
 
 // Renamed says that what was created for one key belongs to another key from now on.
@@ -303,8 +305,45 @@ func (w *Watcher) Left(t Object) {
 	}
 }
 
+// Doubt says that the kernel does not use the address t, since another host has it. The doubt ends when the kernel
+// has tested it again and uses it; Freed is called then. It is also called when the address goes from another link that
+// is watched, so that it is tested again. Forget and the loss of the link end the doubt too.
+func (w *Watcher) Doubt(t Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.record.doubted[t] = doubt{tested: time.Now()}
+}
+
+// testPause is the least time between two tests of an address, during which it is in no state that people can see.
+const testPause = 10 * time.Second
+
+// TestAgain reports whether the kernel is to test a doubted address again now: from time to time, and at once when it
+// has gone from another link. The caller then adds it again.
+func (w *Watcher) TestAgain(t Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one, doubted := w.record.doubted[t]
+	now := time.Now()
+	if !doubted || !one.free && now.Sub(one.tested) < testPause {
+		return false
+	}
+	w.record.doubted[t] = doubt{tested: now}
+	return true
+}
+
+// Doubted reports whether the kernel has not used the address t since Doubt.
+func (w *Watcher) Doubted(t Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, doubted := w.record.doubted[t]
+	return doubted
+}
+
 // freed ends the waits for what an event has freed, and reports whether there were any.
 func (w *Watcher) freed(ns kernel.ID, e kernel.Event) bool {
+	if a, address := e.What.(kernel.Addr); address && w.record.settles(objectOf(ns, a), a, e.Gone) {
+		return true
+	}
 	if len(w.record.awaited) == 0 {
 		return false
 	}
