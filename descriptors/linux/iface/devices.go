@@ -90,7 +90,7 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 		return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
 	}
 	if l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) && !h.is(own, l, v) {
-		return l, h.conflict(own, l, v)
+		return l, h.conflict(own, host, l, v)
 	}
 	alias := h.aliasOf(v, l.Name)
 	// Before the move, so that a link that is moved and not renamed yet is found again.
@@ -157,7 +157,7 @@ func (h *handler) restoreTAP(space *netns.Space, l kernel.Link, v *interfaces.In
 			return err
 		}
 	}
-	if err := errors.Join(space.SetUp(l.Index, false), h.rename(space, kernel.Link{Index: l.Index, Name: l.Name}, original(l))); err != nil {
+	if err := errors.Join(space.SetUp(l.Index, false), h.rename(space, kernel.Link{Index: l.Index, Name: l.Name, Others: l.Others}, original(l))); err != nil {
 		return err
 	}
 	l.Name = original(l)

@@ -123,18 +123,23 @@ func (n *HostNames) load() error {
 	return nil
 }
 
-// keysOf returns the keys of one link. A link that is down has none.
+// keysOf returns the keys of one link, for each of its names. A link that is down has none.
 func (n *HostNames) keysOf(index int) map[string]bool {
 	l, ok := n.links[index]
 	if !ok || !l.Up {
 		return nil
 	}
-	out := map[string]bool{keys.HostName(l.Name): true}
-	for p := range n.addrs[index] {
-		out[keys.HostAddress(l.Name, p.String())] = true
-	}
-	if vrf := n.links[l.Master]; l.Master != 0 && vrf.Kind == "vrf" {
-		out[keys.HostVRF(l.Name, vrf.Name)] = true
+	out := map[string]bool{}
+	for _, name := range l.Names() {
+		out[keys.HostName(name)] = true
+		for p := range n.addrs[index] {
+			out[keys.HostAddress(name, p.String())] = true
+		}
+		if vrf := n.links[l.Master]; l.Master != 0 && vrf.Kind == "vrf" {
+			for _, of := range vrf.Names() {
+				out[keys.HostVRF(name, of)] = true
+			}
+		}
 	}
 	return out
 }
@@ -176,7 +181,7 @@ func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
 		n.links[l.Index] = l
 	}
 	n.announce(l.Index, now)
-	if l.Kind != "vrf" || known && !gone && before.Name == l.Name {
+	if l.Kind != "vrf" || known && !gone && slices.Equal(before.Names(), l.Names()) {
 		return
 	}
 	for index, member := range n.links { // the keys of members contain the name of the VRF

@@ -104,7 +104,7 @@ func (h *handler) linkOfExisting(p *place, v *interfaces.Interface) (named kerne
 		if known && l.Index == meta.Index {
 			return l, true
 		}
-		if l.Name == hostName(v) {
+		if l.Has(hostName(v)) {
 			named, found = l, true
 		}
 	}
@@ -172,6 +172,9 @@ func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[
 	}
 	if v.Type == interfaces.Interface_EXISTING {
 		v.Enabled = want.GetEnabled() // the agent does not set it
+		if want != nil && s.link.Has(hostName(want)) {
+			v.HostIfName = hostName(want)
+		}
 	}
 	v.IpAddresses = h.addresses(s, want)
 }

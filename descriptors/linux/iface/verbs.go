@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +59,9 @@ func (h *handler) ensure(space *netns.Space, v *interfaces.Interface) (kernel.Li
 // findOrCreate is ensure for the types of which the agent creates the link.
 func (h *handler) findOrCreate(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, found, err := h.find(space, v)
+	if found && l.Name != hostName(v) { // somebody has made the name an alternative one
+		return h.adopt(space, l, v, h.known(space, l).Alias)
+	}
 	if found || err != nil {
 		return l, err
 	}
@@ -83,7 +87,7 @@ func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Li
 	case !h.is(space, l, v) && h.adoptable(space, l, v):
 		return kernel.Link{}, false, nil
 	case !h.is(space, l, v):
-		return kernel.Link{}, false, h.conflict(space, l, v)
+		return kernel.Link{}, false, h.conflict(space, hostName(v), l, v)
 	}
 	return l, true, nil
 }
@@ -91,7 +95,7 @@ func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Li
 // adoptable reports whether a link is the host side of the TAP that v names, where VPP has
 // created it. It may already have the name that v requires.
 func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
-	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) || l.Name != h.TAPHost(v.GetTap().GetVppTapIfName()) {
+	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) || !l.Has(h.TAPHost(v.GetTap().GetVppTapIfName())) {
 		return false
 	}
 	own, err := h.Spaces.Own()
@@ -103,9 +107,13 @@ func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Int
 }
 
 // conflict returns an error that names the owner of a link with the required name.
-func (h *handler) conflict(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
-	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): remove or rename that link, or set another host_if_name",
-		l.Name, netns.Text(v.GetNamespace()), ErrConflict, h.ownerOf(space, l), l.Index, l.Kind, l.Alias)
+func (h *handler) conflict(space *netns.Space, name string, l kernel.Link, v *interfaces.Interface) error {
+	remedy := "remove or rename that link"
+	if l.Name != name {
+		remedy = fmt.Sprintf("it is an alternative name of link %s: remove it there", l.Name)
+	}
+	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): %s, or set another host_if_name",
+		name, netns.Text(v.GetNamespace()), ErrConflict, h.ownerOf(space, l), l.Index, l.Kind, l.Alias, remedy)
 }
 
 // adopt sets the mark and name of v. The mark comes first: if the agent stops in between,
@@ -127,6 +135,11 @@ func (h *handler) adopt(space *netns.Space, l kernel.Link, v *interfaces.Interfa
 func (h *handler) rename(space *netns.Space, l kernel.Link, name string) error {
 	if l.Name == name {
 		return nil
+	}
+	if slices.Contains(l.Others, name) {
+		if err := space.DelOther(l.Index, name); err != nil {
+			return err
+		}
 	}
 	err := space.SetName(l.Index, name)
 	if errors.Is(err, unix.EBUSY) && l.Up {

@@ -53,7 +53,7 @@ func (h *handler) ensureVETH(space *netns.Space, v *interfaces.Interface) (kerne
 func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, err := space.LinkByName(tempName(v.GetName()))
 	if err == nil && (l.Kind != "veth" || l.Alias != "" && !h.is(space, l, v)) {
-		return l, h.conflict(space, l, v)
+		return l, h.conflict(space, l.Name, l, v)
 	}
 	return l, err
 }

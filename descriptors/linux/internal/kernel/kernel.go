@@ -17,6 +17,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 )
 
 // An ID identifies a network namespace by its inode (namespaces(7)). The kernel does not
@@ -54,6 +55,7 @@ type Kernel interface {
 // Links reads and changes links.
 type Links interface {
 	Links() ([]Link, error)
+	// LinkByName finds a link by any of its names.
 	LinkByName(name string) (Link, error)
 	LinkByIndex(index int) (Link, error)
 	// Counters returns the packets and bytes that went through a link since it exists.
@@ -65,6 +67,8 @@ type Links interface {
 	AddVETH(name, peer string, in Kernel) error
 	DelLink(index int) error
 	SetName(index int, name string) error
+	// DelOther removes an alternative name.
+	DelOther(index int, name string) error
 	SetAlias(index int, alias string) error
 	SetUp(index int, up bool) error
 	SetMTU(index, mtu int) error
@@ -110,16 +114,23 @@ type L3 interface {
 type Link struct {
 	Index  int
 	Name   string
-	Kind   string // "veth", "dummy", "vrf", "tun"; empty for a device of hardware and for lo
-	Alias  string // without Owner
-	Owner  string // installation of the owner, from the alias; see JoinAlias
-	Up     bool   // administratively
+	Others []string // alternative names, under which the kernel finds it too (ip link property)
+	Kind   string   // "veth", "dummy", "vrf", "tun"; empty for a device of hardware and for lo
+	Alias  string   // without Owner
+	Owner  string   // installation of the owner, from the alias; see JoinAlias
+	Up     bool     // administratively
 	MTU    int
 	MAC    net.HardwareAddr
 	Master int    // index of its master; 0: none
 	Peer   int    // index of the other end of a veth, in its namespace
 	Table  uint32 // routing table of a vrf
 }
+
+// Names returns all names of a link, the first of which is its Name.
+func (l Link) Names() []string { return append([]string{l.Name}, l.Others...) }
+
+// Has reports whether a link has a name.
+func (l Link) Has(name string) bool { return slices.Contains(l.Names(), name) }
 
 // Counters counts the packets of a link. Dropped packets are those without an error for
 // which the kernel had no room.

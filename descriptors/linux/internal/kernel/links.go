@@ -83,7 +83,7 @@ func missing(err error) error {
 func linkOf(l netlink.Link) Link {
 	a := l.Attrs()
 	out := Link{
-		Index: a.Index, Name: a.Name, Kind: l.Type(),
+		Index: a.Index, Name: a.Name, Others: a.AltNames, Kind: l.Type(),
 		Up: a.RawFlags&unix.IFF_UP != 0, MTU: a.MTU, MAC: a.HardwareAddr, Master: a.MasterIndex,
 	}
 	out.Alias, out.Owner = SplitAlias(a.Alias)
@@ -137,6 +137,11 @@ func (k *real) DelLink(index int) error {
 // SetName implements Kernel.
 func (k *real) SetName(index int, name string) error {
 	return about(k.nl.LinkSetName(at(index), name), "naming %v %s", k.named(index), name)
+}
+
+// DelOther implements Kernel.
+func (k *real) DelOther(index int, name string) error {
+	return about(k.nl.LinkDelAltName(at(index), name), "taking the alternative name %s from %v", name, k.named(index))
 }
 
 // SetAlias implements Kernel.
