@@ -79,7 +79,8 @@
 //     The deletion of an unknown value is done when it is known; until then it is PENDING with the last operation DELETE.
 //   - A kind whose Retrieve fails stays unknown with the error, and so do those that are to be read after it. They are
 //     read again with a back-off.
-//   - Values without Retrieve are gone after Connection.Ready, and stand after Connection.ReadyAgain.
+//   - Values without Retrieve are gone after Connection.Ready, and stand after Connection.ReadyAgain, also at the start
+//     of the program; see Memory.
 //   - There is no limit of time.
 //
 // A property, and a derived value without Retrieve, is as known as its base. A missing key that no value has belongs to

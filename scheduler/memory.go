@@ -1,8 +1,11 @@
 package scheduler
 
 import (
+	"cmp"
 	"iter"
+	"os"
 	"runtime"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -11,8 +14,12 @@ import (
 )
 
 // A Memory remembers across restarts which values are ours. With a Memory, a retrieved value
-// without an owner mark is ours if it is remembered, and the values of descriptors without
-// Retrieve exist if they are remembered. *statestore.Store is one.
+// without an owner mark is ours if it is remembered. *statestore.Store is one.
+//
+// The values of descriptors without Retrieve exist if they are remembered, with their metadata as JSON, unless
+// the system behind them has begun anew: the host was booted (Options.Boot), or the descriptor has a Connection
+// and that has become Ready instead of ReadyAgain. Then, and if JSON loses a part of the metadata, they are
+// assumed to be gone, and Create is called.
 //
 // A key is remembered from before its Create until its Delete has succeeded. So after a kill
 // at any moment the Memory has all values that may be ours, and perhaps a key without an
@@ -36,7 +43,13 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	prepare := func(kind memory.Kind, key string, m proto.Message) *graph.Value {
 		return s.registry.Actual(kind.(*descriptor), key, m)
 	}
-	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
+	return memory.New(s.opts.Memory, cmp.Or(s.opts.Boot, bootOfHost()), s.log, s.graph, kindOf, prepare)
+}
+
+// bootOfHost returns what the kernel draws at each boot; empty: /proc is not that of Linux.
+func bootOfHost() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
 }
 
 // rememberCompleted saves the outcome of completed runs, and has their large records packed. Their callers go

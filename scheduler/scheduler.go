@@ -60,6 +60,9 @@ type Options struct {
 	FieldChecks func(*models.Model) func(proto.Message) error
 	// Memory remembers applied values across restarts. Defaults to none.
 	Memory Memory
+	// Boot identifies the boot of the host: after another one, values that cannot be read back are assumed to be
+	// gone. Defaults to the kernel's boot id.
+	Boot string
 	// HistoryCount and HistoryBytes bound the history. HistoryBytes is an estimate of the
 	// memory of the records, their values and texts. The oldest records are removed first;
 	// the newest one is always kept. Default to 10,000 and 32 MiB.

@@ -71,7 +71,7 @@ func untyped[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e.Modelled, e.Absent, e.Properties = d.Model.Model != nil, d.Absent, d.Properties
 	e.Known.Place = d.Place
 	e.Learns = reflect.TypeFor[M]() != reflect.TypeFor[struct{}]()
-	e.IsMeta, e.Accepts = kind.IsMeta[M], kind.Accepts[V]
+	e.IsMeta, e.Accepts, e.Metadata = kind.IsMeta[M], kind.Accepts[V], kind.CodecOf[M]()
 	untypedPure(d, e)
 	untypedVerbs(d, e)
 	return e

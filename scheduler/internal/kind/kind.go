@@ -47,6 +47,7 @@ type Descriptor struct {
 
 	Accepts       func(proto.Message) error // an error if the message has another type
 	IsMeta        func(any) bool            // reports whether it has the descriptor's metadata type
+	Metadata      Codec                     // writes metadata, and reads it
 	Learns        bool                      // the descriptor has metadata
 	KeyOf         func(proto.Message) (string, error)
 	Normalize     func(key string, v proto.Message) (proto.Message, []string) // nil: values are normalized
@@ -157,8 +158,18 @@ func (d *Descriptor) Evidence() value.Evidence {
 }
 
 // OnlyRemembered reports whether only the memory knows the actual values: they are not read
-// back, and no connection can lose them.
-func (d *Descriptor) OnlyRemembered() bool { return d.Retrieve == nil && !d.Losable }
+// back.
+func (d *Descriptor) OnlyRemembered() bool { return d.Retrieve == nil }
+
+// EndWithBoot reports whether values that only the memory knows are gone after another boot of the
+// host. Those behind a connection are gone when that leads to another system.
+func (d *Descriptor) EndWithBoot() bool { return !d.Losable }
+
+// SaveMeta returns metadata in the form that LoadMeta reads.
+func (d *Descriptor) SaveMeta(meta any) ([]byte, error) { return d.Metadata.Save(meta) }
+
+// LoadMeta reads what SaveMeta has returned.
+func (d *Descriptor) LoadMeta(data []byte) (any, error) { return d.Metadata.Load(data) }
 
 // ResolvedKey returns the key of v without references; empty: the same key, or none.
 func (d *Descriptor) ResolvedKey(v *graph.Value) string {

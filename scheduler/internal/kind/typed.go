@@ -1,7 +1,9 @@
 package kind
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -36,6 +38,39 @@ func Boxed[M any](m M) any {
 		return nil
 	}
 	return m
+}
+
+// A Codec writes metadata, and reads it.
+type Codec struct {
+	Save func(meta any) ([]byte, error)
+	Load func(data []byte) (any, error)
+}
+
+// CodecOf returns the Codec of metadata of type M: JSON. Save fails if that would lose something, such
+// as a field that is not exported.
+func CodecOf[M any]() Codec {
+	load := func(data []byte) (any, error) {
+		var m M
+		if len(data) == 0 {
+			return Boxed(m), nil
+		}
+		err := json.Unmarshal(data, &m)
+		return Boxed(m), err
+	}
+	save := func(meta any) ([]byte, error) {
+		if meta == nil {
+			return nil, nil
+		}
+		data, err := json.Marshal(meta)
+		if err != nil {
+			return nil, err
+		}
+		if again, err := load(data); err != nil || !reflect.DeepEqual(again, meta) {
+			return nil, fmt.Errorf("JSON loses a part of metadata of type %T", meta)
+		}
+		return data, nil
+	}
+	return Codec{save, load}
 }
 
 // Meta returns the metadata of type M, or the zero value if none is known.

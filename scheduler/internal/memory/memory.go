@@ -8,8 +8,9 @@
 //
 //	it can be read back   the resolved keys that differ from the key: Retrieve may report the
 //	                      value under them when no value is desired
-//	it cannot             the whole value. A mark in front of it means that an operation is in
-//	                      progress, so that the actual state is uncertain.
+//	it cannot             the whole value, its metadata, and the boot of the host. A mark in
+//	                      front of it means that an operation is in progress, so that the
+//	                      actual state is uncertain. After another boot, the value is gone.
 package memory
 
 import (
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -37,7 +39,10 @@ type Store interface {
 type Kind interface {
 	Passive() bool                     // its values are only observed
 	OnlyRemembered() bool              // its actual values are known from the store alone
+	EndWithBoot() bool                 // those are gone after another boot of the host
 	ResolvedKey(v *graph.Value) string // the key of v without references; empty: the same key
+	SaveMeta(meta any) ([]byte, error)
+	LoadMeta(data []byte) (any, error)
 }
 
 const (
@@ -67,7 +72,8 @@ func each(records []record) iter.Seq2[string, []byte] {
 
 // A Ledger knows the keys in a Store. It is for the goroutine that owns the graph.
 type Ledger struct {
-	store Store // nil: nothing is remembered
+	store Store  // nil: nothing is remembered
+	boot  string // of the host; empty: unknown
 	log   *slog.Logger
 	graph *graph.Graph
 	// kindOf returns the descriptor of a key.
@@ -86,10 +92,10 @@ type Ledger struct {
 }
 
 // New returns a Ledger. kindOf returns the descriptor of a key; prepare makes the graph's value
-// of a message. Without a store, a Ledger does nothing.
-func New(store Store, log *slog.Logger, g *graph.Graph, kindOf func(key string) (Kind, bool), prepare func(kind Kind, key string, m proto.Message) *graph.Value) *Ledger {
+// of a message; boot identifies the boot of the host. Without a store, a Ledger does nothing.
+func New(store Store, boot string, log *slog.Logger, g *graph.Graph, kindOf func(key string) (Kind, bool), prepare func(kind Kind, key string, m proto.Message) *graph.Value) *Ledger {
 	return &Ledger{
-		store: store, log: log, graph: g, kindOf: kindOf, prepare: prepare,
+		store: store, boot: boot, log: log, graph: g, kindOf: kindOf, prepare: prepare,
 		keys: keyset.New(func(key *string) string { return *key }), references: map[string]string{}, resolved: map[string]string{},
 	}
 }
@@ -145,37 +151,52 @@ func (l *Ledger) Load() {
 	if l.store == nil {
 		return
 	}
+	var gone []record
 	for key, data := range l.store.Load() {
 		kind, ok := l.kindOf(key)
 		switch {
 		case !ok: // it stays in the store until its descriptor is registered again
 		case kind.OnlyRemembered():
 			l.set(key, "", false)
-			l.loadValue(kind, key, data)
+			if !l.loadValue(kind, key, data) {
+				gone = append(gone, record{key: key})
+			}
 		default:
 			l.set(key, string(data), false)
 			l.markUnsure(kind, key)
 		}
 	}
+	l.save(gone)
 }
 
-// loadValue adds an actual value to the graph that only the store knows.
-func (l *Ledger) loadValue(kind Kind, key string, data []byte) {
+// loadValue adds an actual value to the graph that only the store knows. It returns false if the value is gone:
+// it has not outlived a boot, or its metadata could not be saved.
+func (l *Ledger) loadValue(kind Kind, key string, data []byte) bool {
 	unsure := len(data) > 0 && data[0] == uncertain
 	if unsure {
 		data = data[1:]
 	}
-	m, err := unpack(data)
+	saved, err := unpack(data)
 	if err != nil {
 		l.log.Warn("remembered value is unreadable; it is ignored", "key", key, "err", err)
-		return
+		return true
 	}
-	v := l.prepare(kind, key, m)
+	if !saved.whole || kind.EndWithBoot() && saved.boot != l.boot {
+		l.log.Info("a value that cannot be read back is assumed to be gone since the last run", "key", key)
+		return false
+	}
+	meta, err := kind.LoadMeta(saved.meta)
+	if err != nil {
+		l.log.Warn("remembered metadata is unreadable; the value is assumed to be gone", "key", key, "err", err)
+		return false
+	}
+	v := l.prepare(kind, key, saved.message)
 	if v.Err() != nil {
-		return
+		return true
 	}
 	v.Doubt = unsure
-	l.graph.Found(v, nil, false)
+	l.graph.Found(v, meta, false)
+	return true
 }
 
 // Expect makes room for n keys, so that remembering them moves no memory.
@@ -203,7 +224,7 @@ func (l *Ledger) Before(ops iter.Seq[graph.Op]) {
 		kind := v.Kind.(Kind)
 		switch {
 		case kind.OnlyRemembered():
-			records = l.recordUncertain(records, v)
+			records = l.recordUncertain(records, kind, v, op.Meta)
 		case op.Verb != value.Delete:
 			records = l.recordComing(records, kind, v)
 		}
@@ -227,8 +248,8 @@ func (l *Ledger) Adopted() {
 }
 
 // recordUncertain records that the actual value, which only the store knows, is changing.
-func (l *Ledger) recordUncertain(records []record, v *graph.Value) []record {
-	data, err := pack(v)
+func (l *Ledger) recordUncertain(records []record, kind Kind, v *graph.Value, meta any) []record {
+	data, err := l.pack(kind, v, meta)
 	if err != nil {
 		l.log.Error("value cannot be remembered", "key", v.Key, "err", err)
 		return records
@@ -296,7 +317,7 @@ func (l *Ledger) recordActual(records []record, n *graph.Node, unsure bool) []re
 		}
 		return append(records, record{key: key, data: []byte(resolved)})
 	}
-	data, err := pack(n.Actual())
+	data, err := l.pack(kind, n.Actual(), n.Meta())
 	if err != nil {
 		l.log.Error("value cannot be remembered", "key", key, "err", err)
 		return records
@@ -369,23 +390,63 @@ func (l *Ledger) exists(key string) bool {
 	return n != nil && n.Actual() != nil
 }
 
+// The numbers of the fields that follow those of a packed message (anypb.Any).
+const (
+	bootField protowire.Number = 101
+	metaField protowire.Number = 102 // missing: the metadata could not be saved
+)
+
+// A packed value is what pack saves.
+type packed struct {
+	message proto.Message
+	boot    string
+	meta    []byte
+	whole   bool // the metadata was saved
+}
+
 // pack returns a value in the form that unpack reads after a restart: its message with the
 // name of its type, so that reading it needs no descriptor.
-func pack(v *graph.Value) ([]byte, error) {
+func (l *Ledger) pack(kind Kind, v *graph.Value, meta any) ([]byte, error) {
 	m, _ := v.Data.(proto.Message)
 	a, err := anypb.New(m)
 	if err != nil {
 		return nil, fmt.Errorf("packing: %w", err)
 	}
-	return proto.Marshal(a)
+	data, err := proto.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("packing: %w", err)
+	}
+	data = protowire.AppendString(protowire.AppendTag(data, bootField, protowire.BytesType), l.boot)
+	saved, err := kind.SaveMeta(meta)
+	if err != nil {
+		l.log.Error("metadata cannot be remembered; after a restart the value is assumed to be gone", "key", v.Key, "err", err)
+		return data, nil
+	}
+	return protowire.AppendBytes(protowire.AppendTag(data, metaField, protowire.BytesType), saved), nil
 }
 
-// unpack returns the message that pack has saved. It fails if this program does not know
-// the type any more.
-func unpack(data []byte) (proto.Message, error) {
+// unpack returns what pack has saved. It fails if this program does not know the type any more.
+func unpack(data []byte) (out packed, err error) {
 	var a anypb.Any
 	if err := proto.Unmarshal(data, &a); err != nil {
-		return nil, fmt.Errorf("unpacking: %w", err)
+		return out, fmt.Errorf("unpacking: %w", err)
 	}
-	return a.UnmarshalNew()
+	for rest := []byte(a.ProtoReflect().GetUnknown()); len(rest) > 0; {
+		number, kind, n := protowire.ConsumeTag(rest)
+		if n < 0 || kind != protowire.BytesType {
+			return out, fmt.Errorf("unpacking: field %d", number)
+		}
+		field, m := protowire.ConsumeBytes(rest[n:])
+		if m < 0 {
+			return out, fmt.Errorf("unpacking: field %d", number)
+		}
+		switch rest = rest[n+m:]; number {
+		case bootField:
+			out.boot = string(field)
+		case metaField:
+			out.meta, out.whole = field, true
+		}
+	}
+	out.message, err = a.UnmarshalNew()
+	return out, err
 }

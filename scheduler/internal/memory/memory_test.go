@@ -41,6 +41,9 @@ type kind struct {
 
 func (k *kind) Passive() bool                     { return false }
 func (k *kind) OnlyRemembered() bool              { return k.onlyRemembered }
+func (k *kind) EndWithBoot() bool                 { return true }
+func (k *kind) SaveMeta(any) ([]byte, error)      { return nil, nil }
+func (k *kind) LoadMeta([]byte) (any, error)      { return nil, nil }
 func (k *kind) ResolvedKey(v *graph.Value) string { return "resolved/" + k.moved + v.Key }
 func (k *kind) Equivalent(_ string, old, new any) bool {
 	return proto.Equal(old.(proto.Message), new.(proto.Message))
@@ -56,7 +59,7 @@ func (k *kind) value(key string, m proto.Message) *graph.Value {
 // open returns a ledger over s with an empty graph, as after a restart.
 func open(s store, k *kind) (*memory.Ledger, *graph.Graph) {
 	g := graph.New()
-	l := memory.New(s, slog.New(slog.DiscardHandler), g,
+	l := memory.New(s, "boot", slog.New(slog.DiscardHandler), g,
 		func(string) (memory.Kind, bool) { return k, true },
 		func(_ memory.Kind, key string, m proto.Message) *graph.Value { return k.value(key, m) })
 	l.Load()
