@@ -109,6 +109,7 @@ func TestAddressConforms(t *testing.T) {
 		},
 		Changes: []conformance.Change[*value]{
 			{Name: "in a VRF", Key: key("10.0.0.1/24"), From: v("10.0.0.1/24", ""), To: v("10.0.0.1/24", "blue"), How: conformance.Recreated},
+			{Name: "of another host", Key: key("fd00::1/64"), From: v("fd00::1/64 dadfailed", ""), To: v("fd00::1/64", ""), How: conformance.Updated},
 			{Name: "the same", Key: key("10.0.0.1/24"), From: v("10.0.0.1/24", ""), To: v("10.0.0.1/24", ""), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*value]{

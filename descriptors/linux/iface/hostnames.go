@@ -218,7 +218,7 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 	if len(so) > 0 {
 		n.observe(so...)
-		n.hold(n.links[index].Name, index)
+		n.hold(index)
 	}
 	_, there := n.links[index]
 	switch {
@@ -233,15 +233,17 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 }
 
-// hold notes which link has a name, and tells if another one had it before.
-func (n *HostNames) hold(name string, index int) {
-	before, known := n.holder[name]
-	n.holder[name] = index
-	tooMany := len(n.holder) > len(n.links)+mostGone
-	if tooMany {
+// hold notes that a link has its names, and tells if another one had one of them before.
+func (n *HostNames) hold(index int) {
+	moved := len(n.holder) > len(n.links)+mostGone
+	if moved {
 		clear(n.holder)
 	}
-	if tooMany || known && before != index {
+	for _, name := range n.links[index].Names() {
+		before, known := n.holder[name]
+		n.holder[name], moved = index, moved || known && before != index
+	}
+	if moved {
 		n.moved()
 	}
 }
