@@ -47,8 +47,9 @@ func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, allo
 		Name:  alloc.Descriptor,
 		Model: models.For[*netalloc.IPAllocation](),
 
-		Validate: validate,
-		Derived:  derived,
+		Validate:   validate,
+		Derived:    derived,
+		Properties: []string{alloc.NeighGateways},
 
 		Referenced: true,
 

@@ -45,6 +45,24 @@ func Descriptors(s *scheduler.Scheduler) []Descriptor {
 	return out
 }
 
+// KindOf returns the name of the descriptor whose values, or properties, have a key; empty: none. While that one cannot
+// be read, a missing key is unknown. A key of no descriptor is known to be missing.
+func KindOf(s *scheduler.Scheduler, key string) string {
+	k := s.Inside().Registry.KindOf(key)
+	if k == nil {
+		return ""
+	}
+	return k.(*kind.Descriptor).Name
+}
+
+// KindsUnder returns the names of the descriptors whose values, or properties, may have keys with a prefix.
+func KindsUnder(s *scheduler.Scheduler, prefix string) (names []string) {
+	for k := range s.Inside().Registry.KindsUnder(prefix) {
+		names = append(names, k.(*kind.Descriptor).Name)
+	}
+	return names
+}
+
 // Parts is a descriptor's view of a message.
 type Parts struct {
 	Descriptor   string // empty: no descriptor has the key

@@ -120,6 +120,7 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 		Name:   LeaseName,
 		Prefix: keys.DHCPLeases,
 
+		Properties: []string{keys.Parts}, // addresses, after the name of the interface
 		Derived: func(_ string, v *interfaces.DHCPLease) []scheduler.KeyValue {
 			address := keys.Address{Interface: v.GetInterfaceName(), Source: keys.FromDHCP, Addr: v.GetHostIpAddress()}
 			return []scheduler.KeyValue{{Key: address.Key(), Value: &emptypb.Empty{}}}

@@ -50,6 +50,8 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 		Dependencies: func(_ string, v *nat.Nat44AddressPool) []scheduler.Dependency {
 			return append(vrfExists("vrf-table-exists", v.GetVrfId()), enabledFor(v.GetTwiceNat()))
 		},
+		Properties: []string{keys.NATPools, keys.TwiceNATPools},
+
 		Derived: func(_ string, v *nat.Nat44AddressPool) []scheduler.KeyValue {
 			r, ok := addressesOf(v)
 			if !ok {
