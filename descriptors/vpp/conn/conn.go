@@ -54,6 +54,7 @@ type Conn struct {
 	spoke   atomic.Int64 // time of the last message, nanoseconds since born
 	release string
 	pid     uint32 // of VPP's process
+	run     string // see About
 	limits  limits
 	counts  *counts // of the Manager; nil: none
 
@@ -229,6 +230,9 @@ func (c *Conn) First(variants ...api.Message) (api.Message, error) {
 
 // PID returns the number of VPP's process. A Manager must have begun the connection.
 func (c *Conn) PID() uint32 { return c.pid }
+
+// RunOfVPP returns About.Run. A Manager must have begun the connection.
+func (c *Conn) RunOfVPP() string { return c.run }
 
 // Messages returns the number of messages that VPP has.
 func (c *Conn) Messages() int { return len(c.numbers) }

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +11,8 @@ import (
 )
 
 // identity describes a run of VPP, so that two connections to the same run can be told from connections
-// to two of them. A process id alone does not do that: in a container it is always 1. Empty: unclear.
+// to two of them. A process id alone does not do that: in a container it is always 1. A run that is unclear gets a
+// name that no other connection has.
 //
 //	part                        ends with the run because                    missing if
 //	boot id                     the kernel draws one at each boot            /proc is not that of Linux
@@ -21,7 +23,7 @@ func identity(c *Conn, socket string) string {
 	var file unix.Stat_t
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || unix.Stat(socket, &file) != nil {
-		return ""
+		return "unclear " + rand.Text()
 	}
 	return fmt.Sprintf("boot %s, process %d started at %s, socket %d:%d of %d.%09d",
 		bytes.TrimSpace(boot), c.pid, startOf(peerOf(c.sock)), file.Dev, file.Ino, file.Ctim.Sec, file.Ctim.Nsec)

@@ -58,7 +58,7 @@ type About struct {
 	PID       uint32 // of its process
 	Messages  int
 	// Run identifies the run of VPP, from its start to its end. Two connections with the same one have the
-	// same VPP, which has kept its state. Empty: it is unclear.
+	// same VPP, which has kept its state. If it is unclear, no other connection has the same.
 	Run string
 	// Same means that it is the run of the connection before, or Options.Run.
 	Same bool
@@ -79,7 +79,7 @@ type Manager struct {
 
 	// Owned by the goroutine of Run:
 	patience time.Duration // the ReplyTimeout of this VPP process
-	run      string        // of the last connection; empty: none, or unclear
+	run      string        // of the last connection; empty: none
 	hung     bool          // it did not answer in time
 }
 
@@ -194,12 +194,13 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 		return fmt.Errorf("asking for its process: %w", err)
 	}
 	c.pid = ping.VpePID
+	c.run = identity(c, m.o.Socket)
 	if err := m.o.Begin(ctx, c); err != nil {
 		return err
 	}
 	m.now.Store(c)
-	about := About{Version: version.Version, BuildDate: version.BuildDate, PID: c.pid, Messages: c.Messages(), Run: identity(c, m.o.Socket)}
-	about.Same = about.Run != "" && about.Run == m.run
+	about := About{Version: version.Version, BuildDate: version.BuildDate, PID: c.pid, Messages: c.Messages(), Run: c.run}
+	about.Same = about.Run == m.run
 	m.run = about.Run
 	wasBusy := about.Same && m.hung
 	if m.patience = m.patienceWith(wasBusy); wasBusy {

@@ -1,11 +1,13 @@
 package leftovers
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,13 +30,15 @@ type Creation struct {
 type Unconfirmed struct {
 	mu     sync.Mutex // guards all fields
 	pid    uint32     // of VPP
+	run    string     // of VPP; see conn.About
 	byName map[string]Creation
 	memory scheduler.Memory // for creations that a kill of the agent interrupts; nil: none
 	log    *slog.Logger
 }
 
 // creationKeys is the prefix of the keys in the memory, which has other records too. The name
-// follows. A record is the process ID of VPP and the value.
+// follows. A record is the run of VPP, a zero byte, and the value. In a record of earlier versions, the process ID of
+// VPP in 4 bytes is before the value. Its first byte is 0, as no process has such a large number.
 const creationKeys = "creation/"
 
 // KeepIn has creations that a kill of the agent interrupts survive in a memory. It is called
@@ -61,7 +65,7 @@ func (u *Unconfirmed) Begin(v *interfaces.Interface) (end func()) {
 		u.log.Error("a creation cannot be noted; a kill of the agent may leave the interface in VPP", "name", v.GetName(), "err", err)
 		return func() {}
 	}
-	u.save(map[string][]byte{v.GetName(): append(binary.BigEndian.AppendUint32(nil, u.pid), value...)})
+	u.save(map[string][]byte{v.GetName(): slices.Concat([]byte(u.run), []byte{0}, value)})
 	return func() { u.end(v.GetName()) }
 }
 
@@ -119,15 +123,16 @@ func (u *Unconfirmed) Forget(searched map[string]Creation) {
 	u.save(forgotten)
 }
 
-// Connected takes the process ID of VPP on each new connection, before any request. A new
-// process has none of the creations. It tells whether VPP was restarted.
-func (u *Unconfirmed) Connected(pid uint32) (restarted bool) {
+// Connected takes the process ID and the run of VPP on each new connection, before any request. A
+// new run has none of the creations. It tells whether VPP was restarted. The process ID alone does not: in a container
+// it is always 1.
+func (u *Unconfirmed) Connected(pid uint32, run string) (restarted bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.pid == pid {
+	if u.run == run {
 		return false
 	}
-	u.pid, u.byName = pid, nil
+	u.pid, u.run, u.byName = pid, run, nil
 	u.recall()
 	return true
 }
@@ -145,7 +150,8 @@ func (u *Unconfirmed) recall() {
 			continue
 		}
 		v := &interfaces.Interface{}
-		if len(data) < 4 || binary.BigEndian.Uint32(data) != u.pid || proto.Unmarshal(data[4:], v) != nil {
+		value, ours := u.ofThisRun(data)
+		if !ours || proto.Unmarshal(value, v) != nil {
 			over[name] = nil
 			continue
 		}
@@ -155,4 +161,13 @@ func (u *Unconfirmed) recall() {
 		u.byName[name] = Creation{Value: v}
 	}
 	u.save(over)
+}
+
+// ofThisRun returns the value of a record, if it is about this run of VPP. The caller holds mu.
+func (u *Unconfirmed) ofThisRun(record []byte) (value []byte, ours bool) {
+	if len(record) >= 4 && record[0] == 0 {
+		return record[4:], binary.BigEndian.Uint32(record) == u.pid
+	}
+	run, value, is := bytes.Cut(record, []byte{0})
+	return value, is && string(run) == u.run
 }

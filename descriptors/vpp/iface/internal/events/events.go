@@ -104,7 +104,7 @@ func (e *Events) TakeLease([]byte) { e.Leases.Wake() }
 // Subscribe requests events on a new connection. Events of the connection before are
 // dropped, as everything is read back.
 func (e *Events) Subscribe(ctx context.Context, c *conn.Conn) error {
-	if e.Unconfirmed.Connected(c.PID()) {
+	if e.Unconfirmed.Connected(c.PID(), c.RunOfVPP()) {
 		e.Leftovers.Restarted()
 		e.Table.Restarted()
 	}
