@@ -38,7 +38,7 @@ func (s *state) parts() []statePart {
 		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)", false},
 		{"links", &s.links, "after a restart a link whose alias somebody has overwritten is not recognised, and on kernels before 5.18 addresses that the agent has added to links of others stay", false},
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more", true},
-		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP, and an interface that was being created when the agent was killed", true},
+		{"settings", &s.settings, "after a restart settings that VPP does not report are set again, or stay in VPP if they are no longer declared (such as DNS servers), and so may an interface that was being created when the agent was killed", true},
 		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay", false},
 	}
 }

@@ -1,6 +1,7 @@
 package vpp_test
 
 import (
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -74,4 +76,53 @@ func TestAutoconfOfOthers(t *testing.T) {
 		a.want(true, append(auto("loop1", addresses), auto("loop2", addresses)...)...)
 		awaits(t, sim, "show interface", "fd01::")
 	})
+}
+
+// TestAutoconfOverRestarts has an agent start again, beside a VPP that has run on or not. It sends the setting when VPP
+// lacks it, and then only. Hardware is there without it when VPP has been restarted.
+func TestAutoconfOverRestarts(t *testing.T) {
+	vpp := simulated.StartWith(t, vppsim.Options{Hardware: []string{nic}})
+	const auto = `,"ip6_nd":{"address_autoconfig":true,"install_default_routes":true}`
+	values := func(of, nd string) []string {
+		return []string{
+			nicKey, `{"name":"` + nic + `","type":"DPDK","enabled":true` + nd + `}`,
+			interfacesPrefix + of, `{"name":"` + of + `","type":"SOFTWARE_LOOPBACK"` + nd + `}`,
+		}
+	}
+	known := memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}}
+	var a *agent
+	again := func(when, shows string, messages int, all ...string) {
+		t.Helper()
+		if a != nil {
+			a.stop()
+		}
+		vpp.Counts()
+		a = startAgentKnowing(t, vpp.Socket, known)
+		awaitReady(t, a)
+		a.want(true, all...)
+		if n := vpp.Counts()["ip6_nd_address_autoconfig"]; n != messages {
+			t.Errorf("%s: the setting was sent %d times; expected %d", when, n, messages)
+		}
+		if text := vpp.Sim.Show("show ip6 nd"); text != shows {
+			t.Errorf("%s: VPP has\n%s\nexpected\n%s", when, text, shows)
+		}
+	}
+	const both = nic + " autoconfig routes true\nloop0 autoconfig routes true\n"
+	again("at first", both, 2, values("loop1", auto)...)
+	again("VPP has run on", both, 0, values("loop1", auto)...)
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	again("VPP has been restarted", both, 2, values("loop1", auto)...)
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, vpp.Sim, "show ip6 nd", strings.Split(strings.TrimSpace(both), "\n")...) // the agent has run on
+	again("VPP has run on again", both, 0, values("loop1", auto)...)
+	again("removed meanwhile", "", 2, values("loop1", "")...)
+	left := maps.Collect(known.settings.Load())
+	delete(left, "vpp/run") // which run of VPP it was
+	if len(left) > 0 {
+		t.Errorf("the agent remembers %q", left)
+	}
 }

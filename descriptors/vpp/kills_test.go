@@ -25,7 +25,11 @@ var kills = flag.Int("kills", 5, "how often TestKills kills VPP while values com
 func everything(t *testing.T) []string {
 	t.Helper()
 	peer := []string{wireguardKey, wireguardLink, peerKey, peerValue(peerAt)}
-	all := slices.Concat(network(), waiting(), tablesOfNAT(), peer, shownAt(t, "punt/README.md", 1))
+	return alike(slices.Concat(network(), waiting(), tablesOfNAT(), peer, shownAt(t, "punt/README.md", 1)))
+}
+
+// alike returns values of which two VPPs show the same.
+func alike(all []string) []string {
 	for i := range all {
 		// VPP calls loopbacks loop0, loop1 and so on in the order of their creation, which differs.
 		all[i] = strings.ReplaceAll(all[i], "loop", "lan")

@@ -24,8 +24,7 @@ func TestVPPLacks(t *testing.T) {
 		}
 	}
 	for _, message := range reads(full) {
-		// Older releases do not report the ages of neighbours. What was set there is set again.
-		if slices.Contains(indispensable, message) || message == "ip_neighbor_config_get" {
+		if slices.Contains(indispensable, message) {
 			continue
 		}
 		o := vppsim.Options{Lacks: []string{message}}
@@ -43,7 +42,7 @@ func startFull(t *testing.T, o vppsim.Options) *simulated.VPP {
 	vpp := simulated.StartWith(t, o)
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
-	a.want(true, restarted(t)...)
+	a.want(true, everything(t)...)
 	a.stop()
 	return vpp
 }
@@ -63,7 +62,7 @@ func reads(vpp *simulated.VPP) (names []string) {
 func TestVPPCannotBeRead(t *testing.T) {
 	full := startFull(t, vppsim.Options{})
 	for _, message := range reads(full) {
-		if slices.Contains(indispensable, message) || message == "ip_neighbor_config_get" {
+		if slices.Contains(indispensable, message) {
 			continue
 		}
 		t.Run(message, func(t *testing.T) {
@@ -73,7 +72,7 @@ func TestVPPCannotBeRead(t *testing.T) {
 			start := func() *agent {
 				a := startAgentKnowing(t, vpp.Socket, notes)
 				awaitReady(t, a)
-				_, _ = a.declare(true, restarted(t)...)
+				_, _ = a.declare(true, everything(t)...)
 				return a
 			}
 			a := start()
@@ -97,15 +96,6 @@ func TestVPPCannotBeRead(t *testing.T) {
 	}
 }
 
-// restarted are values of all descriptors that a restart of the agent leaves alone. VPP does not report autoconfiguration,
-// so it is asked for again.
-func restarted(t *testing.T) []string {
-	t.Helper()
-	all := everything(t)
-	at := slices.Index(all, "config/vpp/v2/interfaces/auto")
-	return slices.Delete(all, at, at+2)
-}
-
 // lacks applies values to a VPP, and starts the agent again. If all is readable, every kind is known.
 func lacks(t *testing.T, o vppsim.Options, readable bool) {
 	t.Helper()
@@ -114,14 +104,14 @@ func lacks(t *testing.T, o vppsim.Options, readable bool) {
 	notes := quiet()
 	a := startAgentKnowing(t, vpp.Socket, notes)
 	awaitReady(t, a)
-	_, _ = a.declare(true, restarted(t)...) // what VPP lacks fails
+	_, _ = a.declare(true, everything(t)...) // what VPP lacks fails
 	a.isUnimplemented()
 	a.stop()
 	before := pages(vpp)
 	vpp.Counts()
 	again := startAgentKnowing(t, vpp.Socket, notes)
 	awaitReady(t, again)
-	if record, _ := again.declare(true, restarted(t)...); readable && len(record.RefreshErrors) > 0 {
+	if record, _ := again.declare(true, everything(t)...); readable && len(record.RefreshErrors) > 0 {
 		t.Errorf("not read back: %v", record.RefreshErrors)
 	}
 	again.isUnimplemented()

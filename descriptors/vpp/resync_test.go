@@ -23,11 +23,7 @@ import (
 func TestResyncInSync(t *testing.T) { onEachVPP(t, resyncInSync) }
 
 func resyncInSync(t *testing.T, vpp *simulated.VPP) {
-	all := append(network(), waiting()...)
-	if vpp.Sim == nil || vpp.Sim.Release() != "22.02" {
-		all = append(all, tablesOfNAT()...)
-		all = append(all, wireguardKey, wireguardLink, peerKey, peerValue(peerAt))
-	}
+	all := supported(vpp)
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(true, all...)
@@ -40,6 +36,48 @@ func resyncInSync(t *testing.T, vpp *simulated.VPP) {
 		t.Fatalf("values wait: %v, parts wait: %v; want both", base, part)
 	}
 	a.resyncsInSync(vpp)
+}
+
+// TestRestartReads starts an agent again beside a VPP that has run on: it sends nothing but questions, also where VPP
+// does not report a setting, such as autoconfiguration, a flow hash, and the ages of neighbours before 23.10.
+func TestRestartReads(t *testing.T) { onEachVPP(t, restartReads) }
+
+func restartReads(t *testing.T, vpp *simulated.VPP) {
+	all, notes := alike(supported(vpp)), quiet()
+	start := func() *agent {
+		a := startAgentKnowing(t, vpp.Socket, notes)
+		awaitReady(t, a)
+		a.want(true, all...)
+		return a
+	}
+	a := start()
+	before := pages(vpp)
+	for range 2 {
+		a.stop()
+		vpp.Counts()
+		a = start()
+		expectOnlyReads(t, vpp)
+	}
+	// The next run of VPP has none of that, so it gets everything again.
+	a.stop()
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	a = start()
+	if after := pages(vpp); after != before {
+		t.Errorf("after a restart of VPP it has\n%s\nand had\n%s", after, before)
+	}
+	a.resyncsInSync(vpp)
+}
+
+// supported are values of all descriptors that this VPP has messages for, with parts that wait.
+func supported(vpp *simulated.VPP) []string {
+	all := append(network(), waiting()...)
+	if vpp.Sim == nil || vpp.Sim.Release() != "22.02" {
+		all = append(all, tablesOfNAT()...)
+		all = append(all, wireguardKey, wireguardLink, peerKey, peerValue(peerAt))
+	}
+	return all
 }
 
 // tablesOfNAT are values that VPP has no messages for before 22.06.
@@ -94,7 +132,7 @@ func waiting() []string {
 		"config/vpp/l2/v2/fib/bd1/mac/02:00:00:00:00:0b", `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:0b","outgoing_interface":"absent"}`,
 		"config/vpp/l2/v2/xconnect/tap1", `{"receive_interface":"tap1","transmit_interface":"absent"}`,
 		"config/vpp/v2/span/loop1/to/tap1", `{"interface_from":"loop1","interface_to":"tap1","direction":"BOTH"}`,
-		"config/vpp/v2/vrf-table/id/9/protocol/IPV6", `{"id":9,"protocol":"IPV6"}`,
+		"config/vpp/v2/vrf-table/id/9/protocol/IPV6", `{"id":9,"protocol":"IPV6","flow_hash_settings":{"use_src_ip":true}}`,
 		"config/vpp/v2/route/vrf/5/dst/10.3.0.0/16/gw/10.1.0.3", `{"vrf_id":5,"dst_network":"10.3.0.0/16","next_hop_addr":"10.1.0.3"}`,
 		"config/vpp/v2/route/if/absent/vrf/0/dst/10.4.0.0/16/gw/10.1.0.4", `{"dst_network":"10.4.0.0/16","next_hop_addr":"10.1.0.4","outgoing_interface":"absent"}`,
 		"config/vpp/v2/ipscanneigh-global", `{"mode":"BOTH","scan_interval":1}`,

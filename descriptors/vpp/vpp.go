@@ -149,7 +149,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	var linkChanged func(name string) // set before any goroutine runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Connection: ConnectionName, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
-		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations, Memory: o.Settings,
+		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations, Memory: o.Settings, Run: p.run,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
@@ -208,7 +208,7 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 		},
 		func() (err error) {
 			linkChanged, err = l3.Register(s, l3.Options{
-				API: p.api, Interfaces: p.links, Allocations: o.Allocations, RunNumber: guard.run, Connection: ConnectionName, Memory: o.Settings, Log: o.Log,
+				API: p.api, Interfaces: p.links, Allocations: o.Allocations, Run: p.run, Connection: ConnectionName, Memory: o.Settings, Log: o.Log,
 			})
 			return err
 		},
@@ -230,6 +230,9 @@ func hostOf(label string) string {
 	}
 	return host
 }
+
+// run identifies the run of VPP that is connected now, or was last.
+func (p *Plugin) run() string { return p.manager.Info().About.Run }
 
 // API returns the binary API of the connection, for descriptors of other programs. They name
 // [ConnectionName] as their connection: then their values wait for VPP, and are read back after

@@ -48,6 +48,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/unreported"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -102,9 +103,12 @@ type Options struct {
 	Host string
 	// MTU of interfaces that declare none; 0 leaves VPP's default.
 	MTU uint32
-	// Memory keeps creations that a kill of the agent interrupts, beside records of others.
-	// Defaults to none: an interface that is not declared any more after that stays in VPP.
+	// Memory keeps creations that a kill of the agent interrupts, and settings that VPP does not report, beside
+	// records of others. Defaults to none: an interface that is not declared any more after that stays in VPP, and
+	// such settings are set again after a restart of the agent.
 	Memory scheduler.Memory
+	// Run identifies the run of VPP that is connected now, or was last. Defaults to one that never ends.
+	Run func() string
 	// Leases is the period of reading DHCP leases, besides reads after an event. Defaults
 	// to 10 s.
 	Leases time.Duration
@@ -176,6 +180,8 @@ type handler struct {
 	leftovers   leftovers.Registry
 	mtus        declaredMTUs
 	bonded      kinds.Bonded
+	autoconf    *unreported.Notes // of IPv6 autoconfiguration, by interface; see slaac.Note
+	solicited   slaac.Pace
 
 	// VPP does not list the following completely, so the handler remembers it until the agent stops.
 	mu       sync.Mutex              // guards all fields below
@@ -184,16 +190,14 @@ type handler struct {
 	stuck    map[uint32]string       // by index: interfaces that cannot leave their IPv6 VRF
 	// memberships are the VRFs that interfaces may be in, by name, according to the last read.
 	memberships map[string]membership
-	// autoconf is the IPv6 autoconfiguration that was set, by interface. VPP does not list it.
-	autoconf  map[string]*interfaces.Interface_IP6ND
-	solicited slaac.Pace
-	rxModes   map[string][]*interfaces.Interface_RxMode // that were set, by interface
+	rxModes     map[string][]*interfaces.Interface_RxMode // that were set, by interface
 }
 
 // newHandler returns a handler. Register sets the index later, as it needs the descriptor.
 func newHandler(o Options, index Index) *handler {
 	h := &handler{
-		Options: o, kinds: kinds.All(), autoconf: map[string]*interfaces.Interface_IP6ND{}, wakeEvents: func() {},
+		Options: o, kinds: kinds.All(), wakeEvents: func() {},
+		autoconf: unreported.New(unreported.Options{Prefix: "vpp/autoconf/", Memory: o.Memory, Run: o.Run, Log: o.Log}),
 	}
 	h.unconfirmed.KeepIn(o.Memory, cmp.Or(o.Log, slog.Default()))
 	h.leases = events.NewLeases(cmp.Or(o.Leases, 10*time.Second), h.listLeases, func(all ...scheduler.Observed) { h.observe(all...) })

@@ -16,8 +16,8 @@ import (
 )
 
 // autoconfDescriptor enables IPv6 address autoconfiguration and default routes from router
-// advertisements. VPP does not list these settings, so the handler remembers them while
-// the interface exists.
+// advertisements. VPP does not list these settings, so they are noted while the interface
+// exists.
 func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}]{
 		Name:   IP6NDName,
@@ -46,33 +46,31 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	if !ok {
 		return kinds.NotThere(name)
 	}
-	was, pace := h.autoconfOf(name), (*slaac.Pace)(nil)
+	was, pace := h.autoconfOf(name, meta.Index), (*slaac.Pace)(nil)
 	if was == nil && h.table.InUse() {
 		was, pace = slaac.Unknown(), &h.solicited // an earlier agent may have set it
 	}
 	configure := func() error { return h.autoconfigure(ctx, meta.SwIfIndex(), was, v, pace) }
-	var err error
+	done := h.autoconf.Begin(name)
 	if v == nil {
-		err = h.leftovers.End(meta.Index, autoconfMark, configure)
-	} else {
-		err = h.leftovers.Set(meta.Index, name, autoconfMark, h.endAutoconf, configure)
-	}
-	if err != nil {
+		err := h.leftovers.End(meta.Index, autoconfMark, configure)
+		if err == nil {
+			h.autoconf.Forget(name)
+		}
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.autoconf[name] = v
-	return nil
+	err := h.leftovers.Set(meta.Index, name, autoconfMark, h.endAutoconf, configure)
+	if err == nil {
+		done(slaac.Note(meta.Index, v))
+	}
+	return err
 }
 
 // autoconfigure sends the setting for an index; a nil v disables both parts. The other interfaces
 // get back at once what VPP then takes from them, too.
 func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, was, v *slaac.Setting, pace *slaac.Pace) error {
 	return slaac.Set(ctx, h.API, at, was, v, pace, func() []interface_types.InterfaceIndex {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return slaac.Others(h.autoconf, h.index.Get, at)
+		return slaac.Others(h.autoconf.Names(), h.autoconfOf, h.index.Get, at)
 	})
 }
 
@@ -94,18 +92,32 @@ func (h *handler) suspectAutoconf(index uint32) {
 	}
 }
 
-// forgetAutoconf forgets the setting of an interface.
-func (h *handler) forgetAutoconf(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.autoconf, name)
+// autoconfOf returns the setting of an interface that has an index; nil: none is known.
+func (h *handler) autoconfOf(name string, index uint32) *slaac.Setting {
+	note, _ := h.autoconf.Of(name)
+	return slaac.Noted(note, index)
 }
 
-// autoconfOf returns the setting of an interface; nil: none is known.
-func (h *handler) autoconfOf(name string) *interfaces.Interface_IP6ND {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.autoconf[name]
+// readAutoconf fills in the setting of a found interface. VPP keeps it when somebody else deletes the interface.
+func (h *handler) readAutoconf(f *kinds.Found) {
+	name := f.Value.GetName()
+	f.Value.Ip6Nd = h.autoconfOf(name, f.Meta.Index)
+	if f.Value.Ip6Nd != nil {
+		h.leftovers.Note(f.Meta.Index, name, autoconfMark, h.endAutoconf)
+	}
+}
+
+// forgetAutoconfOfOthers forgets the settings of all interfaces but the found ones.
+func (h *handler) forgetAutoconfOfOthers(found []*kinds.Found) {
+	exist := make(map[string]bool, len(found))
+	for _, f := range found {
+		exist[f.Value.GetName()] = true
+	}
+	for _, name := range h.autoconf.Names() {
+		if !exist[name] {
+			h.autoconf.Forget(name)
+		}
+	}
 }
 
 // configuresItself tells whether an interface uses IPv6 address autoconfiguration.

@@ -60,6 +60,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 		h.rememberVRFs(all, only == nil)
 		if only == nil { // a partial read does not know which other interfaces are declared
 			h.setUntagged(all)
+			h.forgetAutoconfOfOthers(all)
 		}
 		h.env.TAPHosts.Replace(all)
 		for _, f := range all {
@@ -167,7 +168,7 @@ func (h *handler) clearLeftovers(ctx context.Context, all map[uint32]*kinds.Foun
 		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.Value.GetName()); err != nil {
 			return err
 		}
-		f.Value.Ip6Nd = h.autoconfOf(f.Value.GetName())
+		h.readAutoconf(f)
 		h.noteMTU(f)
 	}
 	return nil

@@ -59,7 +59,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return Meta{}, errors.Join(err, gone)
 	}
 	h.table.Tagged(v.GetName(), index, !old && !k.MayExist && !k.Hides)
-	h.forgetAutoconf(v.GetName())
+	h.autoconf.Forget(v.GetName())
 	return meta, h.finishSettings(ctx, meta, v, settings)
 }
 
@@ -185,7 +185,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	h.env.RaiseLinkOf(v)
 	h.table.Deleted(v.GetName(), meta.Index)
 	h.mtus.deleted(v.GetName())
-	h.forgetAutoconf(v.GetName())
+	h.autoconf.Forget(v.GetName())
 	if h.observe != nil && meta.DevType != ifindex.Hardware {
 		h.observe(events.LinkGone(v.GetName())...) // VPP sends no event for hidden interfaces
 	}

@@ -31,8 +31,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
-	life := func() int { return 1 }
-	return newHandler(Options{API: c, Interfaces: index, RunNumber: life, Allocations: book{
+	return newHandler(Options{API: c, Interfaces: index, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
 	}}), vpp

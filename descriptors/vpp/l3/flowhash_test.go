@@ -12,12 +12,12 @@ import (
 )
 
 // TestFlowHashThatWasRefused has VPP refuse the flow hash of a table: the table counts as different
-// until the hash is set. The same holds after a new connection, on which VPP may be another process.
+// until the hash is set. The same holds in a new run of VPP.
 func TestFlowHashThatWasRefused(t *testing.T) {
 	h, vpp := onVPP(t, simulated.Newest())
 	testkit.Need(t, "a simulated VPP, which can be told to refuse", vpp.Sim != nil)
-	connection := 1
-	h.RunNumber = func() int { return connection }
+	run := "the first"
+	h = newHandler(Options{API: h.API, Run: func() string { return run }})
 	d, c := h.vrfDescriptor(), vpp.Dial()
 	plain, hashed := &l3.VrfTable{Id: 8}, testkit.Parse[*l3.VrfTable](t, `id: 8 flow_hash_settings: { use_src_ip: true }`)
 	differs := func(when string, v *l3.VrfTable, want bool) {
@@ -58,6 +58,6 @@ func TestFlowHashThatWasRefused(t *testing.T) {
 	if err := update(plain, hashed); err != nil {
 		t.Fatal(err)
 	}
-	connection++
-	differs("on a new connection", hashed, true)
+	run = "the next"
+	differs("in a new run of VPP", hashed, true)
 }

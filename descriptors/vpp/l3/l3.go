@@ -28,6 +28,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/unreported"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
@@ -61,11 +62,12 @@ type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Connection string
-	// RunNumber returns the number of VPP's run, which changes when VPP is restarted: then it has its
-	// default settings.
-	RunNumber func() int
-	// Memory remembers across restarts of the agent which tables have a flow hash. Defaults to
-	// none: then a flow hash that is removed from the declaration meanwhile stays in VPP.
+	// Run identifies the run of VPP that is connected now, or was last. Another run has its default
+	// settings. Defaults to a run that never ends.
+	Run func() string
+	// Memory remembers across restarts of the agent which settings VPP has that it does not report. Defaults
+	// to none: then they are set again, and a flow hash that is removed from the declaration meanwhile stays
+	// in VPP.
 	Memory scheduler.Memory
 	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
@@ -78,15 +80,16 @@ type Options struct {
 type handler struct {
 	Options
 	// All copies of the handler share these.
-	scanAges *ageRecord
-	hashes   *flowHashes
-	dynamic  *dynamicNeighbours
-	changes  *routeChanges
+	ages    *unreported.Notes // of scanned neighbours, under one name
+	hashes  flowHashes
+	dynamic *dynamicNeighbours
+	changes *routeChanges
 }
 
 // newHandler returns a handler that has done nothing yet.
 func newHandler(o Options) handler {
-	return handler{o, &ageRecord{}, newFlowHashes(o.Memory, o.Log), &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
+	ages := unreported.New(unreported.Options{Prefix: "vpp/neighbour-ages", Memory: o.Memory, Run: o.Run, Log: o.Log})
+	return handler{o, ages, newFlowHashes(o), &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
 }
 
 // Register adds the descriptors to s. The caller calls linkChanged with the name of each

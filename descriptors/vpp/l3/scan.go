@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 
 	"go.fd.io/govpp/binapi/ip_neighbor"
 	"go.fd.io/govpp/binapi/ip_types"
@@ -73,17 +73,14 @@ func agesOf(v *l3.IPScanNeighbor) (out ages) {
 // families are in the order of ages.
 var families = [2]ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6}
 
-// An ageRecord holds the last ages that the agent has set, for releases that cannot report
-// them.
-type ageRecord struct {
-	mu         sync.Mutex // guards the fields below
-	connection int        // number of the connection on which they were set
-	ages       ages
-}
+// unknownAges are those of a VPP that does not report them, and may have any. No value declares them, as its age is
+// a multiple of 60.
+var unknownAges = ages{^uint32(0), ^uint32(0)}
 
 // setAges sets the ages and keeps VPP's other settings. Releases before 23.10 do not report
-// those; they get VPP's defaults.
+// those; they get VPP's defaults, and the ages are noted.
 func (h handler) setAges(ctx context.Context, to ages) error {
+	done := h.ages.Begin("")
 	for i, af := range families {
 		now := &ip_neighbor.IPNeighborConfigGetReply{MaxNumber: defaultMaxNumber}
 		err := h.API.Call(ctx, &ip_neighbor.IPNeighborConfigGet{Af: af}, now)
@@ -96,14 +93,16 @@ func (h handler) setAges(ctx context.Context, to ages) error {
 			return err
 		}
 	}
-	h.scanAges.mu.Lock()
-	defer h.scanAges.mu.Unlock()
-	h.scanAges.connection, h.scanAges.ages = h.RunNumber(), to
+	if to == (ages{}) {
+		h.ages.Forget("")
+	} else {
+		done(fmt.Appendf(nil, "%d %d", to[0], to[1]))
+	}
 	return nil
 }
 
 // readAges reads the ages from VPP. Releases before 23.10 do not report them; then the last
-// ages set on this connection are returned.
+// ages that this run of VPP got are returned.
 func (h handler) readAges(ctx context.Context) (now ages, err error) {
 	for i, af := range families {
 		reply := &ip_neighbor.IPNeighborConfigGetReply{}
@@ -119,15 +118,16 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 	return now, nil
 }
 
-// lastSetAges returns the recorded ages, or none after a reconnect: VPP may have restarted
-// with its defaults.
-func (h handler) lastSetAges() ages {
-	h.scanAges.mu.Lock()
-	defer h.scanAges.mu.Unlock()
-	if h.scanAges.connection != h.RunNumber() {
+// lastSetAges returns the noted ages. Without a note, VPP has its default.
+func (h handler) lastSetAges() (last ages) {
+	if !h.ages.Has("") {
 		return ages{}
 	}
-	return h.scanAges.ages
+	note, _ := h.ages.Of("")
+	if n, _ := fmt.Sscanf(string(note), "%d %d", &last[0], &last[1]); n != len(last) {
+		return unknownAges
+	}
+	return last
 }
 
 // retrieveScan yields the declared value if VPP's ages are equal. Without a declared value

@@ -142,7 +142,7 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l
 				v.Protocol = l3.VrfTable_IPV6
 			}
 			w := declared[tableKey(v)]
-			v.FlowHashSettings = h.hashes.of(h.RunNumber(), tableKey(v), w.GetFlowHashSettings())
+			v.FlowHashSettings = h.hashes.of(tableKey(v), w.GetFlowHashSettings())
 			// They cannot be deleted, so they must not count as ours after a Delete.
 			own := t.TableID == invalidTable || t.TableID == 0 && !h.hashes.mayDiffer(tableKey(v))
 			if !yield(found{Value: v, Foreign: own && w == nil, OwnerUnknown: !own && w == nil}, nil) {

@@ -3,11 +3,12 @@
 //
 //	err := slaac.Set(ctx, api, index, was, now, nil, others)
 //
-// VPP does not list these settings, so the caller remembers them.
+// VPP does not list these settings, so the caller notes them.
 package slaac
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -87,11 +88,28 @@ func solicitations(of []interface_types.InterfaceIndex) []*conn.Step {
 }
 
 // Others returns the indexes of existing interfaces that take addresses, but one.
-func Others(all map[string]*Setting, get func(name string) (ifindex.Meta, bool), but interface_types.InterfaceIndex) (out []interface_types.InterfaceIndex) {
-	for name, v := range all {
-		if meta, exists := get(name); exists && v.GetAddressAutoconfig() && meta.SwIfIndex() != but {
+func Others(names []string, settingOf func(name string, index uint32) *Setting, get func(name string) (ifindex.Meta, bool), but interface_types.InterfaceIndex) (out []interface_types.InterfaceIndex) {
+	for _, name := range names {
+		meta, exists := get(name)
+		if exists && meta.SwIfIndex() != but && settingOf(name, meta.Index).GetAddressAutoconfig() {
 			out = append(out, meta.SwIfIndex())
 		}
 	}
 	return out
+}
+
+// Note is the setting of the interface with an index, as text to save. Another interface of that name has another
+// index, and not this setting.
+func Note(index uint32, v *Setting) []byte {
+	return fmt.Appendf(nil, "%d addresses=%t routes=%t", index, v.GetAddressAutoconfig(), v.GetInstallDefaultRoutes())
+}
+
+// Noted returns the setting of a note; nil: there is none of that index.
+func Noted(note []byte, index uint32) *Setting {
+	v, of := &Setting{}, uint32(0)
+	n, _ := fmt.Sscanf(string(note), "%d addresses=%t routes=%t", &of, &v.AddressAutoconfig, &v.InstallDefaultRoutes)
+	if n != 3 || of != index {
+		return nil
+	}
+	return v
 }

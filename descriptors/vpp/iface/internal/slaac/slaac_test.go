@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.fd.io/govpp/binapi/interface_types"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 )
@@ -40,10 +41,28 @@ func TestEnds(t *testing.T) {
 func TestOthers(t *testing.T) {
 	existing := map[string]ifindex.Meta{"a": {Index: 1}, "b": {Index: 2}, "off": {Index: 3}}
 	get := func(name string) (ifindex.Meta, bool) { m, ok := existing[name]; return m, ok }
-	on := &Setting{AddressAutoconfig: true}
-	got := Others(map[string]*Setting{"a": on, "b": on, "off": nil, "gone": on}, get, 2)
+	of := func(name string, index uint32) *Setting {
+		return &Setting{AddressAutoconfig: name != "off" && index == existing[name].Index}
+	}
+	got := Others([]string{"a", "b", "off", "gone"}, of, get, 2)
 	if !slices.Equal(got, []interface_types.InterfaceIndex{1}) {
 		t.Errorf("others are %v; expected interface 1 alone", got)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	for _, v := range []*Setting{{}, {AddressAutoconfig: true}, {InstallDefaultRoutes: true}, Unknown()} {
+		if got := Noted(Note(7, v), 7); !proto.Equal(got, v) {
+			t.Errorf("%v is noted as %v", v, got)
+		}
+		if got := Noted(Note(7, v), 8); got != nil {
+			t.Errorf("%v of interface 7 counts for interface 8", got)
+		}
+	}
+	for _, note := range []string{"", "7", "7 addresses=true", "x addresses=true routes=true"} {
+		if got := Noted([]byte(note), 7); got != nil {
+			t.Errorf("%q is %v", note, got)
+		}
 	}
 }
 
