@@ -20,7 +20,8 @@ var ErrUnsettled = errors.New("the configuration changes too often for a plan of
 
 // Plan returns a record whose Planned are the operations that Commit of txn would run now
 // if each succeeded. Its Unknown are the kinds about which it cannot tell: what their values need is found when they
-// are read back. Plan changes nothing and calls no verb; txn.Refresh is ignored.
+// are read back. Nor can it tell that a Create will need another value to be created again (NeedsNew): the Create itself
+// finds that. Plan changes nothing and calls no verb; txn.Refresh is ignored.
 //
 // One plan is made at a time, while the scheduler has no other work. Other work interrupts
 // a plan, which then begins again; see ErrUnsettled. A plan that takes less than 20 ms is

@@ -45,7 +45,8 @@ func planFiles(s *session.Session) *cobra.Command {
 			"+ create, ~ update, - delete, -/+ delete and create again, ... PENDING. The format table has one line for each operation, also those\n" +
 			"on parts of values; log is the form of the agent's log.\n\n" +
 			exitHelp + " Invalid values are an error; the valid ones are planned anyway.\n" +
-			"So are values that nobody knows, because their connection is lost: what they need is found when they are read back.",
+			"So are values that nobody knows, because their connection is lost: what they need is found when they are read back.\n" +
+			"A TAP whose Linux side somebody has deleted is made again only when the agent tries to use that side, so no plan shows it.",
 		Example:           "  agentctl plan new.yaml\n  agentctl plan new.yaml --as filedb:/etc/keyplane/network/routes.yaml\n  agentctl plan network/ --as etcd",
 		ValidArgsFunction: names.CompleteFile,
 		Args:              session.ExpectSome("FILE"),
