@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -97,11 +98,12 @@ func TestVPPRestartsWhileTheAgentIsDown(t *testing.T) {
 	before := r.interfaces()
 	r.stop(syscall.SIGKILL)
 	r.check(r.sim.Restart())
-	r.start([]string{"linux", "etcd", "vpp"})
+	r.start([]string{"chains", "etcd", "vpp"})
 	r.standsAgain(before)
 }
 
-// The state of a version that did not remember the run of VPP is enough: what VPP reports is as before.
+// The state of a version that did not remember the run of VPP is enough: what VPP reports is as before, and what it does
+// not report is set again.
 func TestStateOfAnOlderVersion(t *testing.T) {
 	for _, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(how.String(), func(t *testing.T) {
@@ -112,12 +114,23 @@ func TestStateOfAnOlderVersion(t *testing.T) {
 			if saved := maps.Collect(settings.Load()); len(saved["vpp/run"]) == 0 {
 				t.Fatalf("the agent has not saved the run of VPP, but %q", saved)
 			}
-			r.check(settings.Save(maps.All(map[string][]byte{"vpp/run": nil})))
+			older := map[string][]byte{"vpp/run": nil, "vpp/flow-hash/false/5": []byte("set"), "vpp/autoconf/auto": nil, "vpp/neighbour-ages": nil}
+			r.check(settings.Save(maps.All(older)))
 			r.check(settings.Close())
 			events := listen(t, "", "red", "blue")
 			r.sim.Counts()
-			r.start([]string{"linux", "etcd", "vpp"})
+			r.start([]string{"chains", "etcd", "vpp"})
 			r.agrees()
+			counts := r.sim.Counts()
+			for _, unreported := range []string{"set_ip_flow_hash_v2", "ip6_nd_address_autoconfig"} {
+				if counts[unreported] != 1 {
+					t.Errorf("%s was asked for %d times; want once", unreported, counts[unreported])
+				}
+				delete(counts, unreported)
+			}
+			if changes := changesIn(counts); len(changes) > 0 {
+				t.Errorf("VPP got %v", changes)
+			}
 			r.silent(events)
 		})
 	}
@@ -143,7 +156,20 @@ func TestUnreadableKind(t *testing.T) {
 	r.sim.Fail("nat44_show_running_config", vppsim.Fault{Retval: -1})
 	events := listen(t, "", "red", "blue")
 	r.launch()
-	r.shows("nat44-global is PENDING(.|\n)*cannot be read", "explain", "config/vpp/nat/v2/nat44-global")
+	// All who tell of values say that it is unknown, why, and since when.
+	const since = `20\d\d-\d\d-\d\dT[0-9:]+Z`
+	r.shows("nat44-global is PENDING(.|\n)*cannot be read(.|\n)*since "+since, "explain", "config/vpp/nat/v2/nat44-global")
+	const nobody = `nobody knows which values exist of vpp-nat44-global(.|\n)*it cannot be read back(.|\n)*since ` + since
+	r.shows(nobody, "plan", "testdata/restarts.yaml")
+	r.shows(nobody, "drift")
+	r.shows(nobody, "connections")
+	r.shows("nat44-global is PENDING(.|\n)*unknown since "+since, "status") // it asks for the readiness
+	code, metrics := r.get("/metrics")
+	for _, want := range []string{`keyplane_connection_unknown_kinds\{connection="vpp"\} [1-9]`, `keyplane_connection_unknown_since_timestamp_seconds\{connection="vpp"\} [1-9]`} {
+		if !regexp.MustCompile(want).MatchString(metrics) {
+			t.Errorf("the metrics, with status %d, lack %s", code, want)
+		}
+	}
 	r.silent(events)
 	r.put("config/vpp/v2/interfaces/late", `{"name":"late","type":"SOFTWARE_LOOPBACK"}`)
 	r.shows("late is CONFIGURED", "explain", "config/vpp/v2/interfaces/late")

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -22,35 +24,51 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/detain"
 	"github.com/keyplane/keyplane/internal/testkit/session"
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
-var restarts = flag.Int("agent.restarts", len(orders()), "`number` of restarts by SIGTERM, and of those by SIGKILL")
+var restarts = flag.Int("agent.restarts", len(hosts()), "`number` of restarts by SIGTERM, and of those by SIGKILL")
 
-// orders are the orders in which what an agent needs arrives.
-func orders() [][]string {
-	return [][]string{
-		{"linux", "vpp", "etcd"}, {"linux", "etcd", "vpp"}, {"vpp", "linux", "etcd"},
-		{"vpp", "etcd", "linux"}, {"etcd", "linux", "vpp"}, {"etcd", "vpp", "linux"},
+// hosts are what an agent reads on its host. While one of them is held back, Linux is not known as a whole.
+func hosts() []string {
+	return []string{"chains", string(detain.Links), string(detain.Addresses), string(detain.Routes), string(detain.Neighbours), string(detain.Namespaces), "containers"}
+}
+
+// orders are the orders in which what an agent needs arrives: a store, VPP, and one part of the host. The first ones have
+// each part, and each order of the three.
+func orders() (all [][]string) {
+	three := [][]string{
+		{"host", "vpp", "etcd"}, {"vpp", "etcd", "host"}, {"etcd", "host", "vpp"},
+		{"host", "etcd", "vpp"}, {"vpp", "host", "etcd"}, {"etcd", "vpp", "host"},
 	}
+	parts := hosts()
+	for i := range len(three) * len(parts) { // the two numbers have no common factor
+		order := slices.Clone(three[i%len(three)])
+		order[slices.Index(order, "host")] = parts[i%len(parts)]
+		all = append(all, order)
+	}
+	return all
 }
 
 // An agent that restarts beside a VPP that runs on, and whose values are the same as before, changes nothing: the kernel
-// reports no event, and VPP gets no message but questions. That holds for each order in which the store, VPP and
-// Linux can be read: each is held back until those before it have been read.
+// reports no event, and VPP gets no message but questions. That holds for each order in which the store, VPP, and
+// each part of the host can be read: each is held back until those before it have been read.
 func TestRestartChangesNothing(t *testing.T) {
 	r := newRestartRig(t)
 	r.start(nil)
 	r.declare("testdata/restarts.yaml")
+	r.declare("testdata/restarts_container.yaml")
 	if hasVRF() {
 		r.declare("testdata/restarts_vrf.yaml")
 	}
 	r.settled()
 	r.sim.Counts()
-	events := listen(t, "", "red", "blue")
+	events := listen(t, "", "red", "blue", r.container)
 	seen := map[string][]string{} // by event, the restarts that it followed
 	longest := time.Duration(0)
 	for i := range 2 * *restarts {
@@ -147,10 +165,14 @@ type restartRig struct {
 	etcd   *testkit.Etcd
 	toEtcd *testkit.Proxy
 	toVPP  *testkit.Proxy
-	linux  *os.File // while it is locked, nothing reads the kernel's chains, so that Linux is not known
+	chains *os.File // while it is locked, nothing reads the kernel's chains
+
+	toEngine  *testkit.Proxy // of the container engine
+	container string         // path of the namespace of a container
 
 	agent *exec.Cmd
-	log   string // path of the log of the agent that runs
+	reads *detain.Program // of the agent
+	log   string          // path of the log of the agent that runs
 	runs  int
 }
 
@@ -166,15 +188,16 @@ func newRestartRig(t *testing.T) *restartRig {
 	t.Cleanup(r.sim.Kill)
 	r.etcd = testkit.StartEtcd(t, testkit.EtcdOptions{})
 	r.toEtcd, r.toVPP = testkit.StartProxy(t, r.etcd.Addr), testkit.StartUnixProxy(t, filepath.Join(r.dir, "vpp.sock"))
-	r.linux, err = os.Create(filepath.Join(r.dir, "linux"))
+	r.chains, err = os.Create(filepath.Join(r.dir, "chains"))
 	r.check(err)
-	t.Cleanup(func() { r.linux.Close() })
+	t.Cleanup(func() { r.chains.Close() })
+	r.startEngine()
 	r.file("etcd.conf", "endpoints: ["+r.toEtcd.Addr+"]\n")
 	r.file("govpp.conf", "binapi-socket-path: "+r.toVPP.Addr+"\n")
 	r.file("kvscheduler.conf", "print-txn-summary: true\n")
 	r.file("orchestrator.conf", "state-dir: "+filepath.Join(r.dir, "state")+"\n")
 	for _, program := range []string{"iptables-save", "ip6tables-save"} {
-		r.file(program, fmt.Sprintf("#!/bin/sh\nexec flock -s %s %s \"$@\"\n", r.linux.Name(), filepath.Join(filepath.Dir(save), program)))
+		r.file(program, fmt.Sprintf("#!/bin/sh\nexec flock -s %s %s \"$@\"\n", r.chains.Name(), filepath.Join(filepath.Dir(save), program)))
 	}
 	t.Cleanup(func() {
 		if r.agent != nil {
@@ -182,6 +205,20 @@ func newRestartRig(t *testing.T) *restartRig {
 		}
 	})
 	return r
+}
+
+// startEngine starts a container engine that has a container.
+func (r *restartRig) startEngine() {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "engine.sock")
+	engine, err := fakeengine.Start(path)
+	r.check(err)
+	r.t.Cleanup(engine.Close)
+	id, err := engine.Run("MICROSERVICE_LABEL=web")
+	r.check(err)
+	r.container = fmt.Sprintf("/proc/%d/ns/net", engine.Pid(id))
+	r.toEngine = testkit.StartUnixProxy(r.t, path)
+	r.file("linux-nsplugin.conf", "docker: {host: \"unix://"+r.toEngine.Addr+"\"}\n")
 }
 
 func (r *restartRig) check(err error) {
@@ -200,19 +237,17 @@ func (r *restartRig) file(name, text string) {
 // start starts the agent. Each part of order arrives when those before it have been read.
 func (r *restartRig) start(order []string) {
 	r.t.Helper()
-	for _, part := range order {
-		r.hold(part, true)
-	}
-	r.launch()
-	// The first transaction with the values of the store reads everything back, so it ends after Linux has
+	r.launch(order...)
+	host := slices.IndexFunc(order, func(part string) bool { return slices.Contains(hosts(), part) })
+	// The first transaction with the values of the store reads everything back, so it ends after the host has
 	// arrived. Until then, the store and VPP have arrived when the agent says that they answer.
-	came := map[string]string{"etcd": "store synced", "vpp": "VPP is connected", "linux": "linux: ready.*? took "}
-	if len(order) > 0 && (order[0] == "vpp" || order[2] != "linux") {
+	came := map[string]string{"etcd": "store synced", "vpp": "VPP is connected", "containers": "containers: ready.*? took "}
+	if len(order) > 0 && (order[0] == "vpp" || host < 2) {
 		came["vpp"] = "vpp: ready.*? took "
 	}
 	for _, part := range order {
-		r.hold(part, false)
-		r.said(came[part])
+		r.release(part)
+		r.said(cmp.Or(came[part], "linux: ready.*? took "))
 	}
 	for _, done := range []string{"linux: ready", "vpp: ready", "all sources are complete"} {
 		r.said("Description: " + done + ".*? took ")
@@ -220,9 +255,24 @@ func (r *restartRig) start(order []string) {
 	r.await("the agent is ready", r.ready)
 }
 
-// launch starts the agent, and does not wait.
-func (r *restartRig) launch() {
+// launch starts the agent with parts held back, and does not wait.
+func (r *restartRig) launch(held ...string) {
 	r.t.Helper()
+	var reads []detain.Kind
+	for _, part := range held {
+		switch part {
+		case "etcd":
+			r.toEtcd.Set(testkit.BlackHole)
+		case "vpp":
+			r.toVPP.Set(testkit.BlackHole)
+		case "containers":
+			r.toEngine.Set(testkit.BlackHole)
+		case "chains":
+			r.check(unix.Flock(int(r.chains.Fd()), unix.LOCK_EX))
+		default:
+			reads = append(reads, detain.Kind(part))
+		}
+	}
 	r.runs++
 	r.log = filepath.Join(r.dir, fmt.Sprintf("log%d", r.runs))
 	log, err := os.Create(r.log)
@@ -232,23 +282,26 @@ func (r *restartRig) launch() {
 	r.agent.Env = append(os.Environ(), "MICROSERVICE_LABEL=vpp1", "PATH="+r.dir+":"+os.Getenv("PATH"))
 	r.agent.Stdout, r.agent.Stderr = log, log
 	r.agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	r.check(r.agent.Start())
+	r.reads, err = detain.Start(r.agent, filepath.Join(r.bin, "detained"), reads...)
+	r.check(err)
 }
 
-// hold holds a part back, or lets it arrive.
-func (r *restartRig) hold(part string, held bool) {
+// release lets a part arrive. A part of the host has been asked for.
+func (r *restartRig) release(part string) {
 	r.t.Helper()
-	mode, lock := testkit.Pass, unix.LOCK_UN
-	if held {
-		mode, lock = testkit.BlackHole, unix.LOCK_EX
-	}
 	switch part {
 	case "etcd":
-		r.toEtcd.Set(mode)
+		r.toEtcd.Set(testkit.Pass)
 	case "vpp":
-		r.toVPP.Set(mode)
+		r.toVPP.Set(testkit.Pass)
+	case "containers":
+		r.toEngine.Set(testkit.Pass)
+	case "chains":
+		r.check(unix.Flock(int(r.chains.Fd()), unix.LOCK_UN))
 	default:
-		r.check(unix.Flock(int(r.linux.Fd()), lock))
+		kind := detain.Kind(part)
+		r.await("the agent reads "+part, func() bool { return r.reads.Waiting(kind) > 0 })
+		r.reads.Release(kind)
 	}
 }
 
@@ -284,16 +337,23 @@ func (r *restartRig) said(re string) {
 
 // ready asks the agent whether it is ready.
 func (r *restartRig) ready() bool {
+	code, _ := r.get("/readiness")
+	return code == http.StatusOK
+}
+
+// get asks the agent for a path. The code is 0 if it does not answer.
+func (r *restartRig) get(path string) (code int, text string) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", r.socket())
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	answer, err := client.Get("http://agent/readiness")
+	answer, err := client.Get("http://agent" + path)
 	if err != nil {
-		return false
+		return 0, ""
 	}
-	answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body) // a part is no match
+	return answer.StatusCode, string(body)
 }
 
 // ctl runs agentctl.
@@ -337,7 +397,7 @@ func (r *restartRig) settled() {
 		addrs, err := netlink.AddrList(nil, netlink.FAMILY_V6)
 		return err != nil || slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.Flags&unix.IFA_F_TENTATIVE != 0 })
 	}
-	for _, name := range []string{"", "red", "blue"} {
+	for _, name := range []string{"", "red", "blue", r.container} {
 		r.check(inNetns(name, func() error {
 			r.await("addresses of "+name+" are checked", func() bool { return !tentative() })
 			return nil
@@ -345,10 +405,13 @@ func (r *restartRig) settled() {
 	}
 }
 
-// inNetns runs f in a named namespace, or in that of the test.
+// inNetns runs f in a named namespace, in that of a file in /proc, or in that of the test.
 func inNetns(name string, f func() error) error {
-	if name == "" {
+	switch {
+	case name == "":
 		return f()
+	case name[0] == '/':
+		return scratch.InNetns(strings.Repeat("../", 3)+name[1:], f) // as seen from /run/netns
 	}
 	return scratch.InNetns(name, f)
 }

@@ -60,7 +60,7 @@ func showTransactions(env *testscript.Env) error {
 // build builds the programs and returns the folder that they are in.
 func build(t testing.TB) string {
 	t.Helper()
-	return session.Build(t, "../cmd/agent", "../cmd/agentctl", "../cmd/vppsim")
+	return session.Build(t, "../cmd/agent", "../cmd/agentctl", "../cmd/vppsim", "../internal/testkit/detain/detained")
 }
 
 // unzip is the command unzip PATTERN FOLDER: it extracts the only archive that fits into a new folder.

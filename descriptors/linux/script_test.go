@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"

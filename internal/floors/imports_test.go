@@ -46,6 +46,7 @@ func floors() []floor {
 		{"internal/config", nil},
 		{"internal/conns", nil},
 		{"internal/coverage", nil},
+		{"internal/fakeengine", nil},
 		{"internal/faults", []string{"connectors", "internal/owner", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"internal/faults/history", nil},
 		{"internal/faults/stores", []string{"connectors", "internal/faults/history", "internal/scratch", "internal/testkit", "kvdbsync", "models", "proto"}},

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/keyplane/keyplane/descriptors/linux/internal/fakeengine"
+	"github.com/keyplane/keyplane/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
