@@ -151,6 +151,13 @@ type Found[V proto.Message, M any] struct {
 	// the descriptor or in the system, belongs here: otherwise a look would change what the agent does
 	// afterwards. A Found without a Value only has Learned. Optional.
 	Learned func()
+	// Details is what the system tells of the item besides its value. It is only for those who look: dumps
+	// show it as encoding/json writes it, and the scheduler does not keep it. A pointer to what was read
+	// costs nothing. Optional.
+	Details any
+	// Shown means that the item is only for those who look, such as dumps: the scheduler keeps nothing of it. It
+	// is for what a system makes by itself in large numbers, and no value depends on.
+	Shown bool
 }
 
 // Retrieved is the result of Retrieve: the actual values, or an error that ends them. A value

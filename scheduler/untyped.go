@@ -187,7 +187,7 @@ func typed[V proto.Message](ws []kind.Desired) []Desired[V] {
 func untypedFound[V proto.Message, M any](read func() Retrieved[V, M]) iter.Seq2[kind.Found, error] {
 	return func(yield func(kind.Found, error) bool) {
 		for f, err := range read() {
-			one := kind.Found{Key: f.Key, Meta: kind.Boxed(f.Meta), Foreign: f.Foreign, OwnerUnknown: f.OwnerUnknown, Learned: f.Learned}
+			one := kind.Found{Key: f.Key, Meta: kind.Boxed(f.Meta), Foreign: f.Foreign, OwnerUnknown: f.OwnerUnknown, Learned: f.Learned, Details: f.Details, Shown: f.Shown}
 			if any(f.Value) != any(*new(V)) { // a nil of type V would not be nil any more
 				one.Value = f.Value
 			}

@@ -99,6 +99,8 @@ type Found struct {
 	Foreign      bool
 	OwnerUnknown bool
 	Learned      func() // called for those who do not only look; nil: nothing was learned
+	Details      any    // for those who only look; nil: there are none
+	Shown        bool   // only those who look get it
 }
 
 // Passive reports whether values of d are only observed.

@@ -79,6 +79,12 @@ func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, l
 				continue
 			}
 		}
+		if learns {
+			if f.Shown {
+				continue
+			}
+			f.Details = nil // it may hold much of what was read
+		}
 		if len(out.Items) == 0 { // allocate only if needed
 			out = Found{make([]kind.Found, 0, len(desired)), make(map[string]bool, len(desired))}
 		}
