@@ -38,6 +38,9 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing
 	x.Last = uint8(verbs[n.Last()])
 	if state == Pending {
 		x.Await(n.Unmet())
+		if x.Last == 0 {
+			x.Last = uint8(Create) // the operation that waits
+		}
 	}
 	if old != nil {
 		x.Continue(old)
