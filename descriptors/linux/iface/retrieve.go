@@ -47,7 +47,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 				h.record(one, byName[one.value.GetName()])
 				h.members.enter(one.value.GetName(), one.value.GetVrfMasterInterface())
 			}
-			if !yield(found{Value: one.value, Meta: metaOf(one.place.Space, one.link, one.value), Learned: learned}, nil) {
+			if !yield(found{Value: one.value, Meta: metaOf(one.place.Space, one.link, one.value), Learned: learned, Details: detailsOf(one.link)}, nil) {
 				return
 			}
 		}

@@ -145,6 +145,11 @@ func (h *handler) takeOffOne(ctx context.Context, list uint32, index interface_t
 
 type found = scheduler.Found[*acl.ACL, Meta]
 
+// tagged has the tag of a list, without the mark of its owner, under the name of vpp-agent 3.5.
+type tagged struct {
+	Tag string `json:"acl_tag"`
+}
+
 // retrieve yields all lists with their interfaces. An interface without a name is left out: it
 // is deleted, or not the agent's. As a side effect, it renews the knowledge of what interfaces
 // have.
@@ -227,7 +232,7 @@ func (h *handler) read(ctx context.Context, declared map[string]bool) ([]found, 
 		for _, r := range d.R {
 			v.Rules = append(v.Rules, ipRuleFrom(r))
 		}
-		out = append(out, found{Value: v, Meta: Meta{Index: d.ACLIndex}})
+		out = append(out, found{Value: v, Meta: Meta{Index: d.ACLIndex}, Details: &tagged{d.Tag}})
 	}
 	for _, d := range macip {
 		meta := Meta{Index: d.ACLIndex, MACIP: true}
@@ -235,7 +240,7 @@ func (h *handler) read(ctx context.Context, declared map[string]bool) ([]found, 
 		for _, r := range d.R {
 			v.Rules = append(v.Rules, macipRuleFrom(r))
 		}
-		out = append(out, found{Value: v, Meta: meta})
+		out = append(out, found{Value: v, Meta: meta, Details: &tagged{d.Tag}})
 	}
 	return out, nil
 }

@@ -67,7 +67,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 			if f.Skipped {
 				continue
 			}
-			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.Value, Meta: f.Meta}
+			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.Value, Meta: f.Meta, Details: detailsOf(f)}
 			one.Foreign, one.OwnerUnknown = h.isForeign(f), h.isUnknown(f)
 			if !yield(one, nil) {
 				return
@@ -251,7 +251,7 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) er
 		case f.Details.Tag != "":
 			h.leftovers.Note(f.Meta.Index, f.Details.Tag, clientMark, h.endClient)
 		}
-		f.Value.SetDhcpClient, f.Leased = true, events.Leased(c.Lease)
+		f.Value.SetDhcpClient, f.Leased, f.Client = true, events.Leased(c.Lease), &c
 	}
 	if err := h.env.ReadVirtual(ctx, all); err != nil {
 		return err
@@ -313,6 +313,7 @@ func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 	if err := h.readLinkLocal(ctx, f); err != nil {
 		return err
 	}
+	f.Tables = [2]uint32{tables[0].VrfID, tables[1].VrfID}
 	for _, its := range tables {
 		// The vrf field of a tunnel is the VRF of its outer packets.
 		if its.VrfID != 0 && f.Value.GetUnnumbered() == nil && h.kindOf(f.Value).Versions == nil {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
-	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -54,7 +53,7 @@ func (h *handler) exporterDescriptor() scheduler.Descriptor[*ipfix.IPFIX, struct
 		Delete: func(ctx context.Context, _ string, _ *ipfix.IPFIX, _ struct{}) error {
 			return h.setExporter(ctx, none())
 		},
-		Retrieve: readback.Retriever[*ipfix.IPFIX]{Read: h.readExporter, ID: func(*ipfix.IPFIX) string { return "" }}.Retrieve,
+		Retrieve: h.retrieveExporter,
 	}
 }
 
@@ -115,9 +114,26 @@ func (h *handler) setExporter(ctx context.Context, s setting) error {
 	}, &ipfix_export.SetIpfixExporterReply{})
 }
 
-// readExporter returns the exporter, unless its collector is 0.0.0.0. VPP always has exactly
-// one here, if it can list it.
-func (h *handler) readExporter(ctx context.Context) ([]*ipfix.IPFIX, error) {
+// retrieveExporter yields the exporter. One without a collector exports nothing: it belongs to nobody, and is not
+// there for somebody who declares it.
+func (h *handler) retrieveExporter(ctx context.Context, wanted []scheduler.Desired[*ipfix.IPFIX]) scheduler.Retrieved[*ipfix.IPFIX, struct{}] {
+	type found = scheduler.Found[*ipfix.IPFIX, struct{}]
+	return func(yield func(found, error) bool) {
+		v, err := h.readExporter(ctx)
+		switch idle := v.GetCollector().GetAddress() == netip.IPv4Unspecified().String(); {
+		case err != nil:
+			yield(found{}, err)
+		case v == nil || idle && len(wanted) > 0:
+		case idle:
+			yield(found{Value: v, Foreign: true}, nil)
+		default:
+			yield(found{Value: v, OwnerUnknown: len(wanted) == 0}, nil)
+		}
+	}
+}
+
+// readExporter returns the exporter. VPP always has exactly one here, if it can list it; nil: it cannot.
+func (h *handler) readExporter(ctx context.Context) (*ipfix.IPFIX, error) {
 	all, err := conn.Dump[ipfix_export.IpfixExporterDetails](ctx, h.API, &ipfix_export.IpfixExporterDump{})
 	switch {
 	case err != nil:
@@ -128,12 +144,8 @@ func (h *handler) readExporter(ctx context.Context) ([]*ipfix.IPFIX, error) {
 		return nil, fmt.Errorf("ipfix_exporter_dump: %d exporters; expected one: %w", len(all), conn.ErrProtocol)
 	}
 	d := all[0]
-	collector := vppwire.Addr(d.CollectorAddress)
-	if collector.IsUnspecified() {
-		return nil, nil
-	}
-	return []*ipfix.IPFIX{{
-		Collector:     &ipfix.IPFIX_Collector{Address: collector.String(), Port: uint32(d.CollectorPort)},
+	return &ipfix.IPFIX{
+		Collector:     &ipfix.IPFIX_Collector{Address: vppwire.Addr(d.CollectorAddress).String(), Port: uint32(d.CollectorPort)},
 		SourceAddress: vppwire.Addr(d.SrcAddress).String(), VrfId: d.VrfID, PathMtu: d.PathMtu, TemplateInterval: d.TemplateInterval,
-	}}, nil
+	}, nil
 }

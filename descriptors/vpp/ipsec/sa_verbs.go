@@ -121,6 +121,26 @@ func (h *handler) readUsers(ctx context.Context) (map[uint32]string, error) {
 	return out, err
 }
 
+// details are what VPP tells of an association besides its value, with the names of vpp-agent 3.5.
+// The salt is not there, which is a secret.
+type details struct {
+	ID             uint32 `json:"SaID"`
+	Interface      uint32 `json:"IfIdx"`
+	CryptoKey      uint8  `json:"CryptoKeyLen"` // bytes
+	IntegKey       uint8  `json:"IntegKeyLen"`
+	SeqOutbound    uint64
+	LastSeqInbound uint64
+	ReplayWindow   uint64
+}
+
+// detailsOf returns the details of an association.
+func detailsOf(d vppipsec.IpsecSaV3Details) *details {
+	return &details{
+		ID: d.Entry.SadID, Interface: uint32(d.SwIfIndex), CryptoKey: d.Entry.CryptoKey.Length, IntegKey: d.Entry.IntegrityKey.Length,
+		SeqOutbound: d.SeqOutbound, LastSeqInbound: d.LastSeqInbound, ReplayWindow: d.ReplayWindow,
+	}
+}
+
 type foundAssociation = scheduler.Found[*ipsec.SecurityAssociation, Meta]
 
 // retrieveAssociations yields all associations. VPP has no room for their owner.
@@ -139,7 +159,7 @@ func (h *handler) retrieveAssociations(ctx context.Context, wanted []scheduler.D
 		for _, d := range existing {
 			v := valueOf(d.Entry)
 			w, ours := declared[v.GetIndex()]
-			one := foundAssociation{Key: w.Key, Value: v, Meta: metaOf(v), OwnerUnknown: !ours}
+			one := foundAssociation{Key: w.Key, Value: v, Meta: metaOf(v), OwnerUnknown: !ours, Details: detailsOf(d)}
 			if ours && associationOf(v) == associationOf(w.Value) {
 				one.Value = w.Value
 			}

@@ -180,6 +180,12 @@ func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_t
 	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2XconnectReply{})
 }
 
+// A transmitter has the index of the interface of a cross-connect that transmits, under the name of
+// vpp-agent 3.5.
+type transmitter struct {
+	Index uint32 `json:"transmit_interface_sw_if_idx"`
+}
+
 // retrieveXConnects yields the cross-connects of named receiving interfaces. VPP
 // records no owner, so undeclared ones are Unknown. It also updates the attachments.
 func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desired[*l2.XConnectPair]) scheduler.Retrieved[*l2.XConnectPair, XConnectMeta] {
@@ -201,7 +207,7 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desi
 				continue
 			}
 			used[v.ReceiveInterface] = xconnectTo(v)
-			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, OwnerUnknown: !declared[v.ReceiveInterface]}
+			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, OwnerUnknown: !declared[v.ReceiveInterface], Details: &transmitter{uint32(d.TxSwIfIndex)}}
 			if !yield(one, nil) {
 				return
 			}

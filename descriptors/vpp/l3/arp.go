@@ -153,8 +153,15 @@ func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 				h.dynamic.add(v.GetInterface())
 			}
 		},
+		Details: func(v *l3.ARPEntry) any {
+			meta, _ := h.Interfaces.Get(v.GetInterface())
+			return indexed{meta.Index}
+		},
 	}
 }
+
+// indexed has the index of the interface that a value names.
+type indexed struct{ SwIfIndex uint32 }
 
 // readNeighbours returns the neighbours of existing interfaces, and removes those of deleted
 // ones.

@@ -2,6 +2,7 @@ package l3
 
 import (
 	"net/netip"
+	"slices"
 
 	"go.fd.io/govpp/binapi/fib_types"
 	"go.fd.io/govpp/binapi/ip"
@@ -34,11 +35,19 @@ type path struct {
 	kind               l3.Route_RouteType
 	viaVRF             uint32
 	weight, preference uint8
+
+	// For people only; see details.
+	table       *ip.IPTable
+	form, flags uint8 // FibPathType and FibPathFlags
+	proto       uint8 // FibPathNhProto
+	source      uint8 // of a route that VPP has made itself
+	object, rpf uint32
+	labels      []fib_types.FibMplsLabel
 }
 
 // pathOf converts VPP's answer. ok is false for paths that no value can express, such as
 // those of tunnels.
-func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool) {
+func pathOf(t *ip.IPTable, r ip.IPRoute, p *fib_types.FibPath) (out path, ok bool) {
 	dst := vppwire.PrefixOf(r.Prefix)
 	if !dst.IsValid() {
 		return out, false
@@ -48,6 +57,10 @@ func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool)
 	out = path{
 		pathID: newPathID(t.TableID, p.SwIfIndex, dst.Masked(), next),
 		ipv6:   t.IsIP6, weight: p.Weight, preference: p.Preference,
+		table: t, form: uint8(p.Type), flags: uint8(p.Flags), proto: uint8(p.Proto), object: p.Nh.ObjID, rpf: p.RpfID,
+	}
+	if n := int(p.NLabels); n > 0 && n <= len(p.LabelStack) {
+		out.labels = slices.Clone(p.LabelStack[:n])
 	}
 	switch {
 	case p.Type == fib_types.FIB_API_PATH_TYPE_DROP:
@@ -134,14 +147,14 @@ func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredI
 
 // retrieved returns the path as Retrieve yields it. An unchanged declared route is returned
 // as declared.
-func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
+func (d declaredIndex) retrieved(p *path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
 	var w scheduler.Desired[*l3.Route]
 	at, ours := d.byID[p.pathID]
 	if ours {
 		w = d.desired[at]
 	}
 	if ours && p.equals(w.Value) {
-		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value}, true
+		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value, Details: p}, true
 	}
 	v := p.route(names)
 	switch {
@@ -154,7 +167,23 @@ func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.F
 	case v == nil:
 		return f, false
 	}
-	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}, true
+	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours, Details: p}, true
+}
+
+// isLocal reports whether the path leads to an address of VPP itself.
+func (p path) isLocal() bool { return p.form == uint8(fib_types.FIB_API_PATH_TYPE_LOCAL) }
+
+// ofVPP returns a path that VPP has made itself, unless somebody declares the same: that is then not there.
+// There are several for each address of an interface, so the scheduler keeps only those of tables.
+func (d declaredIndex) ofVPP(p *path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
+	if _, declared := d.byID[p.pathID]; declared {
+		return f, false
+	}
+	v := p.route(names)
+	if v == nil {
+		return f, false
+	}
+	return scheduler.Found[*l3.Route, struct{}]{Value: v, Foreign: true, Shown: p.source == srcInterface, Details: p}, true
 }
 
 // withoutReferences returns v with allocated addresses in place of references. Unresolved

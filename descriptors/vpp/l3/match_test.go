@@ -54,10 +54,10 @@ func TestPathAsDeclared(t *testing.T) {
 		if tt.gw != "" {
 			tt.path.Nh.Address = vppwire.Address(netip.MustParseAddr(tt.gw)).Un
 		}
-		p, ok := pathOf(ip.IPTable{TableID: tt.vrf, IsIP6: dst.Addr().Is6()}, ip.IPRoute{Prefix: vppwire.Prefix(dst)}, tt.path)
+		p, ok := pathOf(&ip.IPTable{TableID: tt.vrf, IsIP6: dst.Addr().Is6()}, ip.IPRoute{Prefix: vppwire.Prefix(dst)}, &tt.path)
 		var got scheduler.Found[*l3.Route, struct{}]
 		if ok {
-			got, ok = known.retrieved(p, names)
+			got, ok = known.retrieved(&p, names)
 		}
 		switch {
 		case ok != (tt.want != nil):
@@ -73,7 +73,7 @@ func TestPathOfNoPrefix(t *testing.T) {
 	for _, text := range []string{"10.0.0.0/32", "2001:db8::/128"} {
 		r := ip.IPRoute{Prefix: vppwire.Prefix(netip.MustParsePrefix(text))}
 		r.Prefix.Len++
-		if p, ok := pathOf(ip.IPTable{}, r, fib_types.FibPath{SwIfIndex: 1, Weight: 1}); ok {
+		if p, ok := pathOf(&ip.IPTable{}, r, &fib_types.FibPath{SwIfIndex: 1, Weight: 1}); ok {
 			t.Errorf("one bit more than %s: %+v", text, p)
 		}
 	}

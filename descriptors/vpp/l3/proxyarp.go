@@ -156,11 +156,27 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*
 				FirstIpAddr: netip.AddrFrom4(d.Proxy.Low).String(), LastIpAddr: netip.AddrFrom4(d.Proxy.Hi).String(), VrfId: d.Proxy.TableID,
 			})
 		}
-		// An empty value would count as one that the agent must remove.
-		if !proto.Equal(v, &l3.ProxyARP{}) {
-			yield(found{Value: v, OwnerUnknown: len(wanted) == 0}, nil)
+		// VPP always has the feature. Without ranges and interfaces it belongs to nobody: an empty value of ours
+		// would count as one that the agent must remove.
+		if empty := proto.Equal(v, &l3.ProxyARP{}); !empty {
+			yield(found{Value: v, OwnerUnknown: len(wanted) == 0, Details: &proxying{h.indexesOf(v)}}, nil)
+		} else if len(wanted) == 0 {
+			yield(found{Value: v, Foreign: true}, nil)
 		}
 	}
+}
+
+// proxying has the indexes of the interfaces with proxy ARP, by name.
+type proxying struct{ Interfaces map[string]uint32 }
+
+// indexesOf returns the indexes of the interfaces of a value.
+func (h handler) indexesOf(v *l3.ProxyARP) map[string]uint32 {
+	out := make(map[string]uint32, len(v.GetInterfaces()))
+	for _, one := range v.GetInterfaces() {
+		meta, _ := h.Interfaces.Get(one.GetName())
+		out[one.GetName()] = meta.Index
+	}
+	return out
 }
 
 // readProxyInterfaces returns the interfaces with proxy ARP, and notes those that were

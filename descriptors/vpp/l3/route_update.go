@@ -92,7 +92,7 @@ func isSamePath(p fib_types.FibPath, v *l3.Route, by uint32) bool {
 	if dstErr != nil || nextErr != nil {
 		return false
 	}
-	table := ip.IPTable{TableID: v.GetVrfId(), IsIP6: dst.Addr().Is6()}
-	has, ok := pathOf(table, ip.IPRoute{Prefix: vppwire.Prefix(dst)}, p)
+	table := &ip.IPTable{TableID: v.GetVrfId(), IsIP6: dst.Addr().Is6()}
+	has, ok := pathOf(table, ip.IPRoute{Prefix: vppwire.Prefix(dst)}, &p)
 	return ok && has.pathID == newPathID(v.GetVrfId(), by, dst, next) && has.sameKind(v)
 }

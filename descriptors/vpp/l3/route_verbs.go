@@ -233,11 +233,13 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 		// iteration.
 		defer ahead.Wait()
 		var known declaredIndex
-		all, err := h.paths(ctx, func() { ahead.Go(func() { known = h.declaredRoutes(wanted) }) })
+		index := sync.OnceFunc(func() { ahead.Go(func() { known = h.declaredRoutes(wanted) }) })
+		all, own, err := h.paths(ctx, index)
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
+		index()
 		ahead.Wait()
 		all, err = h.deleteStalePaths(ctx, all)
 		if err != nil {
@@ -245,56 +247,77 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 			return
 		}
 		names := h.namesByIndex()
-		for _, p := range all {
-			if f, ok := known.retrieved(p, names); ok && !yield(f, nil) {
+		for i := range all {
+			if f, ok := known.retrieved(&all[i], names); ok && !yield(f, nil) {
+				return
+			}
+		}
+		for i := range own {
+			if f, ok := known.ofVPP(&own[i], names); ok && !yield(f, nil) {
 				return
 			}
 		}
 	}
 }
 
-// srcAPI is the source of routes that came over the API (VPP fib_entry.h, FIB_SOURCE_API).
-const srcAPI = 8
+// The sources of routes (VPP fib_source.h). Each table has special routes and a default route, which drop
+// packets. Those of interfaces lead to their addresses.
+const (
+	srcSpecial, srcInterface, srcAPI, srcDefault = 1, 4, 8, 20
+)
 
-// paths returns the paths of all routes that came over the API. It calls begun once, at the
-// first path.
-func (h handler) paths(ctx context.Context, begun func()) (out []path, err error) {
+// paths returns the paths of all routes that came over the API, and those that VPP has made itself. It calls
+// begun at the first path.
+func (h handler) paths(ctx context.Context, begun func()) (out, own []path, err error) {
 	tables, err := h.tables(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Only version 2 can leave out the routes of other sources, such as connected ones.
 	newer := h.API.Has(&ip.IPRouteV2Dump{})
 	for _, t := range tables {
 		add := func(r ip.IPRoute) {
-			for _, p := range r.Paths {
-				one, ok := pathOf(t, r, p)
+			for i := range r.Paths {
+				one, ok := pathOf(&t, r, &r.Paths[i])
 				if !ok {
 					continue
 				}
-				if len(out) == 0 {
-					begun()
-				}
+				begun()
 				out = append(out, one)
 			}
 		}
+		addOwn := func(of int) func(ip.IPRoute) {
+			return func(r ip.IPRoute) {
+				for i := range r.Paths {
+					if one, ok := pathOf(&t, r, &r.Paths[i]); ok || one.isLocal() {
+						one.source = uint8(of)
+						own = append(own, one)
+					}
+				}
+			}
+		}
 		if newer {
-			err = h.dumpAPIRoutes(ctx, t, add)
+			err = h.dumpRoutesOf(ctx, srcAPI, t, add)
+			for _, of := range []int{srcSpecial, srcDefault, srcInterface} {
+				if err == nil {
+					err = h.dumpRoutesOf(ctx, uint8(of), t, addOwn(of))
+				}
+			}
 		} else {
-			err = h.dumpRoutes(ctx, t, add)
+			err = h.dumpRoutes(ctx, t, add, addOwn(srcInterface))
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return out, nil
+	return out, own, nil
 }
 
-// dumpAPIRoutes dumps only the routes that came over the API (VPP ip_route_v2_dump). It
+// dumpRoutesOf dumps only the routes of which this source is in effect (VPP ip_route_v2_dump). It
 // decodes into one message again and again: a dump may have a million routes.
-func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
+func (h handler) dumpRoutesOf(ctx context.Context, source uint8, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteV2Details
-	return h.API.Details(ctx, &ip.IPRouteV2Dump{Src: srcAPI, Table: t}, &d, func(decoder *vppwire.Decoder, message []byte) error {
+	return h.API.Details(ctx, &ip.IPRouteV2Dump{Src: source, Table: t}, &d, func(decoder *vppwire.Decoder, message []byte) error {
 		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}
@@ -303,14 +326,16 @@ func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IP
 	})
 }
 
-// dumpRoutes dumps all routes and drops those that VPP has made itself.
-func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
+// dumpRoutes dumps all routes, and tells those that VPP has made itself from the others.
+func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add, addOwn func(ip.IPRoute)) error {
 	var d ip.IPRouteDetails
 	return h.API.Details(ctx, &ip.IPRouteDump{Table: t}, &d, func(decoder *vppwire.Decoder, message []byte) error {
 		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}
-		if !madeByVPP(d.Route) {
+		if madeByVPP(d.Route) {
+			addOwn(d.Route)
+		} else {
 			add(d.Route)
 		}
 		return nil

@@ -18,6 +18,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // An ID identifies a network namespace by its inode (namespaces(7)). The kernel does not
@@ -124,6 +126,7 @@ type Link struct {
 	Master int    // index of its master; 0: none
 	Peer   int    // index of the other end of a veth, in its namespace
 	Table  uint32 // routing table of a vrf
+	About  About
 }
 
 // Names returns all names of a link, the first of which is its Name.
@@ -131,6 +134,19 @@ func (l Link) Names() []string { return append([]string{l.Name}, l.Others...) }
 
 // Has reports whether a link has a name.
 func (l Link) Has(name string) bool { return slices.Contains(l.Names(), name) }
+
+// An About is what the kernel tells of a link for people: nothing is decided by it.
+type About struct {
+	Parent        int    // index of the link on which this one rests (IFLA_LINK); 0: none
+	Oper          uint8  // operational state of RFC 2863 (IF_OPER_*)
+	Flags         uint32 // IFF_* of netdevice(7)
+	Encapsulation string // "ether", "loopback"
+	// The numbers of queues, and of packets that wait to be sent at most.
+	RxQueues, TxQueues, TxQueueLen int
+}
+
+// Running reports whether packets can go through the link now.
+func (a About) Running() bool { return a.Flags&unix.IFF_RUNNING != 0 }
 
 // Counters counts the packets of a link. Dropped packets are those without an error for
 // which the kernel had no room.

@@ -85,6 +85,10 @@ func linkOf(l netlink.Link) Link {
 	out := Link{
 		Index: a.Index, Name: a.Name, Others: a.AltNames, Kind: l.Type(),
 		Up: a.RawFlags&unix.IFF_UP != 0, MTU: a.MTU, MAC: a.HardwareAddr, Master: a.MasterIndex,
+		About: About{
+			Parent: a.ParentIndex, Oper: uint8(a.OperState), Flags: a.RawFlags, Encapsulation: a.EncapType,
+			RxQueues: a.NumRxQueues, TxQueues: a.NumTxQueues, TxQueueLen: a.TxQLen,
+		},
 	}
 	out.Alias, out.Owner = SplitAlias(a.Alias)
 	switch l := l.(type) {

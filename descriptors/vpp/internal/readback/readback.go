@@ -21,6 +21,8 @@ type Retriever[V proto.Message] struct {
 	// AsDeclared changes v to the notation of the declared value, so that both compare
 	// equal. Optional.
 	AsDeclared func(v, declared V)
+	// Details returns what VPP tells of a value besides, for people. Optional.
+	Details func(v V) any
 }
 
 // Retrieve implements the verb of the descriptor.
@@ -40,7 +42,11 @@ func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V
 			if ours && o.AsDeclared != nil {
 				o.AsDeclared(v, w.Value)
 			}
-			if !yield(scheduler.Found[V, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}, nil) {
+			one := scheduler.Found[V, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}
+			if o.Details != nil {
+				one.Details = o.Details(v)
+			}
+			if !yield(one, nil) {
 				return
 			}
 		}

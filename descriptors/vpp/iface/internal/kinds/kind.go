@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"go.fd.io/govpp/binapi/dhcp"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 
@@ -129,12 +130,15 @@ type Found struct {
 	Value   *interfaces.Interface    // filled in step by step
 	Details vppif.SwInterfaceDetails // of the dump
 	Meta    ifindex.Meta
-	Desired *interfaces.Interface // the value that is declared under its name; nil: none
-	Gone    bool                  // it was deleted during the read
-	Leased  netip.Prefix          // the address that DHCP gave to it
-	Virtual map[netip.Addr]bool   // the addresses that virtual routers give to it
-	Bonded  bool                  // it is a member of a bond
-	Skipped bool                  // the caller asked for other interfaces only
+	Desired *interfaces.Interface   // the value that is declared under its name; nil: none
+	Gone    bool                    // it was deleted during the read
+	Leased  netip.Prefix            // the address that DHCP gave to it
+	Client  *dhcp.DHCPClientDetails // nil: VPP runs no DHCP client there
+	Tables  [2]uint32               // the VRFs for IPv4 and IPv6; 0 for those without a tag
+	PCI     uint32                  // of a VMXNET3: its PCI address as VPP writes it
+	Virtual map[netip.Addr]bool     // the addresses that virtual routers give to it
+	Bonded  bool                    // it is a member of a bond
+	Skipped bool                    // the caller asked for other interfaces only
 }
 
 // AdminUp is VPP's flag of an enabled interface.

@@ -26,7 +26,9 @@ func loopbackKind() Kind {
 		},
 		Retrieve: func(_ context.Context, _ *Env, all map[uint32]*Found) error {
 			for _, f := range all {
-				if f.Details.InterfaceDevType == "Loopback" && f.Details.Type != interface_types.IF_API_TYPE_SUB {
+				// local0, which each VPP has, is listed like the loopbacks.
+				loopback := f.Details.InterfaceDevType == "Loopback" || f.Details.InterfaceDevType == "local"
+				if loopback && f.Details.Type != interface_types.IF_API_TYPE_SUB {
 					f.Value.Type = interfaces.Interface_SOFTWARE_LOOPBACK
 				}
 			}

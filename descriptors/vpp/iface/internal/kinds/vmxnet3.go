@@ -77,6 +77,7 @@ func retrieveVmxnet3s(ctx context.Context, e *Env, all map[uint32]*Found) error 
 	details, err := conn.Dump[vmxnet3.SwVmxnet3InterfaceDetails](ctx, e.API, &vmxnet3.SwVmxnet3InterfaceDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		if f := all[uint32(d.SwIfIndex)]; f != nil {
+			f.PCI = d.PciAddr
 			f.Value.Type, f.Value.Link = interfaces.Interface_VMXNET3_INTERFACE, &interfaces.Interface_VmxNet3{VmxNet3: &interfaces.VmxNet3Link{
 				EnableElog: f.Desired.GetVmxNet3().GetEnableElog(), RxqSize: uint32(d.RxList[0].RxQsize), TxqSize: uint32(d.TxList[0].TxQsize),
 			}}
