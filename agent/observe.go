@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -146,10 +148,21 @@ func (o observation) muxStats() counts.MuxStats {
 	r := o.requests()
 	out := counts.MuxStats{
 		ChannelsCreated: r.Connections, ChannelsOpen: r.Open, RequestsSent: r.Sent, RequestsDone: r.Done,
-		RequestsErrors: r.Failed, RequestReplies: r.Replies, Messages: map[string]counts.MessageStats{},
+		RequestsFail: r.Failed, RequestReplies: r.Replies,
+		AllMessages: counts.Method{Name: "all"}, Messages: []counts.Method{}, Errors: []counts.MessageErrors{},
 	}
-	for name, m := range r.Messages {
-		out.Messages[name] = counts.MessageStats{Calls: m.Requests, Errors: m.Requests - m.Done}
+	for _, name := range slices.Sorted(maps.Keys(r.Messages)) {
+		m := r.Messages[name]
+		if failed := m.Requests - m.Done; failed > 0 {
+			out.Errors = append(out.Errors, counts.MessageErrors{Name: name, Count: failed})
+		}
+		if m.Done == 0 {
+			continue
+		}
+		one := counts.Method{Name: name, Count: m.Done, Total: m.Took.Seconds(), Avg: m.Took.Seconds() / float64(m.Done), Min: m.Shortest.Seconds(), Max: m.Longest.Seconds()}
+		out.Messages = append(out.Messages, one)
+		one.Name = out.AllMessages.Name
+		out.AllMessages = sum(out.AllMessages, one)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -18,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/publish"
 	"github.com/keyplane/keyplane/orchestrator/trial"
+	linuxif "github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -39,6 +42,7 @@ func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin, program string) *h
 func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest.Options {
 	if plane != nil {
 		o.VPP, o.Command, o.Proxy = vppInfo(plane), plane.Command, plane.Proxy()
+		o.Telemetry.Command = plane.Command
 	}
 	if host == nil {
 		return o
@@ -48,7 +52,7 @@ func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest
 		out := make([]counts.LinuxInterfaceStats, len(all))
 		for i, c := range all {
 			out[i] = counts.LinuxInterfaceStats{
-				Name: c.Name, HostName: c.HostName,
+				Name: c.Name, Type: typeOf(o.Scheduler, c.Name), Index: c.Index, HostName: c.HostName,
 				RxPackets: c.RxPackets, RxBytes: c.RxBytes, RxErrors: c.RxErrors, RxDropped: c.RxDropped,
 				TxPackets: c.TxPackets, TxBytes: c.TxBytes, TxErrors: c.TxErrors, TxDropped: c.TxDropped,
 			}
@@ -56,6 +60,16 @@ func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest
 		return out, err
 	}
 	return o
+}
+
+// typeOf returns the number of the type of a Linux interface; 0: it is gone meanwhile.
+func typeOf(sched *scheduler.Scheduler, name string) int32 {
+	st, _ := sched.Status(models.For[*linuxif.Interface]().KeyOf(name))
+	if st == nil {
+		return 0
+	}
+	v, _ := st.Actual.(*linuxif.Interface)
+	return int32(v.GetType())
 }
 
 // Layers is the orchestrator for clients and northbounds. Their changes wait for trials, and are counted.
@@ -111,9 +125,10 @@ func sum(a, b counts.Method) counts.Method {
 func (l *Layers) configuratorStats() counts.ConfiguratorStats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all"}, Operations: map[string]counts.Method{}}
-	for name, m := range l.stats {
-		out.Operations[name] = m
+	out := counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all"}, Operations: []counts.Method{}}
+	for _, name := range slices.Sorted(maps.Keys(l.stats)) {
+		m := l.stats[name]
+		out.Operations = append(out.Operations, m)
 		m.Name = out.AllOperations.Name
 		out.AllOperations = sum(out.AllOperations, m)
 	}

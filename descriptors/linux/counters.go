@@ -17,6 +17,7 @@ import (
 type Counters struct {
 	Name     string // of the value
 	HostName string // in the kernel
+	Index    int    // ifindex, unique within a namespace
 	kernel.Counters
 }
 
@@ -39,7 +40,7 @@ func (p *Plugin) Counters(ctx context.Context) ([]Counters, error) {
 		if err != nil {
 			return nil, fmt.Errorf("linux: counters of %s: %w", name, err)
 		}
-		out = append(out, Counters{name, all[name].HostName, found})
+		out = append(out, Counters{name, all[name].HostName, all[name].Index, found})
 	}
 	return out, nil
 }
@@ -52,4 +53,22 @@ func (p *Plugin) counters(of iface.Meta) (kernel.Counters, error) {
 	}
 	defer space.Close()
 	return space.Counters(of.Index)
+}
+
+// A LinkState is the state of the link of an interface.
+type LinkState struct {
+	MAC     string
+	MTU     int
+	Running bool // packets can go through it now
+}
+
+// LinkState reads the link of an existing interface. The error is ENODEV if it is gone.
+func (p *Plugin) LinkState(of iface.Meta) (LinkState, error) {
+	space, open := p.spaces.ByID(of.NS)
+	if !open {
+		return LinkState{}, unix.ENODEV // its namespace is gone
+	}
+	defer space.Close()
+	l, err := space.LinkByIndex(of.Index)
+	return LinkState{l.MAC.String(), l.MTU, l.About.Running()}, err
 }

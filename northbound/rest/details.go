@@ -37,6 +37,11 @@ func (h *handler) details(w http.ResponseWriter, r *http.Request, q endpoint.Que
 		return err
 	}
 	found, err := h.actual(r.Context(), d.Model)
+	if err == nil && d.Also != "" {
+		var more []scheduler.Found[proto.Message, any]
+		more, err = h.actual(r.Context(), d.Also)
+		found = append(found, more...)
+	}
 	if err != nil {
 		reply.Header(w, reply.JSONType, http.StatusInternalServerError)
 		reply.Encode(w, "", fmt.Sprintf("500 Internal server error: %v", err))
@@ -70,8 +75,9 @@ func (h *handler) readBack(ctx context.Context, descriptor string) ([]scheduler.
 
 // item converts a value that was read back.
 func (h *handler) item(f scheduler.Found[proto.Message, any]) details.Item {
-	if h.Secrets {
-		return details.Item{Value: f.Value, Meta: metadata(f.Meta)}
+	out := details.Item{Value: f.Value, Meta: metadata(f.Meta), Details: metadata(f.Details)}
+	if !h.Secrets {
+		out.Value = models.Redacted(f.Value)
 	}
-	return details.Item{Value: models.Redacted(f.Value), Meta: metadata(f.Meta)}
+	return out
 }

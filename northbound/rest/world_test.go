@@ -88,14 +88,20 @@ func (w *world) options() Options {
 		Telemetry: counters.Readers{
 			Memory:  func(context.Context) (any, error) { return map[string]int{"used": 3}, nil },
 			Runtime: func(context.Context) (any, error) { return nil, errors.New("no stats segment") },
+			Command: func(_ context.Context, line string) (string, error) {
+				if line == "show buffers" {
+					return "", errors.New("VPP is not connected")
+				}
+				return "output of " + line + "\n", nil
+			},
 			LinuxInterfaces: func(context.Context) ([]counts.LinuxInterfaceStats, error) {
 				return []counts.LinuxInterfaceStats{{Name: "if1", HostName: "veth1", RxPackets: 3}}, nil
 			},
 			Requests: func() counts.MuxStats {
-				return counts.MuxStats{RequestsSent: 2, Messages: map[string]counts.MessageStats{"show_version": {Calls: 2}}}
+				return counts.MuxStats{RequestsSent: 2, RequestsFail: 1, Messages: []counts.Method{{Name: "show_version", Count: 1}}, Errors: []counts.MessageErrors{{Name: "show_version", Count: 1}}}
 			},
 			Configurator: func() counts.ConfiguratorStats {
-				return counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all", Count: 1}, Operations: map[string]counts.Method{"Update": {Name: "Update", Count: 1}}}
+				return counts.ConfiguratorStats{AllOperations: counts.Method{Name: "all", Count: 1}, Operations: []counts.Method{{Name: "Update", Count: 1}}}
 			},
 			Metrics: text200("# metrics\n"), Health: text200("# health\n"),
 			Models: map[string]func() any{"govppmux.stats": func() any { return &govppmux.Metrics{RequestsSent: 2} }},

@@ -15,8 +15,8 @@ type MessageCount struct {
 	// "no answer", or "other".
 	Errors map[string]uint64
 	// Took is the time from the request to the last answer of those that were done. A dump or
-	// a batch counts with the time of the whole call.
-	Took time.Duration
+	// a batch counts with the time of the whole call. Shortest and Longest are those of one request.
+	Took, Shortest, Longest time.Duration
 	// Buckets has the number of those that took at most the duration of the same index in
 	// CountBounds, and longer than the one before it.
 	Buckets [countBuckets]uint64
@@ -71,8 +71,12 @@ func (c *counts) add(one *call, took time.Duration, err error) {
 }
 
 func (m *MessageCount) done(took time.Duration) {
+	if m.Done == 0 || took < m.Shortest {
+		m.Shortest = took
+	}
 	m.Done++
 	m.Took += took
+	m.Longest = max(m.Longest, took)
 	for i, bound := range CountBounds() {
 		if took <= bound {
 			m.Buckets[i]++

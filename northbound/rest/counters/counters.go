@@ -21,6 +21,8 @@ import (
 type Readers struct {
 	// Memory, Runtime and NodeCounters read VPP.
 	Memory, Runtime, NodeCounters func(ctx context.Context) (any, error)
+	// Command runs a line of VPP's command line.
+	Command func(ctx context.Context, line string) (string, error)
 	// LinuxInterfaces reads the kernel's counters of the agent's interfaces.
 	LinuxInterfaces func(ctx context.Context) ([]counts.LinuxInterfaceStats, error)
 	// Requests counts requests to VPP.
@@ -41,7 +43,7 @@ func (t Readers) Endpoints() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
 		endpoint.Get("/stats/linux/interfaces", endpoint.Stats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).Answers([]counts.LinuxInterfaceStats{}).Costly(),
 		endpoint.Get("/stats/configurator", endpoint.Stats, "", "number and duration of changes by clients", readNow(t.Configurator)).Answers(counts.ConfiguratorStats{}),
-		endpoint.Get("/vpp/telemetry", endpoint.Telemetry, "", "VPP's memory, runtime and node counters", t.allOfVPP).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/vpp/telemetry", endpoint.Telemetry, "", "what VPP prints about its nodes, buffers and memory", t.allOfVPP).Answers([]counts.CommandOutput{}).Costly(),
 		endpoint.Get("/vpp/telemetry/memory", endpoint.Telemetry, "", "VPP's memory", read(t.Memory)).Answers(map[string]any{}),
 		endpoint.Get("/vpp/telemetry/runtime", endpoint.Telemetry, "", "VPP's graph nodes", read(t.Runtime)).Answers(map[string]any{}).Costly(),
 		endpoint.Get("/vpp/telemetry/nodecount", endpoint.Telemetry, "", "VPP's node counters", read(t.NodeCounters)).Answers(map[string]any{}).Costly(),
@@ -75,23 +77,24 @@ func readNow[T any](f func() T) func(http.ResponseWriter, *http.Request, endpoin
 	return read(func(context.Context) (T, error) { return f(), nil })
 }
 
-// allOfVPP answers all counters of VPP in one object. Counters that cannot be read
-// are texts with the reason.
+// pages are the lines of VPP's command line that /vpp/telemetry asks. Those that print the
+// routes are not among them: VPP forwards nothing while it prints a large table.
+func pages() []string {
+	return []string{"show node counters", "show runtime", "show buffers", "show memory main-heap"}
+}
+
+// allOfVPP answers what VPP prints about its counters, for people. The other paths have the numbers.
 func (t Readers) allOfVPP(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
-	out := map[string]any{}
-	for name, f := range map[string]func(context.Context) (any, error){
-		"memory": t.Memory, "runtime": t.Runtime, "nodecount": t.NodeCounters,
-	} {
-		if f == nil {
-			continue
-		}
-		v, err := f(r.Context())
-		if out[name] = v; err != nil {
-			out[name] = err.Error()
-		}
-	}
-	if len(out) == 0 {
+	if t.Command == nil {
 		return reply.NotFound(errNone)
+	}
+	out := []counts.CommandOutput{}
+	for _, line := range pages() {
+		text, err := t.Command(r.Context(), line)
+		if err != nil {
+			text = err.Error()
+		}
+		out = append(out, counts.CommandOutput{Command: line, Output: text})
 	}
 	return reply.JSON(w, out)
 }

@@ -39,31 +39,42 @@ type Method struct {
 // A ConfiguratorStats counts the changes of the configuration by clients.
 type ConfiguratorStats struct {
 	AllOperations Method
-	Operations    map[string]Method // by operation: "Update"
+	Operations    []Method // by name: "Delete", "Resync", "Update"
 }
 
-// A MuxStats counts requests to VPP.
+// A MuxStats counts requests to VPP. The lists are sorted by name.
 type MuxStats struct {
-	ChannelsCreated uint64 // connections
+	ChannelsCreated uint64 `json:"channels_created"` // connections
 	// Connections that are open now. The other figures count since the start of the agent.
-	ChannelsOpen   uint64
-	RequestsSent   uint64
-	RequestsDone   uint64
-	RequestsErrors uint64
+	ChannelsOpen uint64 `json:"channels_open"`
+	RequestsSent uint64 `json:"requests_sent"`
+	RequestsDone uint64 `json:"requests_done"`
+	RequestsFail uint64 `json:"requests_fail"`
 	// Messages that VPP sent as answers. One request for a dump has many.
-	RequestReplies uint64
-	Messages       map[string]MessageStats // by name
+	RequestReplies uint64 `json:"request_replies"`
+	// All requests that VPP has carried out, and their time by message.
+	AllMessages Method
+	Messages    []Method
+	Errors      []MessageErrors // only those with errors
 }
 
-// A MessageStats counts the requests with one message.
-type MessageStats struct {
-	Calls, Errors uint64
+// A MessageErrors counts the failed requests with one message.
+type MessageErrors struct {
+	Name  string `json:"name"`
+	Count uint64 `json:"count"`
+}
+
+// A CommandOutput is a line of VPP's command line and what VPP printed, or the reason why it could
+// not be asked.
+type CommandOutput struct {
+	Command, Output string
 }
 
 // A LinuxInterfaceStats holds the kernel's counters of an interface.
 type LinuxInterfaceStats struct {
-	Name     string `json:"logical_name"`
-	HostName string `json:"host_name"`
+	Name  string `json:"interface_name"`
+	Type  int32  `json:"interface_type"` // ligato.linux.interfaces.Interface.Type
+	Index int    `json:"linux_if_index"` // the kernel's ifindex
 	// The link statistics of rtnetlink(7). They begin when the kernel creates the interface,
 	// not when the agent starts.
 	RxPackets uint64 `json:"rx_packets"`
@@ -74,4 +85,5 @@ type LinuxInterfaceStats struct {
 	TxErrors  uint64 `json:"tx_errors"`
 	RxDropped uint64 `json:"rx_dropped"`
 	TxDropped uint64 `json:"tx_dropped"`
+	HostName  string `json:"host_name"`
 }
