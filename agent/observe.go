@@ -84,7 +84,9 @@ type observation struct {
 
 // measure creates the metrics before the first addition, which may register more.
 func (a *assembly) measure() {
+	is := about(a.options.Name)
 	a.figures = metrics.New(metrics.Options{
+		Build:     metrics.Build{Version: is.Version, Revision: is.GitCommit, Branch: is.GitBranch, GoVersion: is.GoVersion},
 		Scheduler: a.Scheduler, Sources: merging{a}, Log: a.loggers.Logger("telemetry"),
 		Health: func() metrics.Health { return healthFigures(a.Parts.Label, a.health) },
 	})

@@ -42,7 +42,22 @@ type Options struct {
 	// Models returns messages for /metrics/{model} by name, such as "govppmux.stats". Each
 	// function is called for each request. Defaults to none.
 	Models map[string]func() proto.Message
-	Log    *slog.Logger // of metrics that contradict each other. Defaults to slog.Default.
+	// Build describes the program, for ligato_build_info. Defaults to an unknown one.
+	Build Build
+	Log   *slog.Logger // of metrics that contradict each other. Defaults to slog.Default.
+}
+
+// A Build describes a build of the program. Empty texts are unknown.
+type Build struct{ Version, Revision, Branch, GoVersion string }
+
+// info returns the metric that tells the build. Its value is always 1.
+func (b Build) info() prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ligato_build_info", Help: "The build of the agent, in labels; always 1.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "branch": b.Branch, "goversion": b.GoVersion},
+	})
+	g.Set(1)
+	return g
 }
 
 // Metrics has the registries of /metrics and /health. Its methods may be called from any
@@ -59,7 +74,8 @@ func New(o Options) *Metrics {
 		o.Log = slog.Default()
 	}
 	m := &Metrics{o: o, all: prometheus.NewRegistry(), health: prometheus.NewRegistry()}
-	m.all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.all.MustRegister(o.Build.info(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "ligato"})) // the same under the names of the older agent
 	if o.Scheduler != nil {
 		m.all.MustRegister(newSchedulerCollector(o.Scheduler))
 	}

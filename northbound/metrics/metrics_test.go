@@ -101,7 +101,7 @@ func (sources) Health() []orchestrator.Health {
 
 func full(t *testing.T) *metrics.Metrics {
 	return metrics.New(metrics.Options{
-		Scheduler: world(t), Sources: sources{},
+		Scheduler: world(t), Sources: sources{}, Build: metrics.Build{Version: "v1", Revision: "abc", Branch: "main", GoVersion: "go1"},
 		Health: func() metrics.Health {
 			return metrics.Health{
 				Service: "vpp1", Version: "v1", BuildDate: "today", State: metrics.OK,
@@ -138,7 +138,14 @@ func TestMetrics(t *testing.T) {
 		`keyplane_operation_duration_seconds_count{descriptor="linux-interface",verb="create"} 3`,
 		`ligato_kvscheduler_txn_processed 1`,
 		`ligato_kvscheduler_queue_wait_seconds_count{txn_type="NBTransaction"} 1`,
-		`ligato_kvscheduler_txn_duration_seconds_bucket{txn_type="NBTransaction",le="+Inf"} 1`,
+		// Both of a summary and of a histogram.
+		`ligato_kvscheduler_txn_duration_seconds_bucket{le="+Inf",txn_type="NBTransaction"} 1`,
+		`ligato_kvscheduler_txn_duration_seconds{txn_type="NBTransaction",quantile="0.5"} `,
+		`ligato_kvscheduler_queue_wait_seconds{txn_type="NBTransaction",quantile="0.99"} `,
+		`ligato_kvscheduler_queue_wait_seconds_bucket{le="+Inf",txn_type="NBTransaction"} 1`,
+		`ligato_kvscheduler_txn_process_duration_seconds{slice="execute",quantile="0.9"} `,
+		`ligato_build_info{branch="main",goversion="go1",revision="abc",version="v1"} 1`,
+		"ligato_process_cpu_seconds_total ", "ligato_process_resident_memory_bytes ", "ligato_process_start_time_seconds ",
 		`ligato_kvscheduler_txn_process_duration_seconds_count{slice="execute"}`,
 		`keyplane_source_lag_seconds{source="etcd"} 1.5`,
 		`keyplane_source_state{source="etcd",state="synced"} 1`,

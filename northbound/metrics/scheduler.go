@@ -33,9 +33,10 @@ type schedulerCollector struct {
 	sched  *scheduler.Scheduler
 	bounds []float64
 
-	processed, dropped, capacity, length, wait, phases, duration figure
-	values, connected, operations, failures, latency, lost       figure
-	drift, driftAt, unknown, unknownSince                        figure
+	processed, dropped, capacity, length                   figure
+	wait, phases, duration                                 timed
+	values, connected, operations, failures, latency, lost figure
+	drift, driftAt, unknown, unknownSince                  figure
 }
 
 // newSchedulerCollector returns a collector that reads the scheduler's snapshots only.
@@ -48,9 +49,9 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 		dropped:    newFigure(counter, older+"txn_dropped", "Transactions that were dropped because the queue was full; always 0, the queue has no limit."),
 		capacity:   newFigure(gauge, older+"queue_capacity", "Limit of the queue; 0: it has none."),
 		length:     newFigure(gauge, older+"queue_length", "Transactions that wait to begin."),
-		wait:       newFigure(0, older+"queue_wait_seconds", "Time from the cause of a transaction until it begins.", "txn_type"),
-		phases:     newFigure(0, older+"txn_process_duration_seconds", "Time of a part of a transaction.", "slice"),
-		duration:   newFigure(0, older+"txn_duration_seconds", "Time from the beginning of a transaction to its end.", "txn_type"),
+		wait:       newTimed(older+"queue_wait_seconds", "Time from the cause of a transaction until it begins.", "txn_type"),
+		phases:     newTimed(older+"txn_process_duration_seconds", "Time of a part of a transaction.", "slice"),
+		duration:   newTimed(older+"txn_duration_seconds", "Time from the beginning of a transaction to its end.", "txn_type"),
 		values:     newFigure(gauge, ours+"values", "Values by descriptor, model and state. Derived values have no model; properties have no descriptor either.", "descriptor", "model", "state"),
 		connected:  newFigure(gauge, ours+"connection_ready", "1 if the connection to a southbound system is ready, else 0.", "connection"),
 		unknown:    newFigure(gauge, ours+"connection_unknown_kinds", "Kinds of values of a connection of which nobody knows which exist.", "connection"),
@@ -71,7 +72,8 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 // Describe implements prometheus.Collector.
 func (c *schedulerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range []figure{
-		c.processed, c.dropped, c.capacity, c.length, c.wait, c.phases, c.duration,
+		c.processed, c.dropped, c.capacity, c.length,
+		c.wait.summary, c.wait.buckets, c.phases.summary, c.phases.buckets, c.duration.summary, c.duration.buckets,
 		c.values, c.connected, c.operations, c.failures, c.latency, c.lost, c.drift, c.driftAt,
 		c.unknown, c.unknownSince,
 	} {
@@ -85,15 +87,15 @@ func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
 	var all uint64
 	for t, n := range st.Transactions {
 		all += n
-		out <- c.histogram(c.wait, st.Waits[t], typeName(t))
-		out <- c.histogram(c.duration, st.Durations[t], typeName(t))
+		c.timed(out, c.wait, st.Waits[t], typeName(t))
+		c.timed(out, c.duration, st.Durations[t], typeName(t))
 	}
 	out <- c.processed.of(float64(all))
 	out <- c.dropped.of(0)
 	out <- c.capacity.of(0)
 	out <- c.length.of(float64(st.Waiting))
 	for p, timing := range st.Phases {
-		out <- c.histogram(c.phases, timing, p.String())
+		c.timed(out, c.phases, timing, p.String())
 	}
 	c.collectValues(st, out)
 	for name, ready := range st.Connections {
