@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/models"
@@ -24,7 +25,7 @@ func withEvents(o grpc.Options, p Parts) grpc.Options {
 		o.Events = append(o.Events, func(ctx context.Context, to add) { followVPP(ctx, states, to) })
 	}
 	if p.Linux != nil {
-		o.Events = append(o.Events, func(ctx context.Context, to add) { followLinux(ctx, o.Scheduler, to) })
+		o.Events = append(o.Events, func(ctx context.Context, to add) { followLinux(ctx, o.Scheduler, p.Linux.LinkState, to) })
 	}
 	return o
 }
@@ -78,9 +79,12 @@ func changedVPP(before, now map[string]*vppif.InterfaceState) (out []*vppif.Inte
 	return out
 }
 
-// followLinux reports Linux interfaces that come, go, or are enabled or disabled. The status of
-// their links is not known.
-func followLinux(ctx context.Context, sched *scheduler.Scheduler, add func(...*configurator.Notification)) {
+// A linkReader reads the link of a Linux interface from the kernel.
+type linkReader func(iface.Meta) (linux.LinkState, error)
+
+// followLinux reports Linux interfaces that come, go, or are enabled or disabled, with the state that their
+// links have then.
+func followLinux(ctx context.Context, sched *scheduler.Scheduler, link linkReader, add func(...*configurator.Notification)) {
 	watch := sched.Watch(models.For[*linuxif.Interface]().Prefix())
 	defer watch.Close()
 	known := map[string]*linuxif.InterfaceState{} // by key
@@ -90,7 +94,7 @@ func followLinux(ctx context.Context, sched *scheduler.Scheduler, add func(...*c
 			return
 		}
 		for _, st := range news {
-			changed := changedLinux(known[st.Key], st)
+			changed := changedLinux(known[st.Key], st, link)
 			if changed == nil {
 				continue
 			}
@@ -106,7 +110,7 @@ func followLinux(ctx context.Context, sched *scheduler.Scheduler, add func(...*c
 }
 
 // changedLinux returns the new state of an interface; nil: it has not changed.
-func changedLinux(before *linuxif.InterfaceState, st *scheduler.Status) *linuxif.InterfaceState {
+func changedLinux(before *linuxif.InterfaceState, st *scheduler.Status, link linkReader) *linuxif.InterfaceState {
 	v, applied := st.Actual.(*linuxif.Interface)
 	if !applied {
 		if before == nil {
@@ -121,11 +125,29 @@ func changedLinux(before *linuxif.InterfaceState, st *scheduler.Status) *linuxif
 	if v.Enabled {
 		now.AdminStatus = linuxif.InterfaceState_UP
 	}
-	if meta, ok := st.Meta.(iface.Meta); ok {
+	meta, known := st.Meta.(iface.Meta)
+	if known {
 		now.InternalName, now.IfIndex = meta.HostName, int32(meta.Index)
 	}
 	if before != nil && before.AdminStatus == now.AdminStatus && before.IfIndex == now.IfIndex && before.InternalName == now.InternalName {
 		return nil
 	}
+	if known {
+		describeLink(now, meta, link)
+	}
 	return now
+}
+
+// describeLink adds what the kernel knows and the value need not say: the kernel chooses the MAC address and
+// the MTU of an interface that was declared without. A link that is gone meanwhile adds nothing; its removal
+// is the next event.
+func describeLink(state *linuxif.InterfaceState, meta iface.Meta, link linkReader) {
+	is, err := link(meta)
+	if err != nil {
+		return
+	}
+	state.PhysAddress, state.Mtu, state.OperStatus = is.MAC, uint32(is.MTU), linuxif.InterfaceState_DOWN
+	if is.Running {
+		state.OperStatus = linuxif.InterfaceState_UP
+	}
 }
