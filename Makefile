@@ -18,6 +18,9 @@ GOTEST    := go run ./internal/gotest $(RERUN) $(QUICK) -timeout 60m -p $(shell 
 ALOUD     := $(CURDIR)/.ci/aloud
 # Without it, gRPC brings templates into the programs, and with them 15 MB of unused methods.
 TAGS      := grpcnotrace
+# What GET /info/version tells of a build that Go does not record.
+ABOUT     := github.com/keyplane/keyplane/agent
+STAMP     := -X $(ABOUT).buildBranch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null) -X $(ABOUT).buildUser=$(shell id -un) -X $(ABOUT).buildHost=$(shell hostname)
 FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 # Packages that need no server, no file system and no kernel come first: when
@@ -51,7 +54,7 @@ run: build ## run the agent with a small example in a scratch network namespace;
 
 build: ## build agent, agentctl, vppsim and first-light into .bin
 	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
-	@mkdir -p .bin && $(ALOUD) build .bin/ -tags $(TAGS) ./cmd/... ./examples/first-light
+	@mkdir -p .bin && $(ALOUD) build .bin/ -tags $(TAGS) -ldflags "$(STAMP)" ./cmd/... ./examples/first-light
 
 # As root, install what is missing of Redis, iptables, Chromium, podman and gRPC for Python. The tests that need it skip without.
 packages:

@@ -3,12 +3,21 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
+
+// The linker sets these (go build -ldflags=-X); Go itself does not record them.
+//
+//nolint:gochecknoglobals // the linker can set nothing else
+var buildBranch, buildUser, buildHost string
+
+// unknown stands for what a build does not tell.
+const unknown = "unknown"
 
 // version describes this build: the output of `agent -V`.
 func version(program string) string {
@@ -21,7 +30,11 @@ func version(program string) string {
 
 // about returns the version for programs.
 func about(program string) wire.Version {
-	out := wire.Version{App: program, Version: "unknown", GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS}
+	out := wire.Version{
+		App: program, Version: unknown, GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS,
+		GitCommit: unknown, GitBranch: cmp.Or(buildBranch, unknown), BuildUser: cmp.Or(buildUser, unknown), BuildHost: cmp.Or(buildHost, unknown),
+		BuildTime: fileTime(),
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return out
@@ -38,6 +51,20 @@ func about(program string) wire.Version {
 		}
 	}
 	return out
+}
+
+// fileTime returns the time of the program's file, in seconds since 1970, for builds that Go stamps with no time of a
+// commit; 0: it is unknown.
+func fileTime() int64 {
+	path, err := os.Executable()
+	if err != nil {
+		return 0
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return file.ModTime().Unix()
 }
 
 // describeBuild describes the binary by the information that the Go toolchain puts into
