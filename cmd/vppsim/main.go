@@ -65,7 +65,7 @@ func main() {
 func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	flags := flag.NewFlagSet("vppsim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	o := vppsim.Options{Log: slog.New(slog.NewTextHandler(messages, nil))}
+	o := vppsim.Options{Log: slog.New(slog.NewTextHandler(messages, nil)), Unserved: true}
 	o.TAP = vppsim.LinuxTAP(o.Log)
 	workers := flags.Uint("workers", 0, "")
 	flags.StringVar(&o.Socket, "socket", "/run/vpp/api.sock", "")

@@ -9,6 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/bfd"
+	"go.fd.io/govpp/binapi/lb"
+	"go.fd.io/govpp/binapi/lcp"
+	"go.fd.io/govpp/binapi/lisp"
+	"go.fd.io/govpp/binapi/qos"
+	"go.fd.io/govpp/binapi/vpe"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
 
@@ -61,5 +70,40 @@ func TestCommandsThatMakeNoSense(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", args, err)
 		}
+	}
+}
+
+// The table of a release has all messages that the bindings know, except those that the release lacks or
+// defines in another way. A request that is not simulated is refused with a value that VPP returns for none,
+// and the next request is served.
+func TestMessageTableIsWhole(t *testing.T) {
+	for _, tt := range []struct {
+		release string
+		has     bool // bfd_udp_set_tos, which is new in 25.10
+	}{{"22.02", false}, {"23.06", false}, {"25.10", true}} {
+		t.Run(tt.release, func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "api.sock")
+			start(t, "-socket", socket, "-release", tt.release)
+			c, err := conn.Dial(t.Context(), socket, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = c.Run(t.Context()) }()
+			if c.Has(&bfd.BfdUDPSetTos{}) != tt.has {
+				t.Errorf("the table has bfd_udp_set_tos: %v; expected %v", !tt.has, tt.has)
+			}
+			for _, served := range []api.Message{&lisp.LispEnableDisable{}, &qos.QosRecordDump{}, &lb.LbConf{}, &lb.LbConfReply{}, &lcp.LcpItfPairGet{}} {
+				if !c.Has(served) {
+					t.Errorf("the table lacks %s", served.GetMessageName())
+				}
+			}
+			err = c.Call(t.Context(), &lisp.LispEnableDisable{IsEnable: true}, &lisp.LispEnableDisableReply{})
+			if err == nil || !strings.Contains(err.Error(), "-9999") {
+				t.Errorf("a request that is not simulated: %v; expected the return value -9999", err)
+			}
+			if err := c.Call(t.Context(), &vpe.ShowVersion{}, &vpe.ShowVersionReply{}); err != nil {
+				t.Errorf("the next request: %v", err)
+			}
+		})
 	}
 }

@@ -9,7 +9,9 @@
 // It forwards no packet. Its answers are those of a real VPP, including the odd ones:
 // TestBehaviour lists them, and `make test-vpp` runs the same list against a real VPP. The
 // simulated VPP has the messages that our descriptors use, with the definitions of 25.10.
-// As an older or newer release it leaves out the messages that differ there.
+// As an older or newer release it leaves out the messages that differ there. The program cmd/vppsim
+// lists all other messages of the release, too, and refuses them with a return value of their own:
+// other clients of VPP check the whole table before they begin.
 //
 // The package puts plugins together; each plugin is a folder of its own. Package core
 // documents how a plugin registers its messages, and which state plugins share. Plugins ip

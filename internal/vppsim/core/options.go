@@ -23,6 +23,10 @@ type Options struct {
 	Without []string
 	// Lacks names messages that VPP does not know. Defaults to none.
 	Lacks []string
+	// Unserved lists in the message table also the messages that no plugin serves, of all bindings that
+	// the program imports. A request with one returns the value Unserved. Some clients need the whole
+	// table of a release. Defaults to the served messages only, so that a test sees what it lacks.
+	Unserved bool
 	// TAP makes the Linux side of a TAP interface. Defaults to making none.
 	TAP func(name string) (remove func(), err error)
 }

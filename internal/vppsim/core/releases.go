@@ -74,6 +74,9 @@ func newTable(o Options, messages []Message) (*table, error) {
 			}
 		}
 	}
+	if o.Unserved {
+		t.addUnserved(o, differs)
+	}
 	for _, name := range o.Without {
 		if !plugins[name] {
 			known := strings.Join(slices.Sorted(maps.Keys(plugins)), ", ")
