@@ -125,10 +125,19 @@ func (h *handler) retrieveExporter(ctx context.Context, wanted []scheduler.Desir
 			yield(found{}, err)
 		case v == nil || idle && len(wanted) > 0:
 		case idle:
-			yield(found{Value: v, Foreign: true}, nil)
+			yield(found{Value: idleExporter(), Foreign: true}, nil)
 		default:
 			yield(found{Value: v, OwnerUnknown: len(wanted) == 0}, nil)
 		}
+	}
+}
+
+// idleExporter returns the exporter without a collector. Settings that an earlier one has left there have no effect.
+func idleExporter() *ipfix.IPFIX {
+	s := none()
+	return &ipfix.IPFIX{
+		Collector:     &ipfix.IPFIX_Collector{Address: s.collector.String(), Port: uint32(s.port)},
+		SourceAddress: s.source.String(), PathMtu: s.mtu, TemplateInterval: s.interval,
 	}
 }
 
