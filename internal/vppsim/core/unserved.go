@@ -58,7 +58,7 @@ func refusing(request, reply api.Message) Message {
 		if reply == nil {
 			return
 		}
-		r, _ := reflect.New(reflect.TypeOf(reply).Elem()).Interface().(api.Message)
+		r, _ := reflect.TypeAssert[api.Message](reflect.New(reflect.TypeOf(reply).Elem()))
 		if field := reflect.ValueOf(r).Elem().FieldByName("Retval"); field.IsValid() {
 			field.SetInt(int64(retval))
 		}
