@@ -60,7 +60,7 @@ func newSystem(t *testing.T) *system {
 	kindOf := func(string) (memory.Kind, bool) { return y.d, true }
 	prepare := func(_ memory.Kind, key string, m proto.Message) *graph.Value { return registry.Actual(y.d, key, m) }
 	y.Reader = readback.New(readback.Options{
-		Log: log, Graph: g, Registry: &registry, Ledger: memory.New(nil, log, g, kindOf, prepare), Timeout: time.Minute,
+		Log: log, Graph: g, Registry: &registry, Ledger: memory.New(nil, "", log, g, kindOf, prepare), Timeout: time.Minute,
 		Again: func(...string) {}, Vanished: func(key string) { y.vanished = append(y.vanished, key) },
 	})
 	return y
