@@ -56,7 +56,7 @@ func inUserNamespace(t *testing.T, uid int) (inside bool) {
 	cmd := exec.Command(program, "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), insideVar+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER,
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Getegid(), Size: 1}},
 	}

@@ -22,7 +22,7 @@ import (
 // A walk is the result of one pass over the configured paths.
 type walk struct {
 	files map[string]identity // by path, as configured and listed; zero for a link to nothing
-	dirs  map[string]watch    // to watch for changes, by real path
+	dirs  map[string]watch    // to watch for changes, by real path; a mounted file is among them
 	// problems are faults of places. lost are existing directories that could not be
 	// listed.
 	problems []error
@@ -265,6 +265,25 @@ func strayLink(path string) error {
 func (w *walk) file(p *place, path string, info fs.FileInfo) {
 	if id := identify(info); w.takes(p, path, Size(id.size)) {
 		w.files[path] = id
+		w.mounted(path)
+	}
+}
+
+// mounted watches a file by itself if it is mounted in its place, as containers have single files of the host: its
+// writers have it in another folder, so the kernel tells nothing of them here. A file that is replaced there stays
+// here as it was.
+func (w *walk) mounted(path string) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_NLINK, &st)
+	if err != nil || st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {
+		return
+	}
+	if st.Nlink == 0 {
+		w.problems = append(w.problems, fmt.Errorf("%s: is mounted as a single file, which was replaced or removed where it comes from; its new content never arrives here: "+
+			"mount the folder that has it instead, or restart the container", path))
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		w.dirs[real] = watch{id: identity{dev: unix.Mkdev(st.Dev_major, st.Dev_minor), ino: st.Ino}}
 	}
 }
 
