@@ -513,3 +513,24 @@ func TestOwnWhileThreadsAreElsewhere(t *testing.T) {
 	defer reader.Close()
 	writers.Wait()
 }
+
+// Each name that passes validation is usable as written: the kernel has a namespace of that name, and it is opened.
+func TestNamesAreUsable(t *testing.T) {
+	for _, name := range []string{
+		"red", " ", "a b", "a\nb", "-", "--", "...", ".a", "%", "%d", "all", "default", "é", "\xff", "*", "'", `\`, "\x01", "0", "1", "self", "net:[1]", strings.Repeat("x", 255), strings.Repeat("é", 127),
+		strings.Repeat("x", 256), "a\x00b", "\x00", "a/b", "/", ".", "..", "",
+	} {
+		if netns.Validate("namespace", nsid(name)) != nil {
+			continue
+		}
+		t.Run("", func(t *testing.T) {
+			testkit.Netns(t, name)
+			open(t, netns.New(netns.Options{}), nsid(name))
+		})
+	}
+	for _, wrong := range []*namespace.NetNamespace{nsid(strings.Repeat("x", 256)), nsid("a\x00b"), ref(namespace.NetNamespace_FD, "/a\x00b")} {
+		if netns.Validate("namespace", wrong) == nil {
+			t.Errorf("%q is accepted, and no file can have that name", wrong.GetReference())
+		}
+	}
+}

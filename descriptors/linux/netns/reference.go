@@ -37,18 +37,28 @@ func Validate(field string, ns *namespace.NetNamespace) error {
 // maxReference is the length, in bytes, of the longest path that the kernel takes.
 const maxReference = unix.PathMax - 1
 
+// maxName is the length, in bytes, of the longest name of a file: NAME_MAX of linux/limits.h.
+const maxName = 255
+
 // wrong returns the allowed form of a reference if this one is invalid, or "".
 func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want string) {
 	if reference == "" {
 		return "a reference, as there is a type"
 	}
-	if len(reference) > maxReference {
+	isPath := kind == namespace.NetNamespace_NSID || kind == namespace.NetNamespace_FD
+	switch {
+	case len(reference) > maxReference:
 		return fmt.Sprintf("at most %d bytes", maxReference)
+	case isPath && strings.ContainsRune(reference, 0):
+		return "a name without zero bytes: it is that of a file"
 	}
 	switch kind {
 	case namespace.NetNamespace_NSID:
-		if strings.ContainsRune(reference, '/') || reference == "." || reference == ".." {
+		switch {
+		case strings.ContainsRune(reference, '/') || reference == "." || reference == "..":
 			return `a name without slash, as in "ip netns add NAME"`
+		case len(reference) > maxName:
+			return fmt.Sprintf("a name of at most %d bytes (it has %d): it is that of a file", maxName, len(reference))
 		}
 	case namespace.NetNamespace_PID:
 		if pid, err := strconv.ParseUint(reference, 10, 31); err != nil || pid == 0 {
