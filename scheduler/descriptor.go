@@ -88,6 +88,10 @@ type Descriptor[V proto.Message, M any] struct {
 	// ip netns add red". It is for values that are only observed, since nobody can declare them.
 	// Explanations show it. Optional.
 	Absent func(key string) string
+	// Origin returns the key of the value with which another key comes, such as that of a derived value, or those
+	// that begin with a prefix, and "" for keys that come with no value of the descriptor. Explanations of a
+	// missing key go on to that value: nobody can declare the key itself. Optional.
+	Origin func(keyOrPrefix string) string
 
 	// The verbs access the system. A value of a descriptor without Create and Delete is
 	// only observed, by Retrieve and Observe.

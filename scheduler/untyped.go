@@ -68,7 +68,7 @@ func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[
 func untyped[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e := kind.New(d.Name)
 	e.Prefix, e.Match, e.After = d.Prefix, d.Match, d.RetrieveAfter
-	e.Modelled, e.Absent, e.Properties = d.Model.Model != nil, d.Absent, d.Properties
+	e.Modelled, e.Absent, e.Origin, e.Properties = d.Model.Model != nil, d.Absent, d.Origin, d.Properties
 	e.Known.Place = d.Place
 	e.Learns = reflect.TypeFor[M]() != reflect.TypeFor[struct{}]()
 	e.IsMeta, e.Accepts, e.Metadata = kind.IsMeta[M], kind.Accepts[V], kind.CodecOf[M]()

@@ -246,10 +246,31 @@ func (x *explainer) unmet(d scheduler.Dependency) Explanation {
 			return Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and nobody knows whether there is one: %s", d.Label, prefixes, k)}
 		}
 	}
+	e := Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and there is none", d.Label, prefixes)}
 	if key := x.first(func(key string) bool { return underAny(key, d.Prefixes) }); key != "" {
-		return Explanation{Text: fmt.Sprintf("%s: no value under %s* will do, such as %s", d.Label, prefixes, key)}
+		e.Text = fmt.Sprintf("%s: no value under %s* will do, such as %s", d.Label, prefixes, key)
 	}
-	return Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and there is none", d.Label, prefixes)}
+	for _, prefix := range d.Prefixes {
+		if base := x.kinds.Origin(prefix); base != "" {
+			e.Because = append(e.Because, x.without(base, prefix+"*"))
+		}
+	}
+	return e
+}
+
+// without explains the value with which a missing key, or those with a prefix, would come: nobody can declare
+// these themselves.
+func (x *explainer) without(base, missing string) Explanation {
+	e := x.explain(base)
+	st := x.byKey[base]
+	if st == nil || !applied(st.State) || len(e.Because) > 0 {
+		return e
+	}
+	e.Text += ", without " + missing
+	if near := nearest.Word(missing, st.Derived()); near != "" {
+		e.Text += "; the nearest that it has: " + near
+	}
+	return e
 }
 
 // first returns the first known or derived key that is accepts.
@@ -286,11 +307,19 @@ func (x *explainer) absent(key string) Explanation {
 	if k := x.doubtOf(func(yield func(graph.Kind) bool) { yield(x.kinds.KindOf(key)) }); k != nil {
 		return Explanation{Key: key, Text: key + ": " + nobodyKnows + k.String()}
 	}
+	if base := x.kinds.Origin(key); base != "" {
+		return Explanation{Key: key, Text: key + " comes with " + base, Because: []Explanation{x.without(base, key)}}
+	}
 	text, others := key+", which nobody declares", "is declared"
 	if d := x.kinds.Of(key); d != nil && d.Absent != nil {
 		text, others = key+" does not exist: "+d.Absent(key), "exists"
 	}
-	if x.terse {
+	again := x.explained[key]
+	x.explained[key] = true
+	switch {
+	case again:
+		return Explanation{Key: key, Text: text + ", see above"}
+	case x.terse:
 		return Explanation{Key: key, Text: text}
 	}
 	if near := x.nearest(key); near != "" {

@@ -147,6 +147,14 @@ type handler struct {
 	others others
 }
 
+// origin returns the key of the interface with which a key comes.
+func origin(keyOrPrefix string) string {
+	if name, ok := keys.InterfaceOf(keyOrPrefix); ok && name != keys.Invalid {
+		return keyOf(name)
+	}
+	return ""
+}
+
 // Register adds the descriptors to s. links finds every existing interface. lives reports
 // whether another installation is running: it was seen in the own namespace, or before in
 // another one.
@@ -188,6 +196,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Dependencies: h.dependencies,
 		Derived:      derived,
 		Properties:   []string{keys.States},
+		Origin:       origin,
 		Claims:       claims,
 
 		Create:        h.create,

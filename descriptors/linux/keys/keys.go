@@ -99,6 +99,22 @@ func ParseState(key string) (iface string, up, ok bool) {
 	return name, state == "UP", true
 }
 
+// InterfaceOf returns the interface with which a key comes, or each key with that prefix. It is false for
+// keys of links that the agent does not manage.
+func InterfaceOf(keyOrPrefix string) (iface string, ok bool) {
+	if rest, is := strings.CutPrefix(keyOrPrefix, States); is {
+		iface, _, ok = strings.Cut(rest, "/")
+		return iface, ok
+	}
+	rest, ok := part(keyOrPrefix)
+	for _, marker := range []string{"/address/", "/vrf/"} {
+		if before, _, has := strings.Cut(rest, marker); has && ok {
+			return before, true
+		}
+	}
+	return "", false
+}
+
 // ParseLinkLocalRoute reads a key of LinkLocalRoute.
 func ParseLinkLocalRoute(key string) (iface, dst string, ok bool) {
 	rest, ok := strings.CutPrefix(key, LinkLocal)

@@ -49,6 +49,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/unreported"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -293,6 +294,14 @@ func register[V proto.Message, M any](to scheduler.Registrar, d scheduler.Descri
 }
 
 // descriptor handles the interface itself. The parts that can fail or wait independently
+// origin returns the key of the interface with which a key comes.
+func origin(keyOrPrefix string) string {
+	if name, ok := keys.InterfaceOf(keyOrPrefix); ok && name != keys.Invalid {
+		return keys.Interface(name).Key()
+	}
+	return ""
+}
+
 // are derived values with descriptors of their own.
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
@@ -307,6 +316,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Derived:      h.derived,
 		Claims:       kinds.Claims,
 
+		Origin:       origin,
 		Create:   h.create,
 		Update:   h.update,
 		Delete:   h.delete,

@@ -316,6 +316,22 @@ func (m NumberedMembers) Parse(key string) (of uint32, iface string, ok bool) {
 	return uint32(number), iface, ok && err == nil && m.Key(uint32(number), iface) == key
 }
 
+// InterfaceOf returns the interface with which a key of one of its parts comes, or each key with that prefix.
+func InterfaceOf(keyOrPrefix string) (iface string, ok bool) {
+	for _, prefix := range []string{Unnumbereds, DHCPClients, DHCPLeases, IP6NDs} {
+		if iface, ok := strings.CutPrefix(keyOrPrefix, prefix); ok {
+			return iface, iface != ""
+		}
+	}
+	rest, ok := strings.CutPrefix(keyOrPrefix, part)
+	for _, marker := range []string{"/address/", "/vrf/", "/link-state/", hasAddress, rxModes, rxQueue} {
+		if before, _, has := strings.Cut(rest, marker); has && ok {
+			return before, before != ""
+		}
+	}
+	return "", false
+}
+
 // ACL is the key of an access list.
 func ACL(name string) string { return acls + name }
 

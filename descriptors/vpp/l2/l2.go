@@ -122,6 +122,12 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 		Validate:   validateBridge,
 		Equivalent: equivalentBridge,
 		Derived:    membersOf,
+		Origin: func(key string) string {
+			if bd, _, ok := keys.BridgeMembers.Parse(key); ok && bd != keys.Invalid {
+				return keys.BridgeDomain(bd)
+			}
+			return ""
+		},
 
 		Create:        h.createBridge,
 		Update:        h.updateBridge,

@@ -35,6 +35,12 @@ func (h *handler) globalDescriptor() scheduler.Descriptor[*nat.Nat44Global, stru
 			return old.GetEndpointIndependent() != new.GetEndpointIndependent()
 		},
 		Derived: derivedOfGlobal,
+		Origin: func(key string) string {
+			if key == keys.NATEndpointDependent {
+				return keys.NAT44Global
+			}
+			return ""
+		},
 
 		Create: func(ctx context.Context, _ string, v *nat.Nat44Global) (struct{}, error) {
 			h.independent.Store(v.GetEndpointIndependent())

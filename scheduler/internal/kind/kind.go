@@ -68,6 +68,8 @@ type Descriptor struct {
 	Properties []string
 	// Absent says why no value has the key; nil: it is declared by nobody.
 	Absent func(key string) string
+	// Origin returns the key of the value with which a key, or those with a prefix, come; "": of none. nil: of none.
+	Origin func(keyOrPrefix string) string
 
 	Retrieve func(ctx context.Context, desired []Desired) iter.Seq2[Found, error] // optional
 	// RetrieveSome reads back these keys only; nil: Retrieve reads all.

@@ -85,6 +85,19 @@ func (r *Registry) KindOf(key string) graph.Kind {
 	return nil
 }
 
+// Origin returns the key of the value with which a key, or those that begin with a prefix, come; "": of none.
+func (r *Registry) Origin(keyOrPrefix string) string {
+	for _, d := range r.All {
+		if d.Origin == nil {
+			continue
+		}
+		if base := d.Origin(keyOrPrefix); base != "" {
+			return base
+		}
+	}
+	return ""
+}
+
 // KindsUnder implements graph.Keys.
 func (r *Registry) KindsUnder(prefix string) iter.Seq[graph.Kind] {
 	overlaps := func(other string) bool { return strings.HasPrefix(other, prefix) || strings.HasPrefix(prefix, other) }
