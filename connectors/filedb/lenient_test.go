@@ -42,7 +42,8 @@ func TestOldBooleansAreLoggedOnce(t *testing.T) {
 }
 
 // TestPartsWithoutEffect has parts for other programs, and holders of anchors, in a file: removals
-// from the file are followed as without them. A misspelt group may hide values, so nothing is removed.
+// from the file are followed as without them. A misspelt group or field may hide values of the one that
+// is meant: none of those is removed, and all others are.
 func TestPartsWithoutEffect(t *testing.T) {
 	const (
 		two = "linuxConfig:\n  interfaces:\n    - {name: a, type: DUMMY}\n    - {name: b, type: DUMMY}\n"
@@ -60,7 +61,12 @@ func TestPartsWithoutEffect(t *testing.T) {
 		{"apiVersion: v1\n", 1, true, false},
 		{"vppConfig: {serviceChains: [1]}\n", 1, true, false},
 		{"linuxConfg: {}\n", 2, false, true},
-		{"vppConfig: {interfces: []}\n", 2, false, true},
+		{"netallocConfg: {}\n", 1, false, true},
+		{"vppConfg: {}\n", 1, false, true},
+		{"vppConfig: {interfces: []}\n", 1, false, true},
+		{"vppConfig: {interfaces: [{type: SOFTWARE_LOOPBACK, nme: l}]}\n", 1, false, true},
+		{"vppConfig: {interfaces: {}}\n", 2, false, true},
+		{"dta: []\n", 2, false, true},
 	} {
 		var log bytes.Buffer
 		dir := t.TempDir()

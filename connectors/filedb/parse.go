@@ -20,9 +20,11 @@ type content struct {
 	entries  []entry
 	problems []error // faults that belong to no key
 	warnings []error // about leniently read values and parts without effect; each begins with path and line
-	// nameless means that some problems are about entries with unknown keys.
+	// nameless means that some problems are about entries with unknown keys, and hidden has the prefixes of
+	// such keys where they are known: a misspelt group hides values of that group only.
 	nameless bool
-	blank    bool // no document: empty, or only comments
+	hidden   []string
+	blank    bool // it declares nothing: empty, only comments, or only parts for others
 	ending   document.Ending
 	// unfinished is a sign that the end is missing; nil: there is none.
 	unfinished error
@@ -52,7 +54,7 @@ func parseSlowly(ctx context.Context, all *models.Registry, path string, data []
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: len(text.Documents) == 0, ending: document.EndingOf(data, format)}}
+	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: text.Empty(), ending: document.EndingOf(data, format)}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		p.problems = []error{fmt.Errorf("%s: is empty, so its former values no longer count: if that is intended, remove the file", path)}
 	}
@@ -87,10 +89,10 @@ func (p *parser) document(doc structured.Document) {
 		p.add(p.wholeKey(it.Key), it)
 	}
 	for _, err := range doc.Faults {
-		p.lost(err)
+		p.lost(err, structured.MayHide(err))
 	}
 	for _, err := range doc.Ignored {
-		p.warnings = append(p.warnings, fmt.Errorf("%s:%w", p.path, err))
+		p.warnings = append(p.warnings, fmt.Errorf("%s:%w; it has no effect", p.path, err))
 	}
 }
 
@@ -112,7 +114,11 @@ func (p *parser) add(key string, it structured.Item) {
 	value, err := it.Value, it.Err
 	if err != nil {
 		if key == "" {
-			p.lost(err)
+			var prefixes []string
+			if it.Model != nil {
+				prefixes = []string{it.Model.Prefix()}
+			}
+			p.lost(err, prefixes)
 			return
 		}
 		value, err = nil, fmt.Errorf("%s:%w", p.path, err)
@@ -136,10 +142,18 @@ func (p *parser) finish() {
 	}
 }
 
-// lost records a fault that may hide entries.
-func (p *parser) lost(err error) {
-	p.nameless = true
+// lost records a fault that may hide entries: those with one of these prefixes, or any if there is none.
+func (p *parser) lost(err error, prefixes []string) {
+	p.nameless = p.nameless || len(prefixes) == 0
+	for _, prefix := range prefixes {
+		p.hidden = append(p.hidden, p.root+prefix)
+	}
 	p.fault(err)
+}
+
+// mayHide reports whether the content may have an entry with a key that it does not name.
+func (c *content) mayHide(key string) bool {
+	return c.nameless || slices.ContainsFunc(c.hidden, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 // fault records a fault.
@@ -154,7 +168,7 @@ func (p *parser) fault(err error) {
 // orOf returns c with additional entries of old: those that c may still have but cannot
 // name.
 func (c *content) orOf(old *content) *content {
-	if !c.nameless || old == nil {
+	if !c.nameless && len(c.hidden) == 0 || old == nil {
 		return c
 	}
 	has := map[string]bool{}
@@ -163,7 +177,7 @@ func (c *content) orOf(old *content) *content {
 	}
 	out := content{entries: slices.Clone(c.entries), problems: c.problems, own: c}
 	for _, e := range old.entries {
-		if !has[e.key] {
+		if !has[e.key] && c.mayHide(e.key) {
 			out.entries = append(out.entries, e)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -13,16 +14,17 @@ import (
 
 // WithFile returns the content that the source would have under a prefix if a file had the text
 // data: one event for each effective key of all files. Nothing is written. problems say why parts
-// of the text, or all of it, would have no effect; each begins with the path. The error is that of
-// ctx, or names a path that no configured one contains.
-func (db *DB) WithFile(ctx context.Context, prefix, path string, data []byte) (events []kvdbsync.Event, problems []error, err error) {
+// of the text, or all of it, would have no effect, and warnings name parts for other programs and lenient
+// notations; each begins with the path. The error is that of ctx, or names a path that no configured one
+// contains.
+func (db *DB) WithFile(ctx context.Context, prefix, path string, data []byte) (events []kvdbsync.Event, problems, warnings []error, err error) {
 	s, err := db.look(ctx, reason{everything: true})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	path, err = db.placeOf(s.files, path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	all := maps.Clone(s.files)
 	f := *all.at(path)
@@ -32,15 +34,17 @@ func (db *DB) WithFile(ctx context.Context, prefix, path string, data []byte) (e
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, nil, ctx.Err()
+		return nil, nil, nil, ctx.Err()
 	case err != nil:
 		problems = []error{err} // the last content stays
 	default:
-		problems = content.problems
+		problems, warnings = content.problems, content.warnings
 		f.good, f.state = content.orOf(f.good), final
 		all[path] = &f
 	}
-	return newMerger(prefix).update(all), problems, nil
+	merged := newMerger(prefix)
+	events = merged.update(all)
+	return events, append(slices.Clip(problems), merged.conflictsOf(path)...), warnings, nil
 }
 
 // placeOf returns the path of a file as it is configured and listed. The file may be new.

@@ -36,7 +36,7 @@ func TestWithFile(t *testing.T) {
 			write(t, filepath.Join(dir, "a.json"), file(lo1))
 			write(t, filepath.Join(dir, "b.json"), file(lo2))
 			db := newDB(t, filedb.Config{Paths: []string{dir}})
-			events, problems, err := db.WithFile(t.Context(), root+"config/", filepath.Join(dir, test.path), []byte(test.text))
+			events, problems, _, err := db.WithFile(t.Context(), root+"config/", filepath.Join(dir, test.path), []byte(test.text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestWithFile(t *testing.T) {
 		"/elsewhere/a.yaml":              "/elsewhere/a.yaml: expected a file in " + dir,
 		filepath.Join(dir, "readme.txt"): "expected a name that ends with .yaml, .yml or .json",
 	} {
-		if _, _, err := db.WithFile(t.Context(), root, path, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := db.WithFile(t.Context(), root, path, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; expected %q", path, err, want)
 		}
 	}

@@ -123,7 +123,7 @@ func parse(cfg Config, data []byte, root string) (*File, error) {
 	items, errs, ignored := text.All()
 	out, file := &File{}, unique.Make(path)
 	for _, w := range ignored {
-		out.Warnings = append(out.Warnings, fmt.Errorf("%s:%w", path, w))
+		out.Warnings = append(out.Warnings, fmt.Errorf("%s:%w; it has no effect", path, w))
 	}
 	lines := map[string]int{}
 	for _, it := range items {

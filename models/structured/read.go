@@ -3,6 +3,7 @@ package structured
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,8 +16,9 @@ import (
 // values reads them with [Form.Read], so all of it says the same about a text.
 //
 // A group or a field of a group that no model has, and that resembles none, is Ignored: it belongs to
-// another program. One that resembles a name is a fault, as it may be a misspelt one. A field that
-// begins with "x-" or "." at the top level holds anchors for the rest, and nobody is told of it.
+// another program. One that resembles a name is a fault, as it may be a misspelt one; [MayHide] tells
+// which values. A field that begins with "x-" or "." at the top level holds anchors for the rest, and
+// nobody is told of it.
 type Text struct {
 	Documents []Document
 	// Faults concern the whole text, or the end of a text that may be cut off. Each is an
@@ -32,7 +34,7 @@ type Document struct {
 	Root  *yaml.Node
 	Items []Item
 	// Declares means that there is a known group or a list of {key, value}, although perhaps an empty
-	// one.
+	// one, or {}, which says that no value is meant.
 	Declares bool
 	// Faults concern no single item. Ignored are parts without effect. Each is an *document.Error.
 	Faults, Ignored []error
@@ -70,6 +72,12 @@ func (t Text) All() (items []Item, faults, ignored []error) {
 	return items, append(faults, t.Faults...), ignored
 }
 
+// Empty reports whether a text declares nothing, not even an empty group or list, and has no faults.
+func (t Text) Empty() bool {
+	declares := func(d Document) bool { return d.Declares || len(d.Items)+len(d.Faults) > 0 }
+	return len(t.Faults) == 0 && !slices.ContainsFunc(t.Documents, declares)
+}
+
 // document reads one document.
 func (form Form) document(budget *document.Budget, root *yaml.Node) Document {
 	out := Document{Root: root}
@@ -92,6 +100,7 @@ func (form Form) document(budget *document.Budget, root *yaml.Node) Document {
 	}
 	fields, err := budget.Fields(root)
 	add(nil, err)
+	out.Declares = err == nil && len(fields) == 0 && document.Resolve(root).Kind == yaml.MappingNode
 	for _, f := range fields {
 		switch {
 		case f.Name == dataField:
@@ -116,11 +125,26 @@ func holdsAnchors(name string) bool {
 	return strings.HasPrefix(name, "x-") || strings.HasPrefix(name, ".")
 }
 
-// unknown returns an error about an unknown field, with a suggestion. Without one, it wraps
-// errNoField.
-func unknown(f document.Field, known []string) error {
+// A misspelt name is the cause of a fault. Its values have keys with one of these prefixes.
+type misspelt struct{ prefixes []string }
+
+func (*misspelt) Error() string { return "a misspelt name" }
+
+// MayHide returns the prefixes of the keys of which a fault of a document may hide values; nil: of any.
+func MayHide(fault error) []string {
+	if m, ok := errors.AsType[*misspelt](fault); ok {
+		return m.prefixes
+	}
+	return nil
+}
+
+// unknown returns an error about an unknown field, with a suggestion. Then it wraps a misspelt name,
+// with the prefixes of the name that is meant, and otherwise errNoField.
+func unknown(f document.Field, known []string, prefixesOf func(name string) []string) error {
 	if near := nearest.Word(f.Name, known); near != "" {
-		return document.At(f.At, "unknown field %s: did you mean %s?", document.Quote(f.Name), near)
+		err := document.At(f.At, "unknown field %s: did you mean %s?", document.Quote(f.Name), near)
+		err.Err = &misspelt{prefixesOf(near)}
+		return err
 	}
 	err := document.At(f.At, "unknown field %s: expected one of %s", document.Quote(f.Name), strings.Join(known, ", "))
 	err.Err = errNoField

@@ -64,7 +64,7 @@ func (form Form) Parse(data []byte, f document.Format) ([]Item, []error) {
 func (form Form) Group(budget *document.Budget, group document.Field, others ...string) ([]Item, []error) {
 	known := form.models.ConfigFields(group.Name)
 	if len(known) == 0 {
-		return nil, []error{unknown(group, append(others, form.models.ConfigGroups()...))}
+		return nil, []error{unknown(group, append(others, form.models.ConfigGroups()...), form.prefixesOf)}
 	}
 	if isNull(group.Value) {
 		return nil, nil
@@ -78,7 +78,7 @@ func (form Form) Group(budget *document.Budget, group document.Field, others ...
 	for _, field := range fields {
 		m, repeated, ok := form.models.ByConfigField(group.Name, field.Name)
 		if !ok {
-			errs = append(errs, unknown(field, known))
+			errs = append(errs, unknown(field, known, func(name string) []string { return form.prefixesIn(group.Name, name) }))
 			continue
 		}
 		values, err := valuesOf(field, repeated)
@@ -90,6 +90,21 @@ func (form Form) Group(budget *document.Budget, group document.Field, others ...
 		}
 	}
 	return items, errs
+}
+
+// prefixesOf returns the prefixes of the keys of all values in a group.
+func (form Form) prefixesOf(group string) []string {
+	return form.prefixesIn(group, form.models.ConfigFields(group)...)
+}
+
+// prefixesIn returns the prefixes of the keys of the values in fields of a group.
+func (form Form) prefixesIn(group string, fields ...string) (out []string) {
+	for _, field := range fields {
+		if m, _, ok := form.models.ByConfigField(group, field); ok {
+			out = append(out, m.Prefix())
+		}
+	}
+	return out
 }
 
 // valuesOf returns the nodes of a field's values.

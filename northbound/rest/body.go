@@ -21,11 +21,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) (items []struct
 	if err != nil {
 		return nil, nil, err
 	}
-	items, ignored, leave, err := h.itemsOf(r.Context(), body.Of(text))
-	if err == nil && len(items) == 0 && len(ignored) > 0 {
-		leave() // a request that replaces would withdraw everything
-		return nil, nil, reply.BadRequest(ignored[0])
-	}
+	items, _, leave, err = h.itemsOf(r.Context(), body.Of(text))
 	return items, leave, err
 }
 

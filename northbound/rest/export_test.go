@@ -115,7 +115,7 @@ func (w *world) filed(text string) map[string]string {
 	w.must(os.WriteFile(path, []byte(text), 0o600))
 	db, err := filedb.New(filedb.Config{Paths: []string{dir}}, root, slog.New(slog.DiscardHandler))
 	w.must(err)
-	events, problems, err := db.WithFile(w.t.Context(), root+"config/", path, []byte(text))
+	events, problems, _, err := db.WithFile(w.t.Context(), root+"config/", path, []byte(text))
 	w.must(err)
 	for _, p := range problems {
 		w.t.Error(p)

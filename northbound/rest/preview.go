@@ -27,8 +27,8 @@ type Previewer interface {
 // A FileStore is a source that consists of files. *filedb.DB implements it.
 type FileStore interface {
 	// WithFile returns the whole content of the source if the file at path had the text data. The
-	// problems are parts of the text without effect.
-	WithFile(ctx context.Context, prefix, path string, data []byte) (events []kvdbsync.Event, problems []error, err error)
+	// problems are mistakes, for which parts of the text have no effect; the warnings name other such parts.
+	WithFile(ctx context.Context, prefix, path string, data []byte) (events []kvdbsync.Event, problems, warnings []error, err error)
 }
 
 // configFolder is the folder of declared values below the prefix of the agent.
@@ -50,7 +50,7 @@ func (h *handler) previewed(ctx context.Context, as string, keep, fresh bool, te
 	leave = func() {}
 	switch {
 	case hasPath:
-		content, out.invalid, err = h.contentOfFile(ctx, name, path, text)
+		content, err = h.contentOfFile(ctx, name, path, text, &out)
 	case len(bytes.TrimSpace(text)) > 0: // else the source becomes empty
 		var items []structured.Item
 		var ignored []error
@@ -135,28 +135,31 @@ func (h *handler) contentOf(items []structured.Item, removals bool) (content []k
 }
 
 // contentOfFile returns the content of a source of files if one of them had another text. Lines
-// are those of this file.
-func (h *handler) contentOfFile(ctx context.Context, name, path string, text []byte) (content []kvdbsync.Event, invalid []wire.Invalid, err error) {
+// are those of this file. What is to be said about the text is added to out.
+func (h *handler) contentOfFile(ctx context.Context, name, path string, text []byte, out *intention) (content []kvdbsync.Event, err error) {
 	files := h.Files[name]
 	if files == nil {
-		return nil, nil, reply.BadRequest(fmt.Errorf("as: %q consists of no files: expected a source without a path", name))
+		return nil, reply.BadRequest(fmt.Errorf("as: %q consists of no files: expected a source without a path", name))
 	}
 	if err := h.affordable(body.Of(text)); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	root := ""
 	if h.Label != "" {
 		root = "/vnf-agent/" + h.Label + "/"
 	}
-	content, problems, err := files.WithFile(ctx, root+configFolder, path, text)
+	content, problems, warnings, err := files.WithFile(ctx, root+configFolder, path, text)
 	if err != nil {
-		return nil, nil, reply.BadRequest(fmt.Errorf("as: %w", err))
+		return nil, reply.BadRequest(fmt.Errorf("as: %w", err))
 	}
 	for i := range content {
 		content[i].Key = strings.TrimPrefix(content[i].Key, root)
 	}
 	for _, p := range problems {
-		invalid = append(invalid, wire.Invalid{Error: p.Error()})
+		out.invalid = append(out.invalid, wire.Invalid{Error: p.Error()})
 	}
-	return content, invalid, nil
+	for _, w := range warnings {
+		out.warnings = append(out.warnings, wire.Warning{Text: w.Error()})
+	}
+	return content, nil
 }

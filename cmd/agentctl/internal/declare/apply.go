@@ -142,7 +142,7 @@ func (c *change) allowEmpty(cmd *cobra.Command) {
 // refuseEmpty refuses files without values that would withdraw all others: a command before a pipe
 // may have failed, or a file was cut off.
 func (c *change) refuseEmpty(ctx context.Context) error {
-	if !c.replace || c.empty {
+	if !c.replace {
 		return nil
 	}
 	any, err := c.from.Declare(models.BuiltIn())
@@ -153,7 +153,11 @@ func (c *change) refuseEmpty(ctx context.Context) error {
 		}
 		any, _ = c.from.Declare(all)
 	}
-	if any {
+	switch {
+	case any:
+		return nil
+	case c.empty:
+		c.text = []byte("[]") // which says so, unlike parts for other programs
 		return nil
 	}
 	return documents.ErrEmpty

@@ -88,8 +88,8 @@ func (c *checker) text(d file) {
 		c.add(Finding{Line: 1, Column: 1}, err)
 		return
 	}
-	if len(text.Documents) == 0 {
-		c.add(Finding{Line: 1, Column: 1}, errors.New("no values: expected keys and values, in YAML or JSON"))
+	if text.Empty() {
+		c.add(Finding{Line: 1, Column: 1}, errNoValues)
 	}
 	for _, doc := range text.Documents {
 		at := Finding{Line: doc.Root.Line, Column: doc.Root.Column}

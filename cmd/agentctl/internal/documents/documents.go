@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
@@ -25,7 +26,6 @@ type file struct {
 	// The path as the user gave it, or "-" for standard input. Errors name it.
 	name string
 	text []byte
-	none bool // it was read, and has no document: it is empty, or has only comments
 }
 
 // Documents are the texts that one request has, one after the other.
@@ -40,12 +40,10 @@ func Read(in io.Reader, names []string) (Documents, error) {
 		return nil, err
 	}
 	var errs []error
-	for i, d := range out {
-		roots, err := document.Read(d.text, document.YAML) // JSON is YAML
-		if err != nil {
+	for _, d := range out {
+		if _, err := document.Read(d.text, document.YAML); err != nil { // JSON is YAML
 			errs = append(errs, fmt.Errorf("%s:%w", show.Line(d.name), err))
 		}
-		out[i].none = len(roots) == 0
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -103,14 +101,13 @@ func (ds Documents) Text() []byte {
 	return bytes.Join(all, []byte(separator))
 }
 
-// Whole is Text for a request that replaces all other values. If files that Read has read are empty or have
-// only comments, it is a document without values: the agent refuses an empty text, which may have
-// been lost on its way.
+// Whole is Text for a request that replaces all other values. If the files declare nothing, it is a document
+// without values: the agent refuses an empty text, which may have been lost on its way.
 func (ds Documents) Whole() []byte {
-	if slices.ContainsFunc(ds, func(f file) bool { return !f.none }) {
-		return ds.Text()
+	if any, err := ds.Declare(models.BuiltIn()); !any && err == nil {
+		return []byte("[]")
 	}
-	return []byte("[]")
+	return ds.Text()
 }
 
 // place returns the file and line of a line of text.

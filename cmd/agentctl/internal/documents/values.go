@@ -148,15 +148,18 @@ func parse(form structured.Form, text []byte) (items []structured.Item, ignored 
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(read.Documents) == 0 {
-		return nil, nil, errors.New("no values: expected keys and values, in YAML or JSON")
-	}
 	items, faults, ignored := read.All()
+	if read.Empty() && len(ignored) == 0 { // other models may have those
+		return nil, nil, errNoValues
+	}
 	for _, err := range faults {
 		items = append(items, structured.Item{Err: err})
 	}
 	return items, ignored, nil
 }
+
+// errNoValues is the error of a text that declares nothing.
+var errNoValues = errors.New("no values: expected keys and values, in YAML or JSON")
 
 // ErrEmpty is the error of documents without a value, where they would replace others.
 var ErrEmpty = errors.New("nothing was changed: the input has no values, so --replace would withdraw all: expected values, or --allow-empty")
@@ -166,16 +169,11 @@ var ErrEmpty = errors.New("nothing was changed: the input has no values, so --re
 func (ds Documents) Declare(r *models.Registry) (any bool, err error) {
 	for _, d := range ds {
 		read, wrong := structured.For(r).Read(context.Background(), d.text, document.YAML)
-		if wrong != nil || len(read.Faults) > 0 {
+		if wrong != nil || !read.Empty() {
 			return true, nil
 		}
-		for _, doc := range read.Documents {
-			if doc.Declares || len(doc.Faults) > 0 {
-				return true, nil
-			}
-			if len(doc.Ignored) > 0 {
-				err = ErrIgnored
-			}
+		if _, _, ignored := read.All(); len(ignored) > 0 {
+			err = ErrIgnored
 		}
 	}
 	return false, err

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 )
@@ -107,6 +108,10 @@ func (o *rollout) plan(ctx context.Context, store kvdbsync.Store, file string) (
 		jobs, err = jobsOf(known, file, string(text), labels)
 		return err
 	})
+	if errors.Is(err, documents.ErrIgnored) {
+		fmt.Fprintln(o.s.Err, show.Broken(o.s.Err, "agentctl: warning: "+err.Error(), 2))
+		err = nil
+	}
 	if err != nil {
 		return nil, session.Lines(err)
 	}
@@ -120,9 +125,13 @@ func (o *rollout) plan(ctx context.Context, store kvdbsync.Store, file string) (
 }
 
 // jobsOf renders the template for each label.
-func jobsOf(known *models.Registry, file, text string, labels []string) (jobs []*job, err error) {
+func jobsOf(known *models.Registry, file, text string, labels []string) (jobs []*job, ignored error) {
 	for _, label := range labels {
 		changes, err := changesFor(known, file, text, label)
+		if errors.Is(err, documents.ErrIgnored) {
+			ignored = err // the same for each label
+			err = nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +140,7 @@ func jobsOf(known *models.Registry, file, text string, labels []string) (jobs []
 		}
 		jobs = append(jobs, &job{label: label, changes: changes})
 	}
-	return jobs, nil
+	return jobs, ignored
 }
 
 // labels returns the labels that the patterns select, sorted.

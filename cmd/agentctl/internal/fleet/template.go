@@ -63,17 +63,22 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// changesFor returns the changes of the store for one label.
+// changesFor returns the changes of the store for one label. The error documents.ErrIgnored comes with them.
 func changesFor(known *models.Registry, file, text, label string) ([]kvdbsync.Pair, error) {
 	rendered, err := render(text, label)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	values, err := documents.Of(file, []byte(rendered)).Values(known)
-	if err != nil {
+	ignored := errors.Is(err, documents.ErrIgnored)
+	if err != nil && !ignored {
 		return nil, fmt.Errorf("for the label %s: %w", label, err)
 	}
-	return documents.Pairs(values, func(short string) (string, error) { return session.AllAgents + label + "/" + short, nil })
+	pairs, wrong := documents.Pairs(values, func(short string) (string, error) { return session.AllAgents + label + "/" + short, nil })
+	if wrong != nil {
+		return nil, wrong
+	}
+	return pairs, err
 }
 
 // A job is the change of one label.

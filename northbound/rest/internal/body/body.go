@@ -99,6 +99,13 @@ func parse(ctx context.Context, form structured.Form, body []byte) (items []stru
 	if len(text.Documents) == 0 {
 		return nil, nil, errors.New("the body is empty: expected keys and values, in YAML or JSON")
 	}
+	// A request that replaces would withdraw everything. [], {} or a group says that this is meant.
+	if _, _, ignored := text.All(); text.Empty() && len(ignored) > 0 {
+		return nil, nil, ignored[0]
+	}
+	if text.Empty() {
+		return nil, nil, errors.New("the body has no values: expected keys and values, in YAML or JSON, or [] for none")
+	}
 	for _, doc := range text.Documents {
 		if document.Resolve(doc.Root).Kind == yaml.ScalarNode && len(doc.Faults) > 0 {
 			return nil, nil, doc.Faults[0] // such as a text that is no document at all
