@@ -99,7 +99,14 @@ func chainsOf(table iptables.RuleChain_Table) (out []string) {
 // chainName are names that need no quotes in any place of the input of iptables-restore.
 var chainName = regexp.MustCompile(`^[A-Za-z0-9_.+][-A-Za-z0-9_.+:]*$`)
 
-// wrongChain returns the allowed form of the name of a custom chain, or "".
+// targets are the targets of iptables. The program takes such a name for the target, and refuses a chain that has it.
+// Which of them it knows depends on the host, but a value must not.
+var targets = strings.Fields(`standard ACCEPT AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DROP DSCP ECN HL HMARK
+	IDLETIMER LED LOG MARK MASQUERADE NETMAP NFLOG NFQUEUE NOTRACK QUEUE RATEEST REDIRECT REJECT RETURN SECMARK SET SNAT SNPT SYNPROXY TCPMSS
+	TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG`)
+
+// wrongChain returns the allowed form of the name of a custom chain, or "". A name that it accepts is usable as
+// written, which a test compares with iptables.
 func wrongChain(name string) string {
 	_, builtIn := iptables.RuleChain_ChainType_value[name]
 	switch {
@@ -109,8 +116,8 @@ func wrongChain(name string) string {
 		return fmt.Sprintf("at most %d bytes", maxChain)
 	case strings.HasPrefix(name, prefix):
 		return fmt.Sprintf("a name that does not begin with %q: these are the agent's own chains", prefix)
-	case builtIn || name == "ACCEPT" || name == "DROP" || name == "QUEUE" || name == "RETURN":
-		return "a name that is no built-in chain or target"
+	case builtIn || slices.Contains(targets, name):
+		return "a name that is no built-in chain, and no target of iptables"
 	case !chainName.MatchString(name):
 		return "letters, digits and -_.+: with none of - and : first"
 	}
