@@ -89,7 +89,7 @@ type Plugin struct {
 	// again is set when failed values may succeed: a name leads to another namespace than
 	// before, or a chain of rules has changed.
 	again wake.Signal
-	lives func(installation string) bool
+	lives func(installation string, learns bool) bool
 }
 
 // Register adds the descriptors to s. Call it before s runs.
@@ -102,7 +102,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
 	link.Ready() // it is always there, but not known before it was read back
-	p := &Plugin{again: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
+	p := &Plugin{again: wake.New(), lives: func(string, bool) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
 	after, err := p.registerNamespaces(s, o)
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
@@ -125,7 +125,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	}
 	p.names = append(p.names, iptables.Name)
 	p.chains, err = iptables.Register(s, iptables.Options{
-		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Lives: p.Lives, Connection: ConnectionName,
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Lives: func(installation string, learns bool) bool { return p.lives(installation, learns) }, Connection: ConnectionName,
 		Interfaces: !o.Interfaces.Disabled, Readers: o.IPTables.Readers, Lost: p.lost, Again: p.again.Set, After: after,
 	})
 	if err != nil {
@@ -231,7 +231,7 @@ func (p *Plugin) HasLink(host string) bool {
 
 // Lives reports whether another installation was seen running: now in the agent's own
 // namespace, or earlier in another one.
-func (p *Plugin) Lives(installation string) bool { return p.lives(installation) }
+func (p *Plugin) Lives(installation string) bool { return p.lives(installation, false) }
 
 // Run watches the kernel until ctx ends. Without it the descriptors work, but changes by
 // other programs are not noticed.

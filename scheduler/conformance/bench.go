@@ -86,15 +86,9 @@ func (b *bench[V, M]) delete(w scheduler.Desired[V], m M) {
 func (b *bench[V, M]) standing(wanted ...scheduler.Desired[V]) map[string]scheduler.Found[V, M] {
 	b.Helper()
 	out := map[string]scheduler.Found[V, M]{}
-	for f, err := range b.d.Retrieve(b.Context(), wanted) {
+	for f, err := range Taken(b.d.Retrieve(b.Context(), wanted)) {
 		if err != nil {
 			b.Fatalf("Retrieve: %v", err)
-		}
-		if f.Learned != nil {
-			f.Learned() // as in a reading that counts
-		}
-		if any(f.Value) == any(*new(V)) {
-			continue
 		}
 		if f.Key == "" {
 			f.Key = keyOf(b.T, b.d, "", f.Value)
@@ -171,4 +165,19 @@ func (b *bench[V, M]) scheduler() *scheduler.Scheduler {
 // version returns one version of a change as a desired value.
 func version[V proto.Message](c Change[V], v V) scheduler.Desired[V] {
 	return scheduler.Desired[V]{Key: c.Key, Value: v}
+}
+
+// Taken reads like a scheduler that takes what it reads as what is there: it calls Learned, and leaves out each Found
+// that has nothing else.
+func Taken[V proto.Message, M any](read scheduler.Retrieved[V, M]) scheduler.Retrieved[V, M] {
+	return func(yield func(scheduler.Found[V, M], error) bool) {
+		for f, err := range read {
+			if f.Learned != nil && err == nil {
+				f.Learned()
+			}
+			if nothing := any(f.Value) == any(*new(V)) && err == nil; !nothing && !yield(f, err) {
+				return
+			}
+		}
+	}
 }

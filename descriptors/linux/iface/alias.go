@@ -20,9 +20,9 @@ const agentMark = "/vnf-agent/"
 
 // ours reports whether a link belongs to this agent: it has our mark, or the mark of an
 // installation with our label that is not running. What the agent knows counts as its mark.
-func (h *handler) ours(space *netns.Space, l kernel.Link) bool {
+func (h *handler) ours(space *netns.Space, l kernel.Link, learns bool) bool {
 	l = h.known(space, l)
-	return strings.HasPrefix(l.Alias, h.mark()) && !h.otherLives(space, l)
+	return strings.HasPrefix(l.Alias, h.mark()) && !h.otherLives(space, l, learns)
 }
 
 // aliasOf returns the alias of a link. Retrieve rebuilds the value from it, so it contains
@@ -50,9 +50,9 @@ func (h *handler) is(space *netns.Space, l kernel.Link, v *interfaces.Interface)
 	l = h.known(space, l)
 	alias := h.aliasOf(v, "")
 	if v.GetType() == interfaces.Interface_TAP_TO_VPP {
-		return strings.HasPrefix(l.Alias, alias) && !h.otherLives(space, l)
+		return strings.HasPrefix(l.Alias, alias) && !h.otherLives(space, l, true)
 	}
-	return l.Alias == alias && !h.otherLives(space, l)
+	return l.Alias == alias && !h.otherLives(space, l, true)
 }
 
 // original returns the name that a TAP had before the agent renamed it.

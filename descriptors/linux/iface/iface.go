@@ -158,7 +158,7 @@ func origin(keyOrPrefix string) string {
 // Register adds the descriptors to s. links finds every existing interface. lives reports
 // whether another installation is running: it was seen in the own namespace, or before in
 // another one.
-func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(installation string) bool, err error) {
+func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(installation string, learns bool) bool, err error) {
 	if o.Readers <= 0 {
 		o.Readers = 10
 	}

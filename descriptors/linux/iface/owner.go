@@ -49,8 +49,9 @@ func (o *others) add(installation string) {
 	o.seen[installation] = true
 }
 
-// otherLives reports whether a link with our label belongs to another running agent.
-func (h *handler) otherLives(space *netns.Space, l kernel.Link) bool {
+// otherLives reports whether a link with our label belongs to another running agent. Without learns, somebody
+// only looks, and a running agent is not noted.
+func (h *handler) otherLives(space *netns.Space, l kernel.Link, learns bool) bool {
 	if l.Owner == "" || l.Owner == h.Installation {
 		return false
 	}
@@ -61,14 +62,17 @@ func (h *handler) otherLives(space *netns.Space, l kernel.Link) bool {
 	if !space.Announced(l.Owner) {
 		return false
 	}
+	if !learns {
+		return true
+	}
 	h.others.add(l.Owner)
 	h.Log.Warn("another agent with this label is running; its links are left alone", "label", h.Label, "installation", l.Owner, "link", l.Name)
 	return true
 }
 
 // lives reports whether an installation was seen running: now in the agent's own
-// namespace, or earlier in another one.
-func (h *handler) lives(installation string) bool {
+// namespace, or earlier in another one. Without learns it is not noted.
+func (h *handler) lives(installation string, learns bool) bool {
 	if h.others.has(installation) {
 		return true
 	}
@@ -80,7 +84,9 @@ func (h *handler) lives(installation string) bool {
 	if !own.Announced(installation) {
 		return false
 	}
-	h.others.add(installation)
+	if learns {
+		h.others.add(installation)
+	}
 	return true
 }
 
@@ -114,7 +120,7 @@ func (h *handler) ownerOf(space *netns.Space, l kernel.Link) string {
 	rest, marked := strings.CutPrefix(l.Alias, agentMark)
 	label, _, whole := strings.Cut(rest, "/")
 	switch {
-	case h.ours(space, l):
+	case h.ours(space, l, true):
 		return "another link of this agent"
 	case !marked || !whole:
 		return "a link of another owner"

@@ -27,7 +27,7 @@ type observed struct {
 }
 
 // recognise rebuilds values from the dumped links of this agent.
-func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (out []observed) {
+func (h *handler) recognise(places []*place, wanted []*interfaces.Interface, learns bool) (out []observed) {
 	byName, byAlias := map[string]*interfaces.Interface{}, map[string]*interfaces.Interface{}
 	for _, v := range wanted {
 		byName[v.GetName()] = v
@@ -44,7 +44,7 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	paired := func(alias string) bool { return aliases[alias] }
 	for _, p := range places {
 		for _, l := range p.links {
-			if h.ours(p.Space, l) && kindOf(l) != interfaces.Interface_UNDEFINED {
+			if h.ours(p.Space, l, learns) && kindOf(l) != interfaces.Interface_UNDEFINED {
 				v := h.read(l, byAlias, paired)
 				out = append(out, observed{p, l, v})
 			}

@@ -22,7 +22,7 @@ type found = scheduler.Found[*interfaces.Interface, Meta]
 // retrieve reads the agent's own namespace, named namespaces, and namespaces that desired
 // values refer to. It yields the links that carry the agent's mark.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		values, byName := make([]*interfaces.Interface, len(wanted)), map[string]*interfaces.Interface{}
 		refs := make([]*namespace.NetNamespace, len(wanted))
 		for i, w := range wanted {
@@ -41,7 +41,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 			yield(found{}, err)
 			return
 		}
-		for _, one := range h.recognise(places, values) {
+		for _, one := range h.recognise(places, values, learns) {
 			learned := func() {
 				h.refreshMark(one)
 				h.record(one, byName[one.value.GetName()])
@@ -57,7 +57,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 				h.forgetVanished(p)
 			}
 		}}, nil)
-	}
+	})
 }
 
 // place is the dump of one namespace.

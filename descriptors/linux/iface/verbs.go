@@ -324,7 +324,7 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 	}
 	defer space.Close()
 	l, err := space.LinkByIndex(meta.Index)
-	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(space, l) {
+	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(space, l, true) {
 		l = h.known(space, l)
 		err = h.release(space, l, v)
 	}

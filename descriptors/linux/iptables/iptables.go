@@ -59,7 +59,7 @@ type Options struct {
 	Installation string
 	// Lives reports whether another installation with our label is running. Defaults to
 	// none.
-	Lives      func(installation string) bool
+	Lives      func(installation string, learns bool) bool
 	Connection string
 	// Interfaces says that the agent has interfaces, which the field interfaces can name.
 	Interfaces bool
@@ -109,7 +109,7 @@ func newHandler(o Options) *handler {
 		o.Readers = 10
 	}
 	if o.Lives == nil {
-		o.Lives = func(string) bool { return false }
+		o.Lives = func(string, bool) bool { return false }
 	}
 	if o.Lost == nil {
 		o.Lost = func([]string) {}

@@ -33,7 +33,7 @@ type place struct {
 // retrieve reads the agent's own namespace, named namespaces, and those of desired values. It
 // yields the chains with the agent's mark.
 func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		refs := make([]*namespace.NetNamespace, len(wanted))
 		for i, w := range wanted {
 			refs[i] = w.Value.GetNamespace()
@@ -50,13 +50,13 @@ func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[foun
 			yield(found{}, err)
 			return
 		}
-		for _, f := range h.recognise(places, wanted) {
+		for _, f := range h.recognise(places, wanted, learns) {
 			if !yield(f, nil) {
 				return
 			}
 		}
 		yield(found{Learned: func() { h.watcher.unseen(began, declaredIn(places, wanted)) }}, nil)
-	}
+	})
 }
 
 // declaredIn returns a function that reports whether a chain is declared in a namespace that was
@@ -121,7 +121,7 @@ func wants(wanted []desired, ipv6 bool) bool {
 // recognise returns the chains of this agent. If several carry the name of one value, such as
 // after a move to another table while the agent was down, the one at the desired place is the
 // value. The others are leftovers, and get names that nobody has declared.
-func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
+func (h *handler) recognise(places []*place, wanted []desired, learns bool) (out []found) {
 	byName := map[string]*iptables.RuleChain{}
 	for _, w := range wanted {
 		byName[w.Value.GetName()] = w.Value
@@ -131,7 +131,7 @@ func (h *handler) recognise(places []*place, wanted []desired) (out []found) {
 		for _, p := range places {
 			for _, m := range p.found {
 				want := byName[m.name]
-				if !h.ours(p.Space, m.mark) || first != p.wanted(h.Label, m, want) {
+				if !h.ours(p.Space, m.mark, learns) || first != p.wanted(h.Label, m, want) {
 					continue
 				}
 				v := p.value(m, want, h.watcher.justWritten(p.Space.ID, models.For[*iptables.RuleChain]().KeyOf(m.name), m))

@@ -32,7 +32,7 @@ func (h *handler) check(ctx context.Context, space *netns.Space, recorded map[st
 		}
 		unsealed := map[table][]mine{}
 		for _, m := range all.marked(ipv6) {
-			if !h.ours(space, m.mark) {
+			if !h.ours(space, m.mark, true) {
 				continue
 			}
 			r, declared := known[chainID{m.table, m.chain}]

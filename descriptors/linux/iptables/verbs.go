@@ -179,7 +179,7 @@ func (w writer) add(b *batch, value int, c content, found listing) error {
 // the agent uses is the agent's.
 func (w writer) mayReplace(c content, old mine, marked bool) bool {
 	if marked {
-		return old.name == c.name && w.h.ours(w.space, old.mark)
+		return old.name == c.name && w.h.ours(w.space, old.mark, true)
 	}
 	return len(old.rules) == 0 || strings.HasPrefix(c.chain, prefix)
 }
@@ -194,12 +194,12 @@ func (l listing) policy(table, name string) string {
 }
 
 // ours reports whether a mark is that of this agent; see package iface for the rules.
-func (h *handler) ours(space *netns.Space, m mark) bool {
+func (h *handler) ours(space *netns.Space, m mark, learns bool) bool {
 	if m.label != h.Label {
 		return false
 	}
 	other := m.installation != "" && m.installation != h.Installation
-	return !other || !h.Lives(m.installation) && !space.Announced(m.installation)
+	return !other || !h.Lives(m.installation, learns) && !space.Announced(m.installation)
 }
 
 // ownerText describes the owner of a chain in an error.
@@ -261,7 +261,7 @@ func (h *handler) delete(ctx context.Context, key string, v *iptables.RuleChain,
 		return err
 	}
 	one, marked, _ := found.find(t, m.Chain)
-	if !marked || !h.ours(space, one.mark) {
+	if !marked || !h.ours(space, one.mark, true) {
 		return nil
 	}
 	b := &batch{table: t}

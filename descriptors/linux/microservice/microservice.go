@@ -149,20 +149,18 @@ type found = scheduler.Found[*emptypb.Empty, struct{}]
 
 // retrieve lists the containers. While the engine cannot be asked, it is unknown which of them run.
 func (t *Tracker) retrieve(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
-		if err := t.list(ctx); err != nil {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+		running, err := t.list(ctx, learns)
+		if err != nil {
 			yield(found{}, err)
 			return
 		}
-		t.mu.Lock()
-		labels := slices.Sorted(maps.Keys(t.obtained))
-		t.mu.Unlock()
-		for _, label := range labels {
+		for _, label := range slices.Sorted(maps.Keys(running)) {
 			if !yield(found{Key: keys.Microservice(label), Value: &emptypb.Empty{}, Foreign: true}, nil) {
 				return
 			}
 		}
-	}
+	})
 }
 
 // absent reports whether no engine listens at the address.
@@ -221,7 +219,7 @@ func (t *Tracker) listAgain(ctx context.Context) {
 		case <-t.wake.C():
 		case <-again:
 		}
-		err := t.list(ctx)
+		_, err := t.list(ctx, true)
 		if ctx.Err() == nil {
 			t.tell(err)
 		}
@@ -252,24 +250,26 @@ func (t *Tracker) tell(err error) {
 // list reads the containers from the engine and announces the differences. If the engine cannot
 // be asked, containers whose process has ended are withdrawn, and the error is returned. An
 // error of one inspection leaves everything unchanged: a partial list would withdraw containers
-// that run.
-func (t *Tracker) list(ctx context.Context) error {
+// that run. It returns the running containers by label. Without announces, somebody only looks.
+func (t *Tracker) list(ctx context.Context, announces bool) (map[string]container, error) {
 	t.listing.Lock()
 	defer t.listing.Unlock()
 	all, err := t.engine.list(ctx)
 	t.mu.Lock()
 	before := maps.Clone(t.obtained)
 	t.mu.Unlock()
-	if err != nil {
+	if err != nil && announces {
 		maps.DeleteFunc(before, func(_ string, c container) bool { return !t.lives(c) })
 		t.announce(before)
-		return err
+	}
+	if err != nil {
+		return nil, err
 	}
 	running, known := map[string]container{}, map[string]container{}
 	for _, one := range all {
 		c, err := t.identify(ctx, one)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		known[one.ID] = c
 		if c.label == "" || c.path == "" {
@@ -283,9 +283,14 @@ func (t *Tracker) list(ctx context.Context) error {
 			running[c.label] = c
 		}
 	}
-	t.known = known
+	t.known = known // it only saves inspections
+	if !announces {
+		return running, nil
+	}
 	t.announce(running)
-	return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.obtained), nil
 }
 
 // lives reports whether the path of c still leads to its namespace.

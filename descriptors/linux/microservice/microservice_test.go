@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
@@ -48,7 +49,7 @@ func withEngine(t *testing.T) (*Tracker, *fakeengine.Engine) {
 // labels lists the containers and returns the labels that Retrieve finds.
 func labels(t *testing.T, tracker *Tracker) (out []string) {
 	t.Helper()
-	for f, err := range tracker.retrieve(t.Context(), nil) {
+	for f, err := range conformance.Taken(tracker.retrieve(t.Context(), nil)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestEngineDown(t *testing.T) {
 // unreadable checks that Retrieve says that it cannot list the containers.
 func unreadable(t *testing.T, tracker *Tracker) {
 	t.Helper()
-	for f, err := range tracker.retrieve(t.Context(), nil) {
+	for f, err := range conformance.Taken(tracker.retrieve(t.Context(), nil)) {
 		if err == nil {
 			t.Errorf("obtained %s from an engine that does not answer", f.Key)
 		}
@@ -200,7 +201,7 @@ func TestBadAnswers(t *testing.T) {
 			go func() { _ = server.Serve(socket) }()
 			t.Cleanup(func() { _ = server.Close() })
 			tracker := newTracker(t, "unix://"+path)
-			failed := tracker.list(t.Context())
+			_, failed := tracker.list(t.Context(), true)
 			if failed == nil || name == "refused" != errors.Is(failed, errRefused) {
 				t.Errorf("the error is %v", failed)
 			}

@@ -328,7 +328,7 @@ func (h *handler) create(ctx context.Context, _ string, v *abf.ABF) (struct{}, e
 // update brings the policy that VPP has to the paths of v. New ones come first, so that the
 // policy never has none.
 func (h *handler) update(ctx context.Context, _ string, _, v *abf.ABF, _ struct{}) (struct{}, error) {
-	all, err := h.read(ctx)
+	all, err := h.read(ctx, true)
 	if err != nil {
 		return struct{}{}, err
 	}

@@ -141,7 +141,7 @@ func TestDeleteRemovesForeignPaths(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if left, err := h.read(t.Context()); err != nil || len(left) > 0 {
+			if left, err := h.read(t.Context(), true); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})

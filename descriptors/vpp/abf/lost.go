@@ -34,7 +34,7 @@ func (h *handler) remove(ctx context.Context, id uint32) error {
 	if err != nil || has == nil {
 		return err
 	}
-	names, err := h.existing(ctx)
+	names, err := h.existing(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/abf"
 )
 
-// readAll is read, and replaces the knowledge of VPP. Attachments to deleted interfaces belong to it: VPP
+// readAll is read, and replaces the knowledge of VPP if the read learns. Attachments to deleted interfaces belong to it: VPP
 // dies when a policy is deleted that has one.
-func (h *handler) readAll(ctx context.Context) ([]*abf.ABF, error) {
-	all, err := h.read(ctx)
-	if err != nil {
-		return nil, err
+func (h *handler) readAll(ctx context.Context, learns bool) ([]*abf.ABF, error) {
+	all, err := h.read(ctx, learns)
+	if err != nil || !learns {
+		return all, err
 	}
 	attached, err := conn.Dump[vppabf.AbfItfAttachDetails](ctx, h.API, &vppabf.AbfItfAttachDump{})
 	if err != nil {
@@ -34,19 +34,19 @@ func (h *handler) readAll(ctx context.Context) ([]*abf.ABF, error) {
 
 // read returns all policies with their attachments. Nobody can declare a list without a name, or the path
 // of an interface without one, so a policy that has them differs from each declared one.
-func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
+func (h *handler) read(ctx context.Context, learns bool) ([]*abf.ABF, error) {
 	policies, err := conn.Dump[vppabf.AbfPolicyDetails](ctx, h.API, &vppabf.AbfPolicyDump{})
 	if err != nil {
 		return nil, err
 	}
-	attached, err := h.readAttached(ctx)
+	attached, err := h.readAttached(ctx, learns)
 	if err != nil {
 		return nil, err
 	}
 	lists := h.Lists.Names()
 	var names map[uint32]string
 	if len(policies) > 0 {
-		if names, err = h.existing(ctx); err != nil {
+		if names, err = h.existing(ctx, learns); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,9 @@ func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
 		for _, p := range d.Policy.Paths {
 			v.ForwardingPaths = append(v.ForwardingPaths, valueOf(p, names, ipv6))
 		}
-		h.noteLost(d.Policy, names)
+		if learns {
+			h.noteLost(d.Policy, names)
+		}
 		out = append(out, v)
 	}
 	return out, nil
@@ -65,8 +67,8 @@ func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
 
 // existing returns the names of the interfaces that VPP has now, by index; "": it has none. The agent
 // may not know yet that one was deleted, and VPP dies of a change of a policy that has a path by it.
-func (h *handler) existing(ctx context.Context) (map[uint32]string, error) {
-	links, err := h.Interfaces.Leftovers().Interfaces(ctx, h.API)
+func (h *handler) existing(ctx context.Context, learns bool) (map[uint32]string, error) {
+	links, err := h.Interfaces.Leftovers().Interfaces(ctx, h.API, learns)
 	return named(links, iface.NamesByIndex(h.Interfaces.All())), err
 }
 
@@ -92,9 +94,9 @@ func valueOf(p fib_types.FibPath, names map[uint32]string, ipv6 bool) *abf.ABF_F
 	return out
 }
 
-// readAttached returns the attachments of each policy. One whose interface was deleted is noted:
+// readAttached returns the attachments of each policy. One whose interface was deleted is noted if the read learns:
 // the next interface with its index would inherit it.
-func (h *handler) readAttached(ctx context.Context) (map[uint32][]*abf.ABF_AttachedInterface, error) {
+func (h *handler) readAttached(ctx context.Context, learns bool) (map[uint32][]*abf.ABF_AttachedInterface, error) {
 	all, err := conn.Dump[vppabf.AbfItfAttachDetails](ctx, h.API, &vppabf.AbfItfAttachDump{})
 	if err != nil {
 		return nil, err
@@ -104,6 +106,9 @@ func (h *handler) readAttached(ctx context.Context) (map[uint32][]*abf.ABF_Attac
 		a := d.Attach
 		if name := names[uint32(a.SwIfIndex)]; name != "" {
 			out[a.PolicyID] = append(out[a.PolicyID], &abf.ABF_AttachedInterface{InputInterface: name, Priority: a.Priority, IsIpv6: a.IsIPv6})
+			continue
+		}
+		if !learns {
 			continue
 		}
 		what := fmt.Sprint("policy ", a.PolicyID)

@@ -154,7 +154,7 @@ type tagged struct {
 // is deleted, or not the agent's. As a side effect, it renews the knowledge of what interfaces
 // have.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.ACL]) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))
 		for _, w := range wanted {
 			declared[w.Value.GetName()] = true
@@ -165,7 +165,9 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.
 			yield(found{}, err)
 			return
 		}
-		h.rememberAll(all)
+		if learns {
+			h.rememberAll(all)
+		}
 		for _, one := range all {
 			tag := one.Value.GetName()
 			one.Foreign = tag == "" || h.Tags.Foreign(tag)
@@ -175,7 +177,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.
 				return
 			}
 		}
-	}
+	})
 }
 
 // ownerUnknown reports whether a list may be that of another program: its tag has no owner, and no
@@ -190,6 +192,7 @@ func (h *handler) rememberAll(all []found) {
 	defer h.mu.Unlock()
 	h.known = map[string]Meta{}
 	for _, one := range all {
+		h.Tags.Learn(one.Value.GetName())
 		if tag := one.Value.GetName(); tag != "" && !h.Tags.Foreign(tag) {
 			h.known[tag] = one.Meta
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // TestBondedHostLinkStays has an AF_PACKET interface, whose MAC address is one of its creation, in a
@@ -29,7 +30,7 @@ func TestBondedHostLinkStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := 0
-			for f, err := range h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Value: v}, {Value: bond}}) {
+			for f, err := range conformance.Taken(h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Value: v}, {Value: bond}})) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -403,7 +403,7 @@ func TestBorrowerThatDidNotEnter(t *testing.T) {
 			}
 			key := keys.VRF{Interface: other, From: base}.Key()
 			leave(t, h, vpp, key)
-			for f, err := range h.retrieveVRFs(t.Context(), []scheduler.Desired[*emptypb.Empty]{empty(key)}) {
+			for f, err := range conformance.Taken(h.retrieveVRFs(t.Context(), []scheduler.Desired[*emptypb.Empty]{empty(key)})) {
 				if err != nil || f.Key == key {
 					t.Errorf("Retrieve finds %s, %v", f.Key, err)
 				}

@@ -134,19 +134,21 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 // gives and takes them.
 func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) scheduler.Retrieved[*interfaces.DHCPLease, struct{}] {
 	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
-	return func(yield func(found, error) bool) {
-		leases, err := h.leases.Read(ctx)
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+		leases, err := h.leases.Read(ctx, learns)
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
-		h.leases.Wake() // read again soon, and then periodically while there are clients
+		if learns {
+			h.leases.Wake() // read again soon, and then periodically while there are clients
+		}
 		for name, v := range leases {
 			if !yield(found{Key: keys.Interface(name).DHCPLease(), Value: v, Foreign: true}, nil) {
 				return
 			}
 		}
-	}
+	})
 }
 
 // NamesByIndex returns the names of interfaces by index.

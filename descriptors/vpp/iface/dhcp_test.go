@@ -57,7 +57,7 @@ func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
 		if _, err := d.Create(t.Context(), keys.Interface("if1").DHCPClient(), &emptypb.Empty{}); err != nil {
 			t.Fatal(err)
 		}
-		if leases, err := h.leases.Read(t.Context()); err != nil || len(leases) > 0 {
+		if leases, err := h.leases.Read(t.Context(), true); err != nil || len(leases) > 0 {
 			t.Errorf("leases are %v, %v, want none", leases, err)
 		}
 		if err := vpp.Sim.Lease("if1", netip.MustParsePrefix("10.0.0.9/24"), netip.Addr{}); err != nil {

@@ -191,6 +191,7 @@ type handler struct {
 	stuck    map[uint32]string       // by index: interfaces that cannot leave their IPv6 VRF
 	// memberships are the VRFs that interfaces may be in, by name, according to the last read.
 	memberships map[string]membership
+	looked      map[string]membership                     // the same according to the last look, which changes nothing else
 	rxModes     map[string][]*interfaces.Interface_RxMode // that were set, by interface
 }
 
@@ -293,7 +294,6 @@ func register[V proto.Message, M any](to scheduler.Registrar, d scheduler.Descri
 	return err
 }
 
-// descriptor handles the interface itself. The parts that can fail or wait independently
 // origin returns the key of the interface with which a key comes.
 func origin(keyOrPrefix string) string {
 	if name, ok := keys.InterfaceOf(keyOrPrefix); ok && name != keys.Invalid {
@@ -302,6 +302,7 @@ func origin(keyOrPrefix string) string {
 	return ""
 }
 
+// descriptor handles the interface itself. The parts that can fail or wait independently
 // are derived values with descriptors of their own.
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
@@ -315,8 +316,8 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Dependencies: h.dependencies,
 		Derived:      h.derived,
 		Claims:       kinds.Claims,
-
 		Origin:       origin,
+
 		Create:   h.create,
 		Update:   h.update,
 		Delete:   h.delete,

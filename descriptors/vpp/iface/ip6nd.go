@@ -98,11 +98,12 @@ func (h *handler) autoconfOf(name string, index uint32) *slaac.Setting {
 	return slaac.Noted(note, index)
 }
 
-// readAutoconf fills in the setting of a found interface. VPP keeps it when somebody else deletes the interface.
-func (h *handler) readAutoconf(f *kinds.Found) {
+// readAutoconf fills in the setting of a found interface. VPP keeps it when somebody else deletes the interface,
+// which is noted if the read learns.
+func (h *handler) readAutoconf(f *kinds.Found, learns bool) {
 	name := f.Value.GetName()
 	f.Value.Ip6Nd = h.autoconfOf(name, f.Meta.Index)
-	if f.Value.Ip6Nd != nil {
+	if f.Value.Ip6Nd != nil && learns {
 		h.leftovers.Note(f.Meta.Index, name, autoconfMark, h.endAutoconf)
 	}
 }

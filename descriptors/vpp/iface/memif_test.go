@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // TestSocketsOfMemifs spells the files of sockets in the ways that VPP takes for the same: each memif
@@ -57,7 +58,7 @@ func socketsOfMemifs(t *testing.T, release string) {
 		if err != nil || len(all) != 1 || files()[all[0].SocketID] != one.file {
 			t.Errorf("%q: there are %+v on %v, %v; want one on %s", one.declared, all, files(), err, one.file)
 		}
-		for f, err := range h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Value: v}}) {
+		for f, err := range conformance.Taken(h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Value: v}})) {
 			if err != nil || f.Value.GetName() == "memif1" && !h.equivalent("", f.Value, v) {
 				t.Errorf("%q: it has %v, %v", one.declared, f.Value, err)
 			}

@@ -43,7 +43,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 			t.Errorf("%s: %v; want that %s is missing", kind, err, message)
 		}
 	}
-	all, err := h.dump(t.Context(), nil, nil)
+	all, err := h.dump(t.Context(), nil, nil, true)
 	if err != nil || len(all) != 2 || all[1].Value.GetName() != "loop1" {
 		t.Errorf("read back is %v, %v", all, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // TestRequestsOfAnInterface counts what VPP is asked for an interface with all that is derived from
@@ -58,7 +59,7 @@ func TestRequestsOfAnInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked("it enters its VRF once more", map[string]int{"sw_interface_get_table": 1})
-	found := h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Key: "a", Value: a}, {Key: "b", Value: b}})
+	found := conformance.Taken(h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Key: "a", Value: a}, {Key: "b", Value: b}}))
 	for f, err := range found {
 		if err != nil || f.Value.GetName() == "b" && (f.Value.GetVrf() != 5 || f.Value.GetIpAddresses()[0] != "10.1.0.1/24") {
 			t.Fatalf("read back is %v, %v", f.Value, err)

@@ -49,20 +49,16 @@ func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []sche
 
 // read yields the interfaces with these names; nil means all.
 func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) scheduler.Retrieved[*interfaces.Interface, Meta] {
-	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
-		all, err := h.dump(ctx, wanted, only)
+	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
+		all, err := h.dump(ctx, wanted, only, learns)
 		if err != nil {
 			yield(scheduler.Found[*interfaces.Interface, Meta]{}, err)
 			return
 		}
-		h.replaceTable(all)
-		h.noteBonded(all)
-		h.rememberVRFs(all, only == nil)
-		if only == nil { // a partial read does not know which other interfaces are declared
-			h.setUntagged(all)
-			h.forgetAutoconfOfOthers(all)
+		h.rememberVRFs(all, only == nil, learns)
+		if learns {
+			h.learn(all, only == nil)
 		}
-		h.env.TAPHosts.Replace(all)
 		for _, f := range all {
 			if f.Skipped {
 				continue
@@ -73,6 +69,20 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 				return
 			}
 		}
+	})
+}
+
+// learn remembers what was read. whole says that all interfaces were.
+func (h *handler) learn(all []*kinds.Found, whole bool) {
+	h.replaceTable(all)
+	h.noteBonded(all)
+	if whole { // a partial read does not know which other interfaces are declared
+		h.setUntagged(all)
+		h.forgetAutoconfOfOthers(all)
+	}
+	h.env.TAPHosts.Replace(all)
+	for _, f := range all {
+		h.Tags.Learn(f.Details.Tag)
 	}
 }
 
@@ -88,8 +98,9 @@ func (h *handler) isUnknown(f *kinds.Found) bool {
 }
 
 // dump reads all interfaces, sorted by index, and the parts of those named in only. A nil
-// only stands for all.
-func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
+// only stands for all. If it learns, it first adopts what the agent has lost, and clears what
+// deleted interfaces have left.
+func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool, learns bool) ([]*kinds.Found, error) {
 	// Before the dump: a creation or a note that comes later must not be forgotten by it.
 	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
@@ -97,7 +108,7 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 		byName[w.Value.GetName()] = w.Value
 		h.Tags.Expect(w.Value.GetName())
 	}
-	details, err := h.leftovers.Interfaces(ctx, h.API)
+	details, err := h.leftovers.Interfaces(ctx, h.API, learns)
 	if err != nil {
 		return nil, err
 	}
@@ -109,29 +120,62 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 		f.Desired = byName[f.Value.GetName()]
 		all[f.Meta.Index] = f
 	}
-	if only == nil {
-		h.env.AwaitedParents.Clear()
+	if learns {
+		if err := h.recover(ctx, all, byName, lost, noted); err != nil {
+			return nil, err
+		}
 	}
+	for _, f := range all {
+		f.Skipped = only != nil && !only[f.Value.GetName()]
+		h.readAutoconf(f, learns)
+	}
+	if err := h.readLinks(ctx, all); err != nil {
+		return nil, err
+	}
+	if learns {
+		h.learnLinks(all, only == nil)
+	}
+	if err := h.readParts(ctx, all, learns); err != nil {
+		return nil, err
+	}
+	if err := h.readRx(ctx, all); err != nil {
+		return nil, err
+	}
+	if learns {
+		h.unconfirmed.Forget(lost)
+	}
+	return kinds.Sorted(all), nil
+}
+
+// recover adopts interfaces whose creation was lost, clears noted leftovers, and signs tags. wanted are
+// the declared interfaces by name.
+func (h *handler) recover(ctx context.Context, all map[uint32]*kinds.Found, wanted map[string]*interfaces.Interface, lost map[string]leftovers.Creation, noted map[uint32]leftovers.Noted) error {
 	adopted, err := h.adopt(ctx, all, lost)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// adopt has compared the candidates with lost creations, and left these as Desired.
 	if adopted {
 		for _, f := range all {
-			f.Desired = byName[f.Value.GetName()]
+			f.Desired = wanted[f.Value.GetName()]
 		}
 	}
-	if err := h.clearLeftovers(ctx, all, noted, only); err != nil {
-		return nil, err
+	if err := h.clearLeftovers(ctx, all, noted); err != nil {
+		return err
 	}
-	for _, step := range []func(context.Context, map[uint32]*kinds.Found) error{h.signOlder, h.readLinks, h.readParts, h.readRx} {
-		if err := step(ctx, all); err != nil {
-			return nil, err
+	return h.signOlder(ctx, all)
+}
+
+// learnLinks remembers what readLinks has read. whole says that all interfaces are declared that wanted names.
+func (h *handler) learnLinks(all map[uint32]*kinds.Found, whole bool) {
+	if whole {
+		h.env.AwaitedParents.Clear()
+	}
+	for _, k := range h.kinds {
+		if k.Learn != nil {
+			k.Learn(h.env, all)
 		}
 	}
-	h.unconfirmed.Forget(lost)
-	return kinds.Sorted(all), nil
 }
 
 // nameDoubles gives an interface whose tag an earlier one has, too, a name of its own if the tag is ours. Nobody
@@ -157,18 +201,16 @@ func (h *handler) nameDoubles(details []vppif.SwInterfaceDetails) {
 
 // clearLeftovers removes what interfaces left on an index that another one has now. It comes
 // before the state of the interfaces is read, which would show the rest as theirs.
-func (h *handler) clearLeftovers(ctx context.Context, all map[uint32]*kinds.Found, noted map[uint32]leftovers.Noted, only map[string]bool) error {
+func (h *handler) clearLeftovers(ctx context.Context, all map[uint32]*kinds.Found, noted map[uint32]leftovers.Noted) error {
 	if len(noted) > 0 {
 		if err := h.leftovers.Reclaim(ctx, h.API); err != nil {
 			return err
 		}
 	}
 	for index, f := range all {
-		f.Skipped = only != nil && !only[f.Value.GetName()]
 		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.Value.GetName()); err != nil {
 			return err
 		}
-		h.readAutoconf(f)
 		h.noteMTU(f)
 	}
 	return nil
@@ -224,8 +266,8 @@ func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interfa
 }
 
 // readParts fills in addresses, VRFs, borrowed addresses and DHCP clients. It removes
-// interfaces that were deleted meanwhile.
-func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) error {
+// interfaces that were deleted meanwhile. If the read learns, it notes the clients.
+func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found, learns bool) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
@@ -243,12 +285,14 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) er
 	for _, c := range clients {
 		f := all[uint32(c.Client.SwIfIndex)]
 		switch {
+		case f == nil && !learns:
+			continue
 		case f == nil:
 			if err := h.leftovers.NoteOrphaned(ctx, h.API, uint32(c.Client.SwIfIndex), clientMark, h.endClient); err != nil {
 				return err
 			}
 			continue
-		case f.Details.Tag != "":
+		case learns && f.Details.Tag != "":
 			h.leftovers.Note(f.Meta.Index, f.Details.Tag, clientMark, h.endClient)
 		}
 		f.Value.SetDhcpClient, f.Leased, f.Client = true, events.Leased(c.Lease), &c

@@ -7,6 +7,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // TestTAPsOfOneName makes TAPs for two containers with one name, which each link has until it is moved.
@@ -24,7 +25,7 @@ func TestTAPsOfOneName(t *testing.T) {
 		t.Errorf("it is made on the link of the first: %v", err)
 	}
 	h.env.TAPHosts.Forget("eth0", "first")
-	for _, err := range h.retrieve(t.Context(), nil) {
+	for _, err := range conformance.Taken(h.retrieve(t.Context(), nil)) {
 		if err != nil {
 			t.Fatal(err)
 		}

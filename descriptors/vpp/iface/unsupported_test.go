@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // TestWhatNoValueCanBe has somebody make and tag an interface of a sort that is none of ours:
@@ -24,7 +25,7 @@ func TestWhatNoValueCanBe(t *testing.T) {
 	declared := []scheduler.Desired[*interfaces.Interface]{{Value: testkit.Parse[*interfaces.Interface](t, `name: "theirs" type: SOFTWARE_LOOPBACK`)}}
 	for _, wanted := range [][]scheduler.Desired[*interfaces.Interface]{nil, declared} {
 		seen := false
-		for f, err := range h.retrieve(t.Context(), wanted) {
+		for f, err := range conformance.Taken(h.retrieve(t.Context(), wanted)) {
 			if err != nil {
 				t.Fatal(err)
 			}

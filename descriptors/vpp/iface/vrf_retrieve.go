@@ -46,14 +46,18 @@ type membership struct {
 }
 
 // rememberVRFs stores the memberships of interfaces that were read. all means that there
-// are no others.
-func (h *handler) rememberVRFs(looked []*kinds.Found, all bool) {
+// are no others. Those of a look are only for the memberships that are looked at next.
+func (h *handler) rememberVRFs(read []*kinds.Found, all, learns bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if all || h.memberships == nil {
-		h.memberships = make(map[string]membership, len(looked))
+	stored := &h.looked
+	if learns {
+		stored = &h.memberships
 	}
-	for _, f := range looked {
+	if all || *stored == nil {
+		*stored = make(map[string]membership, len(read))
+	}
+	for _, f := range read {
 		if f.Skipped || f.Details.Tag == "" && f.Desired == nil {
 			continue
 		}
@@ -64,63 +68,69 @@ func (h *handler) rememberVRFs(looked []*kinds.Found, all bool) {
 		if f.Desired != nil {
 			m.wanted = h.vrfKeyOf(f.Desired)
 		}
-		h.memberships[f.Value.GetName()] = m
+		(*stored)[f.Value.GetName()] = m
 	}
 }
 
 // retrieveVRFs yields the memberships of the interfaces that the last read found, and of
 // those that were created since.
 func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
-	all := map[string]membership{}
-	for _, w := range wanted {
-		v, _ := keys.ParseVRF(w.Key)
-		all[v.Interface] = membership{wanted: w.Key}
-	}
-	h.mu.Lock()
-	for name := range h.entered {
-		all[name] = membership{wanted: all[name].wanted}
-	}
-	maps.Copy(all, h.memberships)
-	h.mu.Unlock()
-	return h.readVRFs(ctx, all)
+	return scheduler.Reading(func(learns bool, yield func(foundVRF, error) bool) {
+		all := map[string]membership{}
+		for _, w := range wanted {
+			v, _ := keys.ParseVRF(w.Key)
+			all[v.Interface] = membership{wanted: w.Key}
+		}
+		h.mu.Lock()
+		for name := range h.entered {
+			all[name] = membership{wanted: all[name].wanted}
+		}
+		last := h.looked
+		if learns {
+			last = h.memberships
+		}
+		maps.Copy(all, last)
+		h.mu.Unlock()
+		h.readVRFs(ctx, all, learns, yield)
+	})
 }
 
 // retrieveSomeVRFs yields the memberships of the interfaces in these keys, from what the
 // last read of the interfaces has shown.
 func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
-	some := map[string]membership{}
-	h.mu.Lock()
-	for _, key := range of {
-		v, _ := keys.ParseVRF(key)
-		some[v.Interface] = h.memberships[v.Interface]
-	}
-	h.mu.Unlock()
-	for _, w := range wanted { // newer than the last read
-		v, _ := keys.ParseVRF(w.Key)
-		m := some[v.Interface]
-		m.wanted = w.Key
-		some[v.Interface] = m
-	}
-	return h.readVRFs(ctx, some)
+	return scheduler.Reading(func(learns bool, yield func(foundVRF, error) bool) {
+		some := map[string]membership{}
+		h.mu.Lock()
+		for _, key := range of {
+			v, _ := keys.ParseVRF(key)
+			some[v.Interface] = h.memberships[v.Interface]
+		}
+		h.mu.Unlock()
+		for _, w := range wanted { // newer than the last read
+			v, _ := keys.ParseVRF(w.Key)
+			m := some[v.Interface]
+			m.wanted = w.Key
+			some[v.Interface] = m
+		}
+		h.readVRFs(ctx, some, learns, yield)
+	})
 }
 
 // readVRFs yields the actual memberships of these interfaces.
-func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.Seq2[foundVRF, error] {
-	return func(yield func(foundVRF, error) bool) {
-		tables, err := h.tablesOf(ctx, of)
-		if err != nil {
-			yield(foundVRF{}, err)
-			return
+func (h *handler) readVRFs(ctx context.Context, of map[string]membership, learns bool, yield func(foundVRF, error) bool) {
+	tables, err := h.tablesOf(ctx, of)
+	if err != nil {
+		yield(foundVRF{}, err)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		m := of[name]
+		if tables[name] == nil {
+			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(of)) {
-			m := of[name]
-			if tables[name] == nil {
-				continue
-			}
-			for _, v := range h.actualMemberships(name, m, tables) {
-				if !yield(foundVRF{Key: v.Key(), Value: &emptypb.Empty{}, Foreign: m.foreign, OwnerUnknown: m.unknown}, nil) {
-					return
-				}
+		for _, v := range h.actualMemberships(name, m, tables, learns) {
+			if !yield(foundVRF{Key: v.Key(), Value: &emptypb.Empty{}, Foreign: m.foreign, OwnerUnknown: m.unknown}, nil) {
+				return
 			}
 		}
 	}
@@ -176,7 +186,7 @@ func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[s
 
 // actualMemberships returns the actual memberships of an interface. No two have the same IP version: if one of them is
 // deleted, the interface must not leave the table of the other one, where its addresses are.
-func (h *handler) actualMemberships(name string, m membership, tables map[string]*bound) (out []keys.VRF) {
+func (h *handler) actualMemberships(name string, m membership, tables map[string]*bound, learns bool) (out []keys.VRF) {
 	rest := h.leavableTables(name, *tables[name]) // tables without a membership so far
 	entered := h.lastEntered(name)
 	known := []string{m.wanted, m.shown, entered}
@@ -190,7 +200,7 @@ func (h *handler) actualMemberships(name string, m membership, tables map[string
 		}
 		out, rest = append(out, v), rest.Without(v)
 	}
-	if len(out) > 0 && out[0].From == "" && out[0].Key() == m.wanted {
+	if learns && len(out) > 0 && out[0].From == "" && out[0].Key() == m.wanted {
 		h.replaceEntered(name, entered, m.wanted) // leaving another one must not count as leaving this one
 	}
 	return append(out, rest.Memberships(name)...)

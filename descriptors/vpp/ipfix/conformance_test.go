@@ -82,7 +82,7 @@ func standing[V proto.Message](t *testing.T, d scheduler.Descriptor[V, struct{}]
 	for _, v := range declared {
 		wanted = append(wanted, scheduler.Desired[V]{Value: v})
 	}
-	for f, err := range d.Retrieve(t.Context(), wanted) {
+	for f, err := range conformance.Taken(d.Retrieve(t.Context(), wanted)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestWithoutPlugin(t *testing.T) {
 	if v, found := standing(t, h.paramsDescriptor()); found {
 		t.Errorf("there is %v", v)
 	}
-	for f, err := range h.retrieveFeatures(t.Context(), nil) {
+	for f, err := range conformance.Taken(h.retrieveFeatures(t.Context(), nil)) {
 		t.Errorf("there is %v, %v", f, err)
 	}
 	if err := h.createParams(t.Context(), params{record: 1}); !errors.Is(err, scheduler.ErrUnimplemented) {

@@ -182,8 +182,8 @@ type recorded struct {
 }
 
 // readFeatures returns the recordings of interfaces with names. One whose interface was deleted
-// is noted: it is ended when another interface has the index.
-func (h *handler) readFeatures(ctx context.Context) ([]recorded, error) {
+// is noted if the read learns: it is ended when another interface has the index.
+func (h *handler) readFeatures(ctx context.Context, learns bool) ([]recorded, error) {
 	all, err := h.recordings(ctx, everyInterface)
 	if err != nil {
 		return nil, err
@@ -195,6 +195,9 @@ func (h *handler) readFeatures(ctx context.Context) ([]recorded, error) {
 			out = append(out, recorded{valueOf(name, m), m})
 			continue
 		}
+		if !learns {
+			continue
+		}
 		if err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(at), mark, h.ending(m)); err != nil {
 			return nil, err
 		}
@@ -204,12 +207,12 @@ func (h *handler) readFeatures(ctx context.Context) ([]recorded, error) {
 
 // retrieveFeatures yields the recordings. VPP knows no owner of them.
 func (h *handler) retrieveFeatures(ctx context.Context, wanted []scheduler.Desired[*ipfix.FlowProbeFeature]) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
-		all, err := h.readFeatures(ctx)
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+		all, err := h.readFeatures(ctx, learns)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return
 		}
-		if err == nil && len(all) > 0 {
+		if err == nil && len(all) > 0 && learns {
 			err = h.noteTables(ctx)
 		}
 		if err != nil {
@@ -225,7 +228,7 @@ func (h *handler) retrieveFeatures(ctx context.Context, wanted []scheduler.Desir
 				return
 			}
 		}
-	}
+	})
 }
 
 // noteTables notes that VPP has tables if an interface is recorded with an active timer.

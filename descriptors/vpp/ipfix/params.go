@@ -122,7 +122,7 @@ func (h *handler) setParams(ctx context.Context, to params) error {
 	if !errors.Is(err, api.UNSUPPORTED) && !errors.Is(err, api.UNSPECIFIED) { // the latter is from VPP 22.02
 		return err
 	}
-	recorded, errRead := h.readFeatures(ctx) // it notes those of deleted interfaces
+	recorded, errRead := h.readFeatures(ctx, true) // it notes those of deleted interfaces
 	if err := errors.Join(errRead, h.Interfaces.Leftovers().Reclaim(ctx, h.API)); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (h *handler) setParams(ctx context.Context, to params) error {
 }
 
 // readParams returns the parameters, unless nothing is recorded.
-func (h *handler) readParams(ctx context.Context) ([]*ipfix.FlowProbeParams, error) {
+func (h *handler) readParams(ctx context.Context, _ bool) ([]*ipfix.FlowProbeParams, error) {
 	now, err := h.params(ctx)
 	if errors.Is(err, scheduler.ErrUnimplemented) {
 		return nil, nil // and none can be set

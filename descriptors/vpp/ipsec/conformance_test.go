@@ -311,7 +311,7 @@ func TestBindingsOfSlots(t *testing.T) {
 					t.Fatal(name, err)
 				}
 			}
-			all, err := h.readDatabases(t.Context())
+			all, err := h.readDatabases(t.Context(), true)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -293,7 +293,7 @@ func (h *handler) deletePolicy(ctx context.Context, _ string, v *ipsec.SecurityP
 
 // readPolicies returns the policies of all databases. Several with the selector of one key come from
 // somebody else; the first is reported, which VPP looks at first.
-func (h *handler) readPolicies(ctx context.Context) ([]*ipsec.SecurityPolicy, error) {
+func (h *handler) readPolicies(ctx context.Context, learns bool) ([]*ipsec.SecurityPolicy, error) {
 	entries, err := h.readEntries(ctx)
 	if err != nil {
 		return nil, err
@@ -307,9 +307,11 @@ func (h *handler) readPolicies(ctx context.Context) ([]*ipsec.SecurityPolicy, er
 			out = append(out, policyFrom(e))
 		}
 	}
-	h.mu.Lock()
-	h.existing = existing
-	h.mu.Unlock()
+	if learns {
+		h.mu.Lock()
+		h.existing = existing
+		h.mu.Unlock()
+	}
 	return out, nil
 }
 

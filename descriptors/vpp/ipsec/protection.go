@@ -249,8 +249,8 @@ func (h *handler) unprotect(next netip.Addr) func(context.Context, interface_typ
 }
 
 // readProtections returns all protections. Before 24.10, VPP keeps those of deleted interfaces for the
-// next interface with the index; they are noted.
-func (h *handler) readProtections(ctx context.Context) ([]*ipsec.TunnelProtection, error) {
+// next interface with the index; they are noted if the read learns.
+func (h *handler) readProtections(ctx context.Context, learns bool) ([]*ipsec.TunnelProtection, error) {
 	existing, err := conn.Dump[vppipsec.IpsecTunnelProtectDetails](ctx, h.API, &vppipsec.IpsecTunnelProtectDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return nil, err
@@ -260,6 +260,9 @@ func (h *handler) readProtections(ctx context.Context) ([]*ipsec.TunnelProtectio
 	for _, d := range existing {
 		next := vppwire.Addr(d.Tun.Nh)
 		name := names[uint32(d.Tun.SwIfIndex)]
+		if name == "" && !learns {
+			continue
+		}
 		if name == "" {
 			err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.Tun.SwIfIndex), "IPsec protection "+next.String(), h.unprotect(next))
 			if err != nil {

@@ -103,7 +103,7 @@ func TestProtectionsThatVPPMustNotSee(t *testing.T) {
 					t.Errorf("%s: %v; expected %s", tt.text, err, tt.want)
 				}
 			}
-			if all, err := h.readProtections(t.Context()); err != nil || len(all) > 0 {
+			if all, err := h.readProtections(t.Context(), true); err != nil || len(all) > 0 {
 				t.Errorf("protections are %v, %v", all, err)
 			}
 			// Somebody else deletes an association that the agent knows.

@@ -204,8 +204,8 @@ func (h *handler) setBinding(ctx context.Context, at interface_types.InterfaceIn
 }
 
 // readDatabases returns all databases with their interfaces. A binding of a deleted interface is
-// noted: VPP would refuse to bind the next interface with its index.
-func (h *handler) readDatabases(ctx context.Context) ([]*ipsec.SecurityPolicyDatabase, error) {
+// noted if the read learns: VPP would refuse to bind the next interface with its index.
+func (h *handler) readDatabases(ctx context.Context, learns bool) ([]*ipsec.SecurityPolicyDatabase, error) {
 	databases, err := conn.Dump[vppipsec.IpsecSpdsDetails](ctx, h.API, &vppipsec.IpsecSpdsDump{})
 	if err != nil || len(databases) == 0 {
 		return nil, err
@@ -221,6 +221,9 @@ func (h *handler) readDatabases(ctx context.Context) ([]*ipsec.SecurityPolicyDat
 		for _, at := range bound[d.SpdID] {
 			if name := names[uint32(at)]; name != "" {
 				v.Interfaces = append(v.Interfaces, &ipsec.SecurityPolicyDatabase_Interface{Name: name})
+				continue
+			}
+			if !learns {
 				continue
 			}
 			if err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(at), leftover, h.release(d.SpdID)); err != nil {

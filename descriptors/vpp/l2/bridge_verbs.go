@@ -254,6 +254,7 @@ func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
 	h.lastID = 0
 	for _, d := range all {
 		h.lastID = max(h.lastID, d.BdID)
+		h.Tags.Learn(d.BdTag)
 		if d.BdTag != "" {
 			h.ids[d.BdTag] = d.BdID
 		}

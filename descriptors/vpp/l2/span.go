@@ -136,7 +136,7 @@ func (h *handler) indexOf(name string, gone bool) (interface_types.InterfaceInde
 }
 
 // readSpans returns the mirrors of layer 2 and of device level, which VPP lists separately.
-func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
+func (h *handler) readSpans(ctx context.Context, learns bool) ([]*interfaces.Span, error) {
 	var out []*interfaces.Span
 	names := h.interfaceNames()
 	for _, l2 := range []bool{false, true} {
@@ -148,8 +148,10 @@ func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
 			from, to := names[uint32(d.SwIfIndexFrom)], names[uint32(d.SwIfIndexTo)]
 			if from != "" && to != "" {
 				out = append(out, &interfaces.Span{InterfaceFrom: from, InterfaceTo: to, Direction: interfaces.Span_Direction(d.State), IsL2: d.IsL2})
-			} else if err := h.noteOrphanedMirror(ctx, d, from == ""); err != nil {
-				return nil, err
+			} else if learns {
+				if err := h.noteOrphanedMirror(ctx, d, from == ""); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

@@ -148,9 +148,9 @@ func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 	return readback.Retriever[*l3.ARPEntry]{
 		Read: h.readNeighbours,
 		ID:   func(v *l3.ARPEntry) string { return arpIdentity("", v).Resource },
-		AsDeclared: func(v, declared *l3.ARPEntry) {
+		Declared: func(declared *l3.ARPEntry) {
 			if !declared.GetStatic() {
-				h.dynamic.add(v.GetInterface())
+				h.dynamic.add(declared.GetInterface())
 			}
 		},
 		Details: func(v *l3.ARPEntry) any {
@@ -164,8 +164,8 @@ func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 type indexed struct{ SwIfIndex uint32 }
 
 // readNeighbours returns the neighbours of existing interfaces, and removes those of deleted
-// ones.
-func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
+// ones if the read learns.
+func (h handler) readNeighbours(ctx context.Context, learns bool) ([]*l3.ARPEntry, error) {
 	var out []*l3.ARPEntry
 	names, unnamed := h.namesByIndex(), false
 	all, err := h.dumpNeighbours(ctx)
@@ -184,7 +184,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 			Static: n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
 		})
 	}
-	if unnamed {
+	if unnamed && learns {
 		err = h.reclaimOrphans(ctx)
 	}
 	return out, err

@@ -25,6 +25,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // BenchmarkCreateRoute is the verb of a route, 64 at a time, on a VPP that does nothing.
@@ -71,7 +72,7 @@ func BenchmarkVPPRetrieve100k(b *testing.B) {
 		runtime.GC()
 		begun = time.Now()
 		got := 0
-		for f, err := range h.retrieveRoutes(b.Context(), wanted) {
+		for f, err := range conformance.Taken(h.retrieveRoutes(b.Context(), wanted)) {
 			if err != nil || f.OwnerUnknown {
 				b.Fatalf("%+v: %v", f, err)
 			}

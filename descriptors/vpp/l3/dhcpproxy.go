@@ -139,7 +139,7 @@ func (h handler) changeDHCPProxy(ctx context.Context, v *l3.DHCPProxy, add bool)
 // dhcpProxies reads DHCP proxies back. VPP has one per VRF and IP version.
 func (h handler) dhcpProxies() readback.Retriever[*l3.DHCPProxy] {
 	return readback.Retriever[*l3.DHCPProxy]{
-		Read: func(ctx context.Context) ([]*l3.DHCPProxy, error) {
+		Read: func(ctx context.Context, _ bool) ([]*l3.DHCPProxy, error) {
 			var out []*l3.DHCPProxy
 			for _, ipv6 := range []bool{false, true} {
 				all, err := conn.Dump[dhcp.DHCPProxyDetails](ctx, h.API, &dhcp.DHCPProxyDump{IsIP6: ipv6})

@@ -158,20 +158,20 @@ func (h handler) l3xcCleanup(of l3.L3XConnect_Protocol) cleanup {
 	}}
 }
 
-// crossConnects reads cross-connects back.
+// crossConnects reads cross-connects back, and notes those of deleted interfaces if the read learns.
 func (h handler) crossConnects() readback.Retriever[*l3.L3XConnect] {
 	return readback.Retriever[*l3.L3XConnect]{
-		Read: func(ctx context.Context) (out []*l3.L3XConnect, err error) {
+		Read: func(ctx context.Context, learns bool) (out []*l3.L3XConnect, err error) {
 			all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(noInterface)})
 			names := h.namesByIndex()
 			for _, d := range all {
 				v := l3xcOf(d.L3xc, names)
-				if v.GetInterface() == "" {
+				if v.GetInterface() != "" {
+					out = append(out, v)
+				} else if learns {
 					if err := h.noteOrphaned(ctx, d.L3xc.SwIfIndex, h.l3xcCleanup(v.GetProtocol())); err != nil {
 						return nil, err
 					}
-				} else {
-					out = append(out, v)
 				}
 			}
 			return out, err

@@ -139,14 +139,14 @@ func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) erro
 // VPP records no owner: the state belongs to the agent if a value is declared.
 func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*l3.ProxyARP]) scheduler.Retrieved[*l3.ProxyARP, struct{}] {
 	type found = scheduler.Found[*l3.ProxyARP, struct{}]
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		ranges, err := conn.Dump[arp.ProxyArpDetails](ctx, h.API, &arp.ProxyArpDump{})
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
 		v := &l3.ProxyARP{}
-		v.Interfaces, err = h.readProxyInterfaces(ctx)
+		v.Interfaces, err = h.readProxyInterfaces(ctx, learns)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -163,7 +163,7 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*
 		} else if len(wanted) == 0 {
 			yield(found{Value: v, Foreign: true}, nil)
 		}
-	}
+	})
 }
 
 // proxying has the indexes of the interfaces with proxy ARP, by name.
@@ -179,20 +179,24 @@ func (h handler) indexesOf(v *l3.ProxyARP) map[string]uint32 {
 	return out
 }
 
-// readProxyInterfaces returns the interfaces with proxy ARP, and notes those that were
-// deleted.
-func (h handler) readProxyInterfaces(ctx context.Context) (out []*l3.ProxyARP_Interface, err error) {
+// readProxyInterfaces returns the interfaces with proxy ARP, and notes those that were deleted if the read
+// learns.
+func (h handler) readProxyInterfaces(ctx context.Context, learns bool) (out []*l3.ProxyARP_Interface, err error) {
 	all, err := conn.Dump[arp.ProxyArpIntfcDetails](ctx, h.API, &arp.ProxyArpIntfcDump{})
 	names := h.namesByIndex()
 	for _, d := range all {
 		at, name := interface_types.InterfaceIndex(d.SwIfIndex), names[d.SwIfIndex]
-		if name == "" {
+		switch {
+		case name == "" && !learns:
+			continue
+		case name == "":
 			if err := h.noteOrphaned(ctx, at, h.proxyARPCleanup()); err != nil {
 				return nil, err
 			}
 			continue
+		case learns:
+			h.noteCleanup(at, name, h.proxyARPCleanup())
 		}
-		h.noteCleanup(at, name, h.proxyARPCleanup())
 		out = append(out, &l3.ProxyARP_Interface{Name: name})
 	}
 	return out, err

@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
 // TestLifeOfProxyARP has each version follow the one before, and the last one go. Each
@@ -58,7 +59,7 @@ func standing[V proto.Message](t *testing.T, d scheduler.Descriptor[V, struct{}]
 	for _, w := range wanted {
 		all = append(all, scheduler.Desired[V]{Value: w})
 	}
-	for f, err := range d.Retrieve(t.Context(), all) {
+	for f, err := range conformance.Taken(d.Retrieve(t.Context(), all)) {
 		if f.Foreign { // without ranges and interfaces, which is how a VPP starts
 			continue
 		}

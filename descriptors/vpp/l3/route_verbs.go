@@ -227,7 +227,7 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bo
 // undeclared ones are Unknown.
 func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*l3.Route]) scheduler.Retrieved[*l3.Route, struct{}] {
 	type found = scheduler.Found[*l3.Route, struct{}]
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		var ahead sync.WaitGroup
 		// The goroutine reads wanted, which belongs to the caller, so it ends before the
 		// iteration.
@@ -241,7 +241,7 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 		}
 		index()
 		ahead.Wait()
-		all, err = h.deleteStalePaths(ctx, all)
+		all, err = h.withoutStalePaths(ctx, all, learns)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -257,7 +257,7 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 				return
 			}
 		}
-	}
+	})
 }
 
 // The sources of routes (VPP fib_source.h). Each table has special routes and a default route, which drop

@@ -57,9 +57,9 @@ func (h handler) deleteStalePath(ctx context.Context, v *l3.Route, by uint32) er
 	return h.API.Call(ctx, &ip.IPRouteAddDel{IsAdd: len(route.Paths) > 0, Route: route}, &ip.IPRouteAddDelReply{})
 }
 
-// deleteStalePaths removes the paths by deleted interfaces, regardless of their owner, and
-// returns the others. Interfaces must have been read back before.
-func (h handler) deleteStalePaths(ctx context.Context, all []path) ([]path, error) {
+// withoutStalePaths returns the paths without those by deleted interfaces. With remove, VPP loses these too,
+// regardless of their owner. Interfaces must have been read back before.
+func (h handler) withoutStalePaths(ctx context.Context, all []path, remove bool) ([]path, error) {
 	// VPP is asked once per index that no known interface has.
 	gone := map[uint32]bool{noInterface: false}
 	for _, meta := range h.Interfaces.All() {
@@ -79,6 +79,9 @@ func (h handler) deleteStalePaths(ctx context.Context, all []path) ([]path, erro
 		}
 	}
 	for _, p := range stale {
+		if !remove {
+			break
+		}
 		if err := h.deleteStalePath(ctx, p.route(map[uint32]string{p.out: "gone"}), p.out); err != nil {
 			return nil, err
 		}

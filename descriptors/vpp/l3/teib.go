@@ -134,10 +134,10 @@ func (h handler) teibCleanup(peer netip.Addr) cleanup {
 	}}
 }
 
-// teibEntries reads entries back, and removes those of deleted interfaces.
+// teibEntries reads entries back, and removes those of deleted interfaces if the read learns.
 func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 	return readback.Retriever[*l3.TeibEntry]{
-		Read: func(ctx context.Context) (out []*l3.TeibEntry, err error) {
+		Read: func(ctx context.Context, learns bool) (out []*l3.TeibEntry, err error) {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
 			names, unnamed := h.namesByIndex(), false
 			for _, d := range all {
@@ -151,7 +151,7 @@ func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 					NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
 				})
 			}
-			if unnamed {
+			if unnamed && learns {
 				err = errors.Join(err, h.reclaimOrphans(ctx))
 			}
 			return out, err

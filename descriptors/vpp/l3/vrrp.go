@@ -261,21 +261,21 @@ func (h handler) startAt(ctx context.Context, at interface_types.InterfaceIndex,
 	return h.API.Call(ctx, request, &vrrp.VrrpVrStartStopReply{})
 }
 
-// routers reads virtual routers back, and notes those of deleted interfaces.
+// routers reads virtual routers back, and notes those of deleted interfaces if the read learns.
 func (h handler) routers() readback.Retriever[*l3.VRRPEntry] {
 	return readback.Retriever[*l3.VRRPEntry]{
-		Read: func(ctx context.Context) (out []*l3.VRRPEntry, err error) {
+		Read: func(ctx context.Context, learns bool) (out []*l3.VRRPEntry, err error) {
 			all, err := conn.Dump[vrrp.VrrpVrDetails](ctx, h.API, &vrrp.VrrpVrDump{SwIfIndex: interface_types.InterfaceIndex(noInterface)})
 			names := h.namesByIndex()
 			for _, d := range all {
 				v := routerOf(d)
 				v.Interface = names[uint32(d.Config.SwIfIndex)]
-				if v.Interface == "" {
+				if v.Interface != "" {
+					out = append(out, v)
+				} else if learns {
 					if err := h.noteOrphaned(ctx, d.Config.SwIfIndex, h.vrrpCleanup(v)); err != nil {
 						return nil, err
 					}
-				} else {
-					out = append(out, v)
 				}
 			}
 			return out, err

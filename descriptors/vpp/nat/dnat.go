@@ -291,7 +291,7 @@ func (h *handler) added(ctx context.Context, p plugin, v *nat.DNat44, steps []*c
 // of the first refused request.
 func (h *handler) repair(ctx context.Context, p plugin, v *nat.DNat44) error {
 	wanted := mappingsOf(v)
-	read, err := h.readMappings(ctx, p, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)})
+	read, err := h.readMappings(ctx, p, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)}, true)
 	if err != nil {
 		return err
 	}

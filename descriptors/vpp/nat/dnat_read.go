@@ -26,8 +26,8 @@ import (
 // one stays: VPP would have refused another one of the same address. Several dumps are needed:
 // VPP has a message for each kind of mapping. If one fails, the result is nil, since an
 // incomplete list would have the scheduler add mappings that exist.
-func (h *handler) readMappings(ctx context.Context, p plugin, declared map[string]map[mapping]bool) (*reader, error) {
-	r := &reader{h: h, ctx: ctx, names: h.Interfaces.Names(), all: map[string][]mapping{}, bound: map[string][]mapping{}, unsigned: map[string]bool{}}
+func (h *handler) readMappings(ctx context.Context, p plugin, declared map[string]map[mapping]bool, learns bool) (*reader, error) {
+	r := &reader{h: h, ctx: ctx, learns: learns, names: h.Interfaces.Names(), all: map[string][]mapping{}, bound: map[string][]mapping{}, unsigned: map[string]bool{}}
 	if err := p.readMappings(r); err != nil {
 		return nil, err
 	}
@@ -61,6 +61,8 @@ func withoutResolved(all, bound []mapping, declared map[mapping]bool) []mapping 
 type reader struct {
 	h   *handler
 	ctx context.Context //nolint:containedctx // of one read
+	// learns says that nobody only looks
+	learns bool
 	// by index, as they were when the read began
 	names map[uint32]string
 	// by label, without those in bound until readMappings merges them
@@ -92,6 +94,9 @@ func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex) 
 		return nil
 	}
 	m.addr, m.link = netip.Addr{}, r.names[uint32(at)]
+	if m.link == "" && !r.learns {
+		return nil
+	}
 	if m.link == "" {
 		// The next interface with the index would get the mapping.
 		return r.h.Interfaces.Leftovers().NoteOrphaned(r.ctx, r.h.API, uint32(at), "NAT44 mapping "+m.place.String(), r.h.endMapping(m))
@@ -201,7 +206,7 @@ func (r *reader) identity() error {
 // VPP, so it is there.
 func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[*nat.DNat44]) iter.Seq2[scheduler.Found[*nat.DNat44, struct{}], error] {
 	type found = scheduler.Found[*nat.DNat44, struct{}]
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		declared, byLabel := make(map[string]map[mapping]bool, len(wanted)), make(map[string]scheduler.Desired[*nat.DNat44], len(wanted))
 		for _, w := range wanted {
 			label, all := w.Value.GetLabel(), mappingsOf(w.Value)
@@ -223,7 +228,7 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 			yield(found{}, err)
 			return
 		}
-		read, err := h.readMappings(ctx, p, declared)
+		read, err := h.readMappings(ctx, p, declared, learns)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -241,10 +246,11 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 				one.Value = w.Value
 			case !ours:
 				one.Foreign, one.OwnerUnknown = h.Tags.Foreign(label), read.unsigned[label]
+				one.Learned = func() { h.Tags.Learn(label) }
 			}
 			if !yield(one, nil) {
 				return
 			}
 		}
-	}
+	})
 }

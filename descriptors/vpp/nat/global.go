@@ -148,25 +148,27 @@ type foundGlobal = scheduler.Found[*nat.Nat44Global, struct{}]
 // declared value. With neither, nothing is yielded, and the scheduler creates the declared
 // value.
 func (h *handler) retrieveGlobal(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44Global]) iter.Seq2[foundGlobal, error] {
-	return func(yield func(foundGlobal, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(foundGlobal, error) bool) {
 		var declared *nat.Nat44Global
 		for _, w := range wanted {
 			declared = w.Value
-			h.independent.Store(declared.GetEndpointIndependent())
+			if learns {
+				h.independent.Store(declared.GetEndpointIndependent())
+			}
 		}
 		enabled, err := h.enabled(ctx)
 		switch {
 		case err != nil:
 			yield(foundGlobal{}, err)
 		case len(enabled) > 0:
-			v, err := h.readGlobal(ctx, enabled[0], declared)
+			v, err := h.readGlobal(ctx, enabled[0], declared, learns)
 			yield(foundGlobal{Value: v, OwnerUnknown: declared == nil}, err)
 		}
-	}
+	})
 }
 
 // readGlobal returns the value of NAT44 as VPP has it.
-func (h *handler) readGlobal(ctx context.Context, p plugin, declared *nat.Nat44Global) (*nat.Nat44Global, error) {
+func (h *handler) readGlobal(ctx context.Context, p plugin, declared *nat.Nat44Global, learns bool) (*nat.Nat44Global, error) {
 	_, forwarding, err := p.running(ctx)
 	if err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func (h *handler) readGlobal(ctx context.Context, p plugin, declared *nat.Nat44G
 	if now != settingsOf(declared) || now != defaultSettings {
 		v.VirtualReassembly = reassemblyOf(now)
 	}
-	return v, h.readLists(ctx, v, declared)
+	return v, h.readLists(ctx, v, declared, learns)
 }
 
 // reassemblyOf returns settings as the model has them; a part of a second counts as one. Only

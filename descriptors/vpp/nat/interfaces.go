@@ -225,14 +225,18 @@ func (h *handler) endIn(ctx context.Context, p plugin, at interface_types.Interf
 
 // retrieveInterfaces yields the interfaces with sides, except those that the value of NAT44 lists.
 func (h *handler) retrieveInterfaces(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44Interface]) iter.Seq2[scheduler.Found[*nat.Nat44Interface, struct{}], error] {
-	names := make(map[string]bool, len(wanted))
+	single := make(map[string]bool, len(wanted))
 	for _, w := range wanted {
-		names[w.Value.GetName()] = true
+		single[w.Value.GetName()] = true
 	}
-	h.single.interfaces.replace(names)
 	return readback.Retriever[*nat.Nat44Interface]{
-		Read: h.readInterfaces,
-		ID:   (*nat.Nat44Interface).GetName,
+		Read: func(ctx context.Context, learns bool) ([]*nat.Nat44Interface, error) {
+			if learns {
+				h.single.interfaces.replace(single)
+			}
+			return h.readInterfaces(ctx, single, learns)
+		},
+		ID: (*nat.Nat44Interface).GetName,
 		// VPP has one output feature for both sides, so the declared sides are kept if it
 		// is set.
 		AsDeclared: func(v, declared *nat.Nat44Interface) {
@@ -243,13 +247,13 @@ func (h *handler) retrieveInterfaces(ctx context.Context, wanted []scheduler.Des
 	}.Retrieve(ctx, wanted)
 }
 
-// readInterfaces returns the interfaces with sides. They are sorted by name, and those without
-// a name in VPP's table are left out.
-func (h *handler) readInterfaces(ctx context.Context) (out []*nat.Nat44Interface, err error) {
-	all, err := h.namedFeatures(ctx)
+// readInterfaces returns the interfaces with sides; single are those with values of their own. They are sorted
+// by name, and those without a name in VPP's table are left out.
+func (h *handler) readInterfaces(ctx context.Context, single map[string]bool, learns bool) (out []*nat.Nat44Interface, err error) {
+	all, err := h.namedFeatures(ctx, learns)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		f := all[name]
-		if h.listed.interfaces.has(name) && !h.single.interfaces.has(name) {
+		if h.listed.interfaces.has(name) && !single[name] {
 			continue
 		}
 		out = append(out, &nat.Nat44Interface{Name: name, NatInside: f.inside, NatOutside: f.outside, OutputFeature: f.output})
@@ -258,9 +262,9 @@ func (h *handler) readInterfaces(ctx context.Context) (out []*nat.Nat44Interface
 }
 
 // namedFeatures returns the features of all interfaces by name. If both plugins are enabled,
-// those of the declared one come first. Features of an interface that is gone are noted: the
-// next interface with its index would have them.
-func (h *handler) namedFeatures(ctx context.Context) (map[string]features, error) {
+// those of the declared one come first. Features of an interface that is gone are noted if the read
+// learns: the next interface with its index would have them.
+func (h *handler) namedFeatures(ctx context.Context, learns bool) (map[string]features, error) {
 	enabled, err := h.enabled(ctx)
 	if err != nil {
 		return nil, err
@@ -276,7 +280,7 @@ func (h *handler) namedFeatures(ctx context.Context) (map[string]features, error
 			if _, has := out[name]; name != "" && !has {
 				out[name] = f
 			}
-			if name != "" {
+			if name != "" || !learns {
 				continue
 			}
 			if err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(at), leftover, h.end(f)); err != nil {

@@ -150,12 +150,14 @@ func (h *handler) listedAddressDescriptor() scheduler.Descriptor[*nat.Nat44Globa
 // After a start, the values of their own are read back after this one. They may then be in the
 // lists, too. So a verb that removes such an item does nothing. An error leaves the lists
 // incomplete; the caller reports it in place of the value.
-func (h *handler) readLists(ctx context.Context, v, declared *nat.Nat44Global) error {
+func (h *handler) readLists(ctx context.Context, v, declared *nat.Nat44Global, learns bool) error {
 	interfaces, pool := map[string]bool{}, map[poolKey]bool{}
-	defer func() { h.listed.interfaces.replace(interfaces); h.listed.addresses.replace(pool) }()
+	if learns {
+		defer func() { h.listed.interfaces.replace(interfaces); h.listed.addresses.replace(pool) }()
+	}
 	allInterfaces, allAddresses := len(declared.GetNatInterfaces()) > 0, len(declared.GetAddressPool()) > 0
 	if allInterfaces || !h.listed.interfaces.empty() {
-		all, err := h.namedFeatures(ctx)
+		all, err := h.namedFeatures(ctx, learns)
 		if err != nil {
 			return err
 		}

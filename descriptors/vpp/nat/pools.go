@@ -371,7 +371,7 @@ type foundPool = scheduler.Found[*nat.Nat44AddressPool, struct{}]
 // that. Other addresses come as pools of those that follow each other, except those that the
 // value of NAT44 lists.
 func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44AddressPool]) iter.Seq2[foundPool, error] {
-	return func(yield func(foundPool, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(foundPool, error) bool) {
 		all, err := h.readPools(ctx)
 		if err != nil {
 			yield(foundPool{}, err)
@@ -387,15 +387,21 @@ func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[
 				return
 			}
 		}
-		before := h.single.addresses.replace(ours)
-		for _, r := range h.others(all, ours) {
+		others := h.others(all, ours)
+		known := make([]bool, len(others))
+		for i, r := range others {
 			// An address that was in a pool of ours moved out of the declared one.
-			known := before[poolKey{r.First, r.Twice}]
-			if !yield(foundPool{Value: poolOf(r), OwnerUnknown: !known}, nil) {
+			known[i] = h.single.addresses.has(poolKey{r.First, r.Twice})
+		}
+		if learns {
+			h.single.addresses.replace(ours)
+		}
+		for i, r := range others {
+			if !yield(foundPool{Value: poolOf(r), OwnerUnknown: !known[i]}, nil) {
 				return
 			}
 		}
-	}
+	})
 }
 
 // declaredPool returns a declared pool as VPP has it, or nil if it has none of it. It marks all

@@ -112,7 +112,7 @@ func TestRedirectConforms(t *testing.T) {
 // foundKeys returns the keys of the values that Retrieve yields, without declared ones.
 func foundKeys[V proto.Message](t *testing.T, d scheduler.Descriptor[V, struct{}], wanted ...scheduler.Desired[V]) (out []string) {
 	t.Helper()
-	for f, err := range d.Retrieve(t.Context(), wanted) {
+	for f, err := range conformance.Taken(d.Retrieve(t.Context(), wanted)) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,7 @@ func (h *handler) catch(ctx context.Context, v *punt.Exception) error {
 
 // readExceptions returns the registrations by reason. A number without a name is left out,
 // because no value could declare it.
-func (h *handler) readExceptions(ctx context.Context) ([]*punt.Exception, error) {
+func (h *handler) readExceptions(ctx context.Context, _ bool) ([]*punt.Exception, error) {
 	all, err := h.registered(ctx, vpppunt.PUNT_API_TYPE_EXCEPTION)
 	if err != nil || len(all) == 0 {
 		return nil, err

@@ -217,8 +217,8 @@ func (h *handler) endRedirect(ctx context.Context, _ string, v *punt.IPRedirect,
 }
 
 // readRedirects returns the ways of packets by the name of the incoming interface. A redirection
-// from or to a deleted interface is noted: the next interface with its index would inherit it.
-func (h *handler) readRedirects(ctx context.Context) (map[string]*pair[way], error) {
+// from or to a deleted interface is noted if the read learns: the next interface with its index would inherit it.
+func (h *handler) readRedirects(ctx context.Context, learns bool) (map[string]*pair[way], error) {
 	names, out := h.Interfaces.Names(), map[string]*pair[way]{}
 	for version := range 2 {
 		all, err := conn.Dump[ip.IPPuntRedirectV2Details](ctx, h.API, &ip.IPPuntRedirectV2Dump{SwIfIndex: anyInterface, Af: family(version)})
@@ -234,7 +234,9 @@ func (h *handler) readRedirects(ctx context.Context) (map[string]*pair[way], err
 			if rx == anyInterface {
 				from = ""
 			}
+			isOrphan := from == "" && rx != anyInterface || tx == ""
 			switch {
+			case isOrphan && !learns:
 			case from == "" && rx != anyInterface:
 				err = h.noteOrphan(ctx, uint32(rx), version, rx)
 			case tx == "":
@@ -271,8 +273,8 @@ func (h *handler) noteOrphan(ctx context.Context, gone uint32, version int, rx i
 
 func (h *handler) retrieveRedirects(ctx context.Context, wanted []scheduler.Desired[*punt.IPRedirect]) iter.Seq2[scheduler.Found[*punt.IPRedirect, struct{}], error] {
 	type found = scheduler.Found[*punt.IPRedirect, struct{}]
-	return func(yield func(found, error) bool) {
-		all, err := h.readRedirects(ctx)
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+		all, err := h.readRedirects(ctx, learns)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -301,7 +303,7 @@ func (h *handler) retrieveRedirects(ctx context.Context, wanted []scheduler.Desi
 				}
 			}
 		}
-	}
+	})
 }
 
 // leavesBy reports whether VPP redirects packets of any of these IP versions, and all of those

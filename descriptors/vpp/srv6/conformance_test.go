@@ -41,7 +41,7 @@ func TestGlobal(t *testing.T) {
 			finds := func(want string, wanted ...scheduler.Desired[*srv6.SRv6Global]) {
 				t.Helper()
 				got := ""
-				for f, err := range d.Retrieve(t.Context(), wanted) {
+				for f, err := range conformance.Taken(d.Retrieve(t.Context(), wanted)) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -208,7 +208,7 @@ func TestManyLists(t *testing.T) {
 			if _, err := h.updatePolicy(t.Context(), "", from, to, struct{}{}); err != nil {
 				t.Fatal(err)
 			}
-			all, err := h.readPolicies(t.Context())
+			all, err := h.readPolicies(t.Context(), true)
 			if err != nil || len(all) != 1 || !slices.Equal(listsOf(all[0]), listsOf(to)) {
 				t.Errorf("VPP has %v, %v", all, err)
 			}
@@ -255,14 +255,14 @@ func TestNewSource(t *testing.T) {
 			}
 			// The agent ends before it has renewed them: Retrieve finds it.
 			vpp.Ask(c, &sr.SrSetEncapSource{EncapsSource: unicast("fd00::8").As16()}, &sr.SrSetEncapSourceReply{})
-			all, err := h.readPolicies(t.Context())
+			all, err := h.readPolicies(t.Context(), true)
 			if err != nil || len(all[0].GetSegmentLists()) != 0 || len(all[1].GetSegmentLists()) != 1 {
 				t.Errorf("VPP has %v, %v", all, err)
 			}
 			if _, err := h.updatePolicy(t.Context(), "", all[0], ours, struct{}{}); err != nil {
 				t.Fatal(err)
 			}
-			all, err = h.readPolicies(t.Context())
+			all, err = h.readPolicies(t.Context(), true)
 			if err != nil || !slices.Equal(listsOf(all[0]), listsOf(ours)) {
 				t.Errorf("VPP has %v, %v", all, err)
 			}

@@ -249,7 +249,7 @@ func (h *handler) removePolicy(ctx context.Context, v *srv6.Policy) error {
 
 // readPolicies returns all policies. One that is stale is returned without its lists, so that
 // it differs from the declared one, and is updated.
-func (h *handler) readPolicies(ctx context.Context) ([]*srv6.Policy, error) {
+func (h *handler) readPolicies(ctx context.Context, _ bool) ([]*srv6.Policy, error) {
 	all, err := h.dumpPolicies(ctx)
 	if err != nil {
 		return nil, err

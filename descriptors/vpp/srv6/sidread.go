@@ -17,7 +17,7 @@ import (
 
 // readSIDs returns the SIDs with functions that the model has. Micro SIDs and those of other
 // plugins are somebody else's.
-func (h *handler) readSIDs(ctx context.Context) ([]*srv6.LocalSID, error) {
+func (h *handler) readSIDs(ctx context.Context, _ bool) ([]*srv6.LocalSID, error) {
 	all, err := conn.Dump[sr.SrLocalsidsDetails](ctx, h.API, &sr.SrLocalsidsDump{})
 	if err != nil {
 		return nil, err

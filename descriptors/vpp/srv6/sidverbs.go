@@ -130,7 +130,7 @@ func (h *handler) addProxy(ctx context.Context, v *srv6.LocalSID, f function) er
 	if strings.Contains(said, "already exists") {
 		return errExists
 	}
-	all, err := h.readSIDs(ctx)
+	all, err := h.readSIDs(ctx, true)
 	if err != nil {
 		return err
 	}

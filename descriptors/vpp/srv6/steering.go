@@ -275,8 +275,8 @@ func (h *handler) deleteSteering(ctx context.Context, _ string, v *srv6.Steering
 // retrieveSteering yields all steering. VPP has no names: steering that this agent has made has
 // the name that it was made with, and other steering that of a declared value with its traffic.
 func (h *handler) retrieveSteering(ctx context.Context, wanted []scheduler.Desired[*srv6.Steering]) iter.Seq2[scheduler.Found[*srv6.Steering, struct{}], error] {
-	return func(yield func(scheduler.Found[*srv6.Steering, struct{}], error) bool) {
-		all, err := h.readSteering(ctx)
+	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[*srv6.Steering, struct{}], error) bool) {
+		all, err := h.readSteering(ctx, learns)
 		if err != nil {
 			yield(scheduler.Found[*srv6.Steering, struct{}]{}, err)
 			return
@@ -296,20 +296,21 @@ func (h *handler) retrieveSteering(ctx context.Context, wanted []scheduler.Desir
 		for _, v := range all {
 			t := trafficOf(v)
 			if name := declared[t]; made[t] == "" && name != "" {
-				v.Name = name
-				h.steered.set(t, name)
-				made[t] = name
+				v.Name, made[t] = name, name
+				if learns {
+					h.steered.set(t, name)
+				}
 			}
 			if !yield(scheduler.Found[*srv6.Steering, struct{}]{Value: v, OwnerUnknown: made[t] == ""}, nil) {
 				return
 			}
 		}
-	}
+	})
 }
 
-// readSteering returns all steering, under the names of [traffic.name]. That of an interface which was deleted is noted: the next
-// interface with its index would lose its frames.
-func (h *handler) readSteering(ctx context.Context) ([]*srv6.Steering, error) {
+// readSteering returns all steering, under the names of [traffic.name]. That of an interface which was deleted is noted if the
+// read learns: the next interface with its index would lose its frames.
+func (h *handler) readSteering(ctx context.Context, learns bool) ([]*srv6.Steering, error) {
 	all, err := conn.Dump[sr.SrSteeringPolDetails](ctx, h.API, &sr.SrSteeringPolDump{})
 	if err != nil {
 		return nil, err
@@ -321,11 +322,17 @@ func (h *handler) readSteering(ctx context.Context) ([]*srv6.Steering, error) {
 		if d.TrafficType != sr_types.SR_STEER_API_L2 {
 			v.Traffic = &srv6.Steering_L3Traffic_{L3Traffic: &srv6.Steering_L3Traffic{InstallationVrfId: d.FibTable, PrefixAddress: steeredNetwork(d).String()}}
 		} else if name := names[uint32(d.SwIfIndex)]; name != "" {
-			h.Interfaces.Leftovers().Note(uint32(d.SwIfIndex), name, framesKind, h.endFrames)
+			if learns {
+				h.Interfaces.Leftovers().Note(uint32(d.SwIfIndex), name, framesKind, h.endFrames)
+			}
 			v.Traffic = &srv6.Steering_L2Traffic_{L2Traffic: &srv6.Steering_L2Traffic{InterfaceName: name}}
-		} else if err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), framesKind, h.endFrames); err != nil {
-			return nil, err
 		} else {
+			if learns {
+				err = h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), framesKind, h.endFrames)
+			}
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		v.Name = trafficOf(v).name()

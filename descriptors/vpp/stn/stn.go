@@ -138,9 +138,9 @@ func (h handler) set(ctx context.Context, address netip.Addr, at interface_types
 	return h.API.Call(ctx, &vppstn.StnAddDelRule{IPAddress: vppwire.Address(address), SwIfIndex: at, IsAdd: add}, &vppstn.StnAddDelRuleReply{})
 }
 
-// read returns all rules. One whose interface was deleted is noted: the next interface with its
-// index would get the packets.
-func (h handler) read(ctx context.Context) ([]*stn.Rule, error) {
+// read returns all rules. One whose interface was deleted is noted if the read learns: the next interface
+// with its index would get the packets.
+func (h handler) read(ctx context.Context, learns bool) ([]*stn.Rule, error) {
 	all, err := h.rules(ctx)
 	if err != nil {
 		return nil, err
@@ -150,6 +150,9 @@ func (h handler) read(ctx context.Context) ([]*stn.Rule, error) {
 	for _, d := range all {
 		if name := names[uint32(d.SwIfIndex)]; name != "" {
 			out = append(out, &stn.Rule{IpAddress: vppwire.Addr(d.IPAddress).String(), Interface: name})
+			continue
+		}
+		if !learns {
 			continue
 		}
 		if err := h.noteOrphan(ctx, d); err != nil {

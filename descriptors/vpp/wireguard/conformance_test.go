@@ -100,7 +100,7 @@ func TestPeerUnimplemented(t *testing.T) {
 	if _, err := p.create(t.Context(), "", at(t, "wg1", 1, "")); !errors.Is(err, scheduler.ErrUnimplemented) {
 		t.Errorf("the error is %v", err)
 	}
-	for f, err := range p.retrieve(t.Context(), nil) {
+	for f, err := range conformance.Taken(p.retrieve(t.Context(), nil)) {
 		t.Errorf("found %v, %v", f, err)
 	}
 }

@@ -16,15 +16,15 @@ import (
 
 type found = scheduler.Found[*wireguard.Peer, Meta]
 
-// retrieve yields all peers, and subscribes to their events: the connection may be a new one. A
+// retrieve yields all peers, and subscribes to their events if it learns: the connection may be a new one. A
 // peer on an interface without a name is left out: nobody could declare it.
 func (p *Peers) retrieve(ctx context.Context, wanted []scheduler.Desired[*wireguard.Peer]) iter.Seq2[found, error] {
-	return func(yield func(found, error) bool) {
+	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
 		existing, err := p.dump(ctx, all)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return
 		}
-		if err == nil && len(existing) > 0 {
+		if err == nil && len(existing) > 0 && learns {
 			err = p.subscribe(ctx, all)
 		}
 		if err != nil {
@@ -50,8 +50,10 @@ func (p *Peers) retrieve(ctx context.Context, wanted []scheduler.Desired[*wiregu
 				return
 			}
 		}
-		p.reset(numbers)
-	}
+		if learns {
+			p.reset(numbers)
+		}
+	})
 }
 
 // valueOf returns the value of a peer that VPP shows.

@@ -46,8 +46,8 @@ func (p *Peers) stateDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}]
 
 // retrieveStates yields one key per declared peer. Run reports changes in between.
 func (p *Peers) retrieveStates(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
-	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
-		_, now, err := p.read(ctx)
+	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
+		_, now, err := p.read(ctx, learns)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return
 		}
@@ -60,7 +60,7 @@ func (p *Peers) retrieveStates(ctx context.Context, _ []scheduler.Desired[*empty
 				return
 			}
 		}
-	}
+	})
 }
 
 // Take takes a message wireguard_peer_event. It only wakes Run, which reads all states: an event
@@ -75,7 +75,7 @@ func (p *Peers) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		before, now, err := p.read(ctx)
+		before, now, err := p.read(ctx, true)
 		if err != nil {
 			continue // the connection is lost; the next one reads everything back
 		}
@@ -92,8 +92,8 @@ func (p *Peers) Run(ctx context.Context) error {
 	}
 }
 
-// read returns the keys of states: those of the last read, and those of now.
-func (p *Peers) read(ctx context.Context) (before, now map[string]bool, err error) {
+// read returns the keys of states: those of the last read that learned, and those of now.
+func (p *Peers) read(ctx context.Context, learns bool) (before, now map[string]bool, err error) {
 	existing, err := p.dump(ctx, all)
 	if err != nil {
 		return nil, nil, err
@@ -111,7 +111,10 @@ func (p *Peers) read(ctx context.Context) (before, now map[string]bool, err erro
 			now[keys.WireguardPeerState(name, stateOf(d.Flags))] = true
 		}
 	}
-	before, p.states = p.states, maps.Clone(now)
+	before = p.states
+	if learns {
+		p.states = maps.Clone(now)
+	}
 	return before, now, nil
 }
 

@@ -111,11 +111,14 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 }
 
 // Interfaces returns all interfaces but fillers. Those of an agent that was killed, which nobody else
-// would delete, are deleted. If there are fillers, it waits for a Reclaim that is under way.
-func (r *Registry) Interfaces(ctx context.Context, a conn.API) ([]vppif.SwInterfaceDetails, error) {
+// would delete, are deleted if clears is true; it waits for a Reclaim that is under way then.
+func (r *Registry) Interfaces(ctx context.Context, a conn.API, clears bool) ([]vppif.SwInterfaceDetails, error) {
 	all, err := dump(ctx, a)
 	if err != nil || !slices.ContainsFunc(all, r.isFiller) {
 		return all, err
+	}
+	if !clears {
+		return slices.DeleteFunc(all, r.isFiller), nil
 	}
 	r.reclaiming.Lock()
 	defer r.reclaiming.Unlock()

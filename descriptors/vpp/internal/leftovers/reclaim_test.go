@@ -57,7 +57,7 @@ func TestFillersOfAKilledAgent(t *testing.T) {
 	v.Ask(c, &vppif.CreateLoopback{MacAddress: r.FillerMAC}, &vppif.CreateLoopbackReply{})
 
 	for range 2 {
-		all, err := r.Interfaces(t.Context(), c)
+		all, err := r.Interfaces(t.Context(), c, true)
 		if err != nil || len(all) != 2 || all[1].SwIfIndex != other.SwIfIndex {
 			t.Errorf("the interfaces are %v, %v; want local0 and that of others", all, err)
 		}

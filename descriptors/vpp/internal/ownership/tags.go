@@ -60,6 +60,7 @@ type Owner struct {
 	mu         sync.Mutex         // guards the fields below
 	names      map[string]string  // full names by cut name
 	otherSigns map[string]tagSign // tags without the sign of this installation, by name
+	lived      map[string]bool    // other installations whose agents were seen to run
 }
 
 // A tagSign classifies the sign of a tag.
@@ -76,7 +77,7 @@ func New(o Options) *Owner {
 	if o.Alive == nil {
 		o.Alive = func(string) bool { return false }
 	}
-	w := &Owner{o: o, names: map[string]string{}, otherSigns: map[string]tagSign{}}
+	w := &Owner{o: o, names: map[string]string{}, otherSigns: map[string]tagSign{}, lived: map[string]bool{}}
 	if o.Label != "" {
 		w.sign = labelText(o.Label) + "." + o.Installation + "@"
 	}
@@ -145,7 +146,7 @@ func (w *Owner) Name(tag string) string {
 	case label == "":
 		w.otherSigns[tag] = unsigned
 		return tag
-	case !ours || installation != w.o.Installation && w.o.Alive(installation):
+	case !ours || installation != w.o.Installation && (w.lived[installation] || w.o.Alive(installation)):
 		return tag
 	}
 	if whole, known := w.names[name]; known {
@@ -170,6 +171,20 @@ func split(tag string) (name, label, installation string) {
 		return tag, "", ""
 	}
 	return name, label, installation
+}
+
+// Learn notes the agent of a name, as returned by Name, if it is another one with our label, which runs: it
+// counts as another one even while it is down.
+func (w *Owner) Learn(name string) {
+	if !w.Foreign(name) {
+		return
+	}
+	_, label, installation := split(name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if label == labelText(w.o.Label) {
+		w.lived[installation] = true
+	}
 }
 
 // Foreign reports whether a name, as returned by Name, is the tag of another agent.

@@ -13,8 +13,8 @@ import (
 
 // A Retriever implements Retrieve for one kind of value.
 type Retriever[V proto.Message] struct {
-	// Read dumps the values from VPP.
-	Read func(ctx context.Context) ([]V, error)
+	// Read dumps the values from VPP. Without learns, somebody only looks: it changes nothing.
+	Read func(ctx context.Context, learns bool) ([]V, error)
 	// ID identifies a value among those of its kind, independent of the notation of
 	// addresses.
 	ID func(v V) string
@@ -23,12 +23,14 @@ type Retriever[V proto.Message] struct {
 	AsDeclared func(v, declared V)
 	// Details returns what VPP tells of a value besides, for people. Optional.
 	Details func(v V) any
+	// Declared is called with each declared value that VPP has, unless somebody only looks. Optional.
+	Declared func(v V)
 }
 
 // Retrieve implements the verb of the descriptor.
 func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) scheduler.Retrieved[V, struct{}] {
-	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
-		all, err := o.Read(ctx)
+	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[V, struct{}], error) bool) {
+		all, err := o.Read(ctx, learns)
 		if err != nil {
 			yield(scheduler.Found[V, struct{}]{}, err)
 			return
@@ -42,6 +44,9 @@ func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V
 			if ours && o.AsDeclared != nil {
 				o.AsDeclared(v, w.Value)
 			}
+			if ours && learns && o.Declared != nil {
+				o.Declared(w.Value)
+			}
 			one := scheduler.Found[V, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}
 			if o.Details != nil {
 				one.Details = o.Details(v)
@@ -50,5 +55,5 @@ func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V
 				return
 			}
 		}
-	}
+	})
 }

@@ -41,7 +41,7 @@ func (l *Leases) Wake() { l.changed.Set() }
 func (l *Leases) run(ctx context.Context) error {
 	for l.wait(ctx) {
 		before := l.last()
-		now, err := l.Read(ctx)
+		now, err := l.Read(ctx, true)
 		if err != nil {
 			continue // the connection is lost; the next one reads everything back
 		}
@@ -84,11 +84,12 @@ func (l *Leases) last() map[string]*interfaces.DHCPLease {
 	return l.known
 }
 
-// Read returns the leases of interfaces that have names, by name.
-func (l *Leases) Read(ctx context.Context) (map[string]*interfaces.DHCPLease, error) {
+// Read returns the leases of interfaces that have names, by name. Without learns, run still reports
+// what has changed.
+func (l *Leases) Read(ctx context.Context, learns bool) (map[string]*interfaces.DHCPLease, error) {
 	leases, clients, err := l.list(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || !learns {
+		return leases, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -76,8 +76,11 @@ type Kind struct {
 	Hides bool
 	// Delete deletes the interface, which is down.
 	Delete func(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error
-	// Retrieve fills in the type and the link of interfaces of the kind. The map is by index.
+	// Retrieve fills in the type and the link of interfaces of the kind. The map is by index. It
+	// changes nothing, as somebody may only look.
 	Retrieve func(ctx context.Context, e *Env, all map[uint32]*Found) error
+	// Learn remembers what Retrieve has found, unless somebody only looks. Optional.
+	Learn func(e *Env, all map[uint32]*Found)
 }
 
 // A Form selects the kind of an interface. It is the type; VPP has two kinds of VXLAN

@@ -38,7 +38,7 @@ func subKind() Kind {
 			return nil // Configure rewrites the tags
 		},
 		Delete:   deleteSub,
-		Retrieve: retrieveSubs,
+		Retrieve: retrieveSubs, Learn: learnSubs,
 	}
 }
 
@@ -126,8 +126,34 @@ func deleteSub(ctx context.Context, e *Env, v *interfaces.Interface, meta ifinde
 }
 
 // retrieveSubs reads all from the dump of interfaces; VPP has no dump of sub-interfaces.
-// It notes rewriting of tags also for interfaces whose deletion the agent has not seen.
-func retrieveSubs(_ context.Context, e *Env, all map[uint32]*Found) error {
+func retrieveSubs(_ context.Context, _ *Env, all map[uint32]*Found) error {
+	for _, f := range all {
+		d := f.Details
+		if d.Type != interface_types.IF_API_TYPE_SUB {
+			continue
+		}
+		link := &interfaces.SubInterface{
+			SubId: d.SubID, TagRwOption: interfaces.SubInterface_TagRewriteOptions(d.VtrOp), PushDot1Q: d.VtrPushDot1q != 0,
+			Tag1: d.VtrTag1, Tag2: d.VtrTag2,
+		}
+		if parent := all[d.SupSwIfIndex]; parent != nil {
+			link.ParentName = parent.Value.GetName()
+			f.Value.Enabled = f.Value.GetEnabled() || awaits(f, parent)
+		}
+		f.Value.Type, f.Value.Link = interfaces.Interface_SUB_INTERFACE, &interfaces.Interface_Sub{Sub: link}
+	}
+	return nil
+}
+
+// awaits reports whether only its parent keeps a sub-interface from being enabled. VPP does not enable
+// a sub-interface while its parent is disabled.
+func awaits(f, parent *Found) bool {
+	return parent.Details.Flags&AdminUp == 0 && f.Desired.GetEnabled()
+}
+
+// learnSubs notes the rewriting of tags, also of interfaces whose deletion the agent has not seen, and
+// the disabled parents.
+func learnSubs(e *Env, all map[uint32]*Found) {
 	for _, f := range all {
 		d := f.Details
 		if d.Type != interface_types.IF_API_TYPE_SUB {
@@ -141,24 +167,8 @@ func retrieveSubs(_ context.Context, e *Env, all map[uint32]*Found) error {
 		default:
 			e.Leftovers.Note(f.Meta.Index, d.Tag, rewriteMark, e.endRewrite)
 		}
-		link := &interfaces.SubInterface{
-			SubId: d.SubID, TagRwOption: interfaces.SubInterface_TagRewriteOptions(d.VtrOp), PushDot1Q: d.VtrPushDot1q != 0,
-			Tag1: d.VtrTag1, Tag2: d.VtrTag2,
+		if parent := all[d.SupSwIfIndex]; parent != nil && awaits(f, parent) {
+			e.AwaitedParents.Add(parent.Value.GetName())
 		}
-		if parent := all[d.SupSwIfIndex]; parent != nil {
-			link.ParentName = parent.Value.GetName()
-			e.awaitParent(f, parent)
-		}
-		f.Value.Type, f.Value.Link = interfaces.Interface_SUB_INTERFACE, &interfaces.Interface_Sub{Sub: link}
-	}
-	return nil
-}
-
-// awaitParent shows a sub-interface as enabled if only its parent keeps it from being so. VPP
-// does not enable a sub-interface while its parent is disabled.
-func (e *Env) awaitParent(f, parent *Found) {
-	if parent.Details.Flags&AdminUp == 0 && f.Desired.GetEnabled() {
-		f.Value.Enabled = true
-		e.AwaitedParents.Add(parent.Value.GetName())
 	}
 }
