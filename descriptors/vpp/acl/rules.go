@@ -10,6 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/acl_types"
 	"go.fd.io/govpp/binapi/ip_types"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
@@ -42,6 +43,10 @@ func validate(_ string, v *acl.ACL) error {
 	switch name := v.GetName(); {
 	case name == "":
 		f.Add("name", name, "a name")
+	case strings.ContainsRune(name, 0):
+		f.Add("name", name, "a name without zero bytes: it is the list's tag in VPP")
+	case ownership.WrongName(name) != "":
+		f.Add("name", name, "%s", ownership.WrongName(name))
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which separates the parts of its interfaces' keys", keys.MembersIn(name))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/lists"
@@ -50,6 +51,8 @@ func (f *findings) name(v *interfaces.Interface) {
 		f.Add("name", name, "at most %d bytes (it has %d): it is the interface's tag in VPP", longestName, len(name))
 	case strings.ContainsRune(name, 0):
 		f.Add("name", name, "a name without zero bytes: it is the interface's tag in VPP")
+	case ownership.WrongName(name) != "":
+		f.Add("name", name, "%s", ownership.WrongName(name))
 	case part != "":
 		f.Add("name", name, "a name without %q, which the keys of its parts are read by", part)
 	}

@@ -10,6 +10,7 @@ import (
 	vppl2 "go.fd.io/govpp/binapi/l2"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
@@ -25,6 +26,8 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 		f.Add("name", name, "a name")
 	case strings.ContainsRune(name, 0):
 		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
+	case ownership.WrongName(name) != "":
+		f.Add("name", name, "%s", ownership.WrongName(name))
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which separates the parts of its members' keys", keys.MembersIn(name))
 	}

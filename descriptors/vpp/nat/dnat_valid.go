@@ -6,7 +6,9 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 )
 
@@ -31,6 +33,10 @@ func validateDNAT(_ string, v *nat.DNat44) error {
 	switch name, _, _, _ := parseTag(label); {
 	case label == "":
 		f.Add("label", "", "a name")
+	case strings.ContainsRune(label, 0):
+		f.Add("label", label, "a name without zero bytes: it is in the tag of each mapping in VPP")
+	case ownership.WrongName(label) != "":
+		f.Add("label", label, "%s", ownership.WrongName(label))
 	case name != label:
 		f.Add("label", label, "a name without %q at its end, which stands for settings in a tag of VPP", label[len(name):])
 	case longest > maxTag:

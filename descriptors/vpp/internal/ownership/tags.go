@@ -27,9 +27,11 @@ package ownership
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -131,6 +133,18 @@ func (w *Owner) Expect(name string) {
 		defer w.mu.Unlock()
 		w.cutLocked(name)
 	}
+}
+
+// WrongName returns the allowed form if the name of an object is invalid, or "". An object with such a name would count
+// as that of another agent, or as one that nobody has named, in a VPP that agents share.
+func WrongName(name string) string {
+	if _, label, _ := split(name); label != "" {
+		return "a name that does not begin like LABEL.INSTALLATION@, by which agents sign what is theirs in VPP"
+	}
+	if strings.HasPrefix(name, ifindex.UntaggedPrefix) {
+		return fmt.Sprintf("a name that does not begin with %q, as the names of objects do that nobody has named", ifindex.UntaggedPrefix)
+	}
+	return ""
 }
 
 // Name returns the name in a tag. For a tag of another agent it returns the whole tag.

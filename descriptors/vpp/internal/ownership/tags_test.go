@@ -83,3 +83,20 @@ func FuzzName(f *testing.F) {
 		}
 	})
 }
+
+// What looks like the sign of an agent, or like the name of what nobody has named, is no name.
+func TestWrongName(t *testing.T) {
+	for name, wrong := range map[string]bool{
+		"vpp1." + instA + "@a": true, "other." + instA + "@": true, "UNTAGGED-loop0": true, "UNTAGGED-": true,
+		"a": false, "a@b": false, "a.b@c": false, "." + instA + "@a": false, "untagged-a": false, "vpp1." + instA: false,
+	} {
+		if got := WrongName(name); (got != "") != wrong {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+	// Such a name would come back as that of another agent.
+	w := New(Options{Label: "vpp1", Installation: instA})
+	if name := w.Name(w.Tag("other." + instA + "@x")); !w.Foreign(name) {
+		t.Errorf("%q is not foreign", name)
+	}
+}
