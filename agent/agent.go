@@ -124,8 +124,12 @@ func (a *assembly) closing(close func() error) {
 // configure reads the configuration files.
 func (a *assembly) configure(context.Context) (err error) {
 	a.conf, err = readConfig(a.settings, a.Log)
-	a.files = a.conf.files
-	return err
+	if err != nil {
+		return err
+	}
+	a.Parts.files = a.conf.files
+	a.warnOlder()
+	return nil
 }
 
 // declare opens the stores, each a source of the orchestrator.
@@ -134,7 +138,7 @@ func (a *assembly) declare(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("Options.Models: %w", err)
 	}
-	a.stores, err = openStores(a.settings, a.files, a.conf.orchestrator, a.Models, a.memory, a.loggers)
+	a.stores, err = openStores(a.settings, a.conf.files, a.conf.orchestrator, a.Models, a.memory, a.loggers)
 	a.closing(a.stores.Close)
 	if err != nil {
 		return err
@@ -250,7 +254,7 @@ func (a *assembly) offer(context.Context) error {
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Previewer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
-		MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
+		Secrets: a.older(), MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	ended := make(chan struct{})
 	a.socket.Beside, a.socket.Ending = rest.Handler(ofSocket(web.Options, ended)), ended

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -308,11 +307,13 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		return configuration{}, fmt.Errorf("%w: config-dir: %s: expected an existing folder", errConfig, s.ConfigDir)
 	}
 	c := configuration{
-		files:        files{dir: s.ConfigDir, given: s.Given, log: log},
+		files:        s.files(log),
 		scheduler:    defaultScheduler(),
 		orchestrator: defaultOrchestrator(),
 	}
 	c.orchestrator.kinds = s.storeKinds()
+	c.vpp.Connection.Proxy, c.http.Older, c.grpc.Older = s.older(), s.older(), s.older()
+	exists := map[string]bool{} // files by their flags
 	for _, part := range []struct {
 		flag, file string
 		into       any
@@ -332,19 +333,15 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		if s.options.lacksFlag(part.flag) {
 			continue
 		}
-		if _, err := c.files.load(part.flag, part.file, part.into); err != nil {
+		found, err := c.files.load(part.flag, part.file, part.into)
+		if err != nil {
 			return c, fmt.Errorf("%w: %w", errConfig, err)
 		}
+		exists[part.flag] = found
 	}
-	// The flag of earlier releases names only a port.
-	if c.http.Endpoint == "" {
-		c.http.Endpoint = net.JoinHostPort("127.0.0.1", s.HTTPPort)
-	}
+	c.endpoints(s, exists["grpc-config"])
 	if err := c.http.Complete(); err != nil {
 		return c, fmt.Errorf("%w: %s: %w", errConfig, s.HTTPConfig, err)
-	}
-	if c.grpc.Endpoint == "" && !strings.HasPrefix(c.grpc.Network, "unix") {
-		c.grpc.Endpoint = net.JoinHostPort("127.0.0.1", s.GRPCPort)
 	}
 	if err := c.grpc.Complete(); err != nil {
 		return c, fmt.Errorf("%w: %s: %w", errConfig, s.GRPCConfig, err)

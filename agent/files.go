@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,6 +21,8 @@ var errConfig = errors.New("configuration")
 type files struct {
 	dir   string          // folder of files whose name is not a path
 	given map[string]bool // the flags that name one explicitly
+	// Unknown keys are no errors, even if they resemble known ones: the older agent ignored them.
+	lenient bool
 	// For unknown keys, and for files that a flag names and that do not exist.
 	log *slog.Logger
 }
@@ -60,13 +63,16 @@ func foreign(info fs.FileInfo, user int) string {
 	return ""
 }
 
+// An ignorer knows keys that resemble others, but that the older agent ignored under these names.
+type ignorer interface{ Ignored() []string }
+
 // A validator returns an error for each invalid key.
 type validator interface{ Validate() error }
 
 // load reads the file that a flag names into a struct that holds the defaults. It reports
 // whether the file exists. Invalid values are errors, and unknown keys that are similar to a known
 // one: a typing mistake in endpoints must not make the agent use the default. Other unknown keys are
-// only logged, because files of other releases have them.
+// only logged, because files of other releases have them. So are those that the older agent documented and ignored.
 func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found, err := f.find(name)
 	if err != nil {
@@ -84,12 +90,20 @@ func (f files) load(flag, name string, into any) (found bool, err error) {
 		return true, err
 	}
 	var mistakes []error
+	var ignored []string
+	if i, ok := into.(ignorer); ok {
+		ignored = i.Ignored()
+	}
 	for _, u := range unknown {
-		if u.Nearest != "" {
+		if u.Nearest != "" && !f.lenient && !slices.Contains(ignored, u.Key) {
 			mistakes = append(mistakes, errors.New(u.String()))
 			continue
 		}
-		f.log.Warn("configuration key is unknown and has no effect", "file", u.File, "line", u.Line, "key", u.Key)
+		attrs := []any{"file", u.File, "line", u.Line, "key", u.Key}
+		if u.Nearest != "" {
+			attrs = append(attrs, "nearest", u.Nearest)
+		}
+		f.log.Warn("configuration key is unknown and has no effect", attrs...)
 	}
 	if len(mistakes) > 0 {
 		return true, errors.Join(mistakes...)

@@ -26,11 +26,14 @@ import (
 	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
-// openLogs reads logs.conf, and returns the loggers of all components.
+// openLogs reads agent.conf and logs.conf, and returns the loggers of all components.
 func openLogs(s *settings, out io.Writer) (*logs.Table, error) {
 	early := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: s.LogLevel}))
+	if err := s.readAgent(early); err != nil {
+		return nil, err
+	}
 	var conf logs.Config
-	if _, err := (files{dir: s.ConfigDir, given: s.Given, log: early}).load("logs-config", s.LogsConfig, &conf); err != nil {
+	if _, err := s.files(early).load("logs-config", s.LogsConfig, &conf); err != nil {
 		return nil, fmt.Errorf("%w: %w", errConfig, err)
 	}
 	if len(conf.Hooks) > 0 {

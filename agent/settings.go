@@ -26,6 +26,9 @@ type settings struct {
 	HTTPConfig, HTTPPort                                         string
 	GRPCConfig, GRPCPort                                         string
 
+	// Compat is olderRelease, or empty. AgentConfig may set it, too.
+	Compat, AgentConfig string
+
 	OnExit      string // leave or remove
 	LogLevel    slog.Level
 	StopTimeout time.Duration
@@ -118,6 +121,8 @@ func (s *settings) builtInSections() []section {
 			{"http-port", "PORT", "port of the HTTP server on the loopback, unless its file sets an endpoint", port(&s.HTTPPort, "9191")},
 		}},
 		{"Operation", []entry{
+			{"compat", "RELEASE", "addresses and rights of an earlier release where no file says otherwise: " + olderRelease, release(&s.Compat)},
+			{"agent-config", "FILE", "the agent itself: compat", text(&s.AgentConfig, "agent.conf")},
 			{"kvscheduler-config", "FILE", "the scheduler: transaction log, concurrency", text(&s.SchedulerConfig, "kvscheduler.conf")},
 			{"orchestrator-config", "FILE", "the orchestrator: priorities of the stores, grace time", text(&s.OrchestratorConfig, "orchestrator.conf")},
 			{"linux-ifplugin-config", "FILE", "Linux interfaces", text(&s.LinuxIfConfig, "linux-ifplugin.conf")},

@@ -61,6 +61,17 @@ func choice(at *string, words ...string) flag.Value {
 	}}
 }
 
+// release accepts the only earlier release whose addresses and rights are known.
+func release(at *string) flag.Value {
+	v := text(at, "")
+	return value{show: v.String, set: func(s string) error {
+		if s != olderRelease {
+			return errors.New("expected " + olderRelease)
+		}
+		return v.Set(s)
+	}}
+}
+
 // port accepts a TCP port; 0 means any free port.
 func port(at *string, def string) flag.Value {
 	v := text(at, def)

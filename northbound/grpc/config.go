@@ -31,17 +31,19 @@ type Config struct {
 	MaxConcurrentStreams uint32 `yaml:"max-concurrent-streams"` // calls of one connection. Defaults to 100
 	MaxConnections       int    `yaml:"max-connections"`        // Defaults to 64
 
-	InsecureTransport bool     `yaml:"insecure-transport"` // other hosts may connect without TLS or without a certificate
+	// InsecureTransport says that other hosts connect without TLS or without a certificate on purpose. It has no effect.
+	InsecureTransport bool     `yaml:"insecure-transport"`
 	Cert              string   `yaml:"cert-file"`
 	Key               string   `yaml:"key-file"`
 	CAs               []string `yaml:"ca-files"` // authorities of client certificates, which are then required
 
 	ExtendedLogging   bool `yaml:"extended-logging"`   // log each call
 	PrometheusMetrics bool `yaml:"prometheus-metrics"` // count calls: grpc_server_*
-}
 
-// ErrInsecure reports an address that other hosts reach without a client certificate.
-var ErrInsecure = errors.New("other hosts could change the network without authentication: set cert-file, key-file and ca-files, or listen on the loopback or a Unix socket, or set insecure-transport: true")
+	// Older gives the rights of vpp-agent 3.5: all clients may read secrets, and the umask alone limits the mode
+	// of a socket without Permission.
+	Older bool `yaml:"-"`
+}
 
 const (
 	defaultMsgSize = 4 << 20
@@ -70,7 +72,9 @@ func (c *Config) Complete() error {
 // address checks the endpoint and the keys of sockets.
 func (c *Config) address() error {
 	if c.socket() {
-		c.Permission = cmp.Or(c.Permission, defaultMode)
+		if !c.Older {
+			c.Permission = cmp.Or(c.Permission, defaultMode)
+		}
 		if c.Endpoint == "" {
 			return errors.New("endpoint: expected the path of a socket, such as /run/keyplane/grpc.sock")
 		}
@@ -113,15 +117,12 @@ func (c *Config) limits() error {
 	return errors.Join(errs...)
 }
 
-// protection refuses an address that other hosts reach without a client certificate.
+// protection refuses authorities without TLS, which would verify nobody.
 func (c *Config) protection() error {
-	switch {
-	case len(c.CAs) > 0 && c.Cert == "":
+	if len(c.CAs) > 0 && c.Cert == "" {
 		return errors.New("ca-files: client certificates need TLS: set cert-file and key-file, too")
-	case c.InsecureTransport || c.local() || c.authenticated():
-		return nil
 	}
-	return fmt.Errorf("endpoint: %s: %w", c.Endpoint, ErrInsecure)
+	return nil
 }
 
 func (c *Config) files() tlsfiles.Server {
@@ -145,5 +146,5 @@ func (c *Config) local() bool {
 }
 
 // secrets reports whether clients may read secrets: the permissions of the socket or a
-// certificate say who they are.
-func (c *Config) secrets() bool { return c.socket() || c.authenticated() }
+// certificate say who they are. vpp-agent 3.5 showed them to everybody.
+func (c *Config) secrets() bool { return c.Older || c.socket() || c.authenticated() }

@@ -120,7 +120,7 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 		return fmt.Errorf("gRPC server: %w", err)
 	}
 	if !s.Config.local() && !s.Config.authenticated() {
-		log.Warn("other hosts can change the network over gRPC without authentication", "endpoint", s.Config.Endpoint)
+		log.Warn("everybody who reaches the gRPC server can change the network; cert-file, key-file and ca-files of grpc.conf prevent that", "endpoint", s.Config.Endpoint)
 	}
 	if !s.Config.socket() && (s.Config.Permission != 0 || s.Config.ForceSocketRemoval) {
 		log.Warn("permission and force-socket-removal of grpc.conf have no effect: they need network: unix or unixpacket", "network", s.Config.Network)
@@ -237,8 +237,8 @@ func (s *Server) makeRoom(ctx context.Context) error {
 	return os.Remove(path)
 }
 
-// listenUnix creates a socket with a mode. It gets its name only when it has the mode, so
-// that nobody else can connect before.
+// listenUnix creates a socket with a mode; 0: that which the umask leaves. It gets its name only when it has
+// the mode, so that nobody else can connect before.
 func listenUnix(ctx context.Context, network, path string, mode fs.FileMode) (net.Listener, error) {
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".grpc-") // of the agent's user alone
 	if err != nil {
@@ -253,7 +253,9 @@ func listenUnix(ctx context.Context, network, path string, mode fs.FileMode) (ne
 	if u, ok := l.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false)
 	}
-	err = os.Chmod(hidden, mode)
+	if mode != 0 {
+		err = os.Chmod(hidden, mode)
+	}
 	if err == nil {
 		err = os.Rename(hidden, path)
 	}

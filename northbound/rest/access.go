@@ -15,8 +15,7 @@ import (
 // protected returns the endpoint, which first asks who sends the request, if the server
 // has users. Without users everybody may do everything except read secrets.
 func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
-	// A server without users is on the loopback, or its configuration says that it is
-	// unprotected.
+	// A server without users is on the loopback, or its configuration opens it to everybody.
 	if h.guard == nil {
 		return e
 	}
@@ -49,7 +48,7 @@ func forbidden(user auth.Identity, g endpoint.Group) error {
 // anybody if the server has no users.
 func (h *handler) trusted(r *http.Request) bool {
 	_, known := auth.From(r.Context())
-	return known || h.guard == nil
+	return known || h.guard == nil && !h.public
 }
 
 // errSecrets is the answer to secrets=1 from somebody unknown.

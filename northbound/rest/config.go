@@ -46,9 +46,15 @@ type Config struct {
 	HashCost        int           `yaml:"password-hash-cost"` // bcrypt cost of passwords. Defaults to 10
 	SignKey         string        `yaml:"sign-key"`           // of tokens; no default
 	TokenExpiration time.Duration `yaml:"token-expiration"`   // Defaults to 1 h
-	// Unprotected permits an address beyond the loopback without any user. Everybody who
-	// reaches it can then change the network.
+	// Unprotected says that an address beyond the loopback has no users on purpose. It has no effect.
 	Unprotected bool `yaml:"allow-unauthenticated"`
+
+	// HealthEndpoint is an address of its own for the probes of supervisors: it serves their paths, and
+	// nothing else. Defaults to none.
+	HealthEndpoint string `yaml:"health-endpoint"`
+	// Older gives the rights of vpp-agent 3.5: the answers to everybody have secrets, any host name may be
+	// asked for, and tokens have the user and the key that were built in.
+	Older bool `yaml:"-"`
 
 	// RateLimiter bounds the requests of all clients together, except probes.
 	RateLimiter RateLimit `yaml:"rate-limiter"`
@@ -60,13 +66,17 @@ type RateLimit struct {
 	Burst int     `yaml:"burst"` // at once. Defaults to Limit, and at least 1
 }
 
-// ErrUnprotected reports an address beyond the loopback without users.
-var ErrUnprotected = errors.New("other hosts can reach this address, and the server has no users: set client-basic-auth, enable-token-auth or client-cert-files, or say allow-unauthenticated: true")
+// Ignored returns keys that files of vpp-agent 3.5 have and that it ignored, although they resemble others.
+func (c *Config) Ignored() []string {
+	return []string{
+		"disable", "idle-timeout", "max-header-bytes", "read-header-timeout", "read-timeout", "token-signature", "write-timeout",
+	}
+}
 
 // Complete sets the defaults and refuses invalid settings.
 func (c *Config) Complete() error {
 	if c.Disabled {
-		return nil
+		return c.healthEndpoint()
 	}
 	if c.Endpoint == "" {
 		c.Endpoint = DefaultEndpoint
@@ -81,15 +91,19 @@ func (c *Config) Complete() error {
 	if c.RateLimiter.Limit > 0 && c.RateLimiter.Burst == 0 {
 		c.RateLimiter.Burst = max(1, int(c.RateLimiter.Limit))
 	}
-	return errors.Join(c.protection(), c.endpoint(), c.limits())
+	return errors.Join(c.protection(), address("endpoint", c.Endpoint), c.healthEndpoint(), c.limits())
 }
 
 // users returns the part of the configuration about users.
 func (c *Config) users() auth.Config {
-	return auth.Config{
+	out := auth.Config{
 		Basic: c.BasicAuth, Certificates: len(c.ClientCerts) > 0, Tokens: c.EnableTokenAuth, Users: c.Users,
 		SignKey: c.SignKey, Expiration: c.TokenExpiration, HashCost: c.HashCost, Groups: endpoint.GroupNames(),
 	}
+	if c.Older {
+		return out.Older()
+	}
+	return out
 }
 
 // guard returns what tells users apart, or nil if there are none.
@@ -108,29 +122,32 @@ func (c *Config) tls() tlsfiles.Server {
 	}
 }
 
-// protection checks the files of TLS and the users, and refuses an address that other
-// hosts reach if it has no users.
+// protection checks the files of TLS and the users.
 func (c *Config) protection() error {
 	_, tlsErr := c.tls().Load()
 	_, usersErr := c.guard()
-	if !c.EnableTokenAuth && len(c.Users) > 0 {
-		usersErr = errors.Join(usersErr, errors.New("users: they need enable-token-auth: true"))
-	}
-	exposed := c.endpoint() == nil && !c.loopback() // who reaches an invalid one is unknown
-	if exposed && !c.Unprotected && !c.users().Enabled() {
-		return errors.Join(tlsErr, usersErr, fmt.Errorf("endpoint: %q: %w", c.Endpoint, ErrUnprotected))
-	}
 	return errors.Join(tlsErr, usersErr)
 }
 
-// endpoint checks address and port.
-func (c *Config) endpoint() error {
-	_, port, err := net.SplitHostPort(c.Endpoint)
+// healthEndpoint checks the address of the probes, if there is one.
+func (c *Config) healthEndpoint() error {
+	if c.HealthEndpoint == "" {
+		return nil
+	}
+	if c.HealthEndpoint == c.Endpoint && !c.Disabled {
+		return fmt.Errorf("health-endpoint: %q: expected another port than that of endpoint, which serves these paths, too", c.HealthEndpoint)
+	}
+	return address("health-endpoint", c.HealthEndpoint)
+}
+
+// address checks the address and port of a key.
+func address(key, endpoint string) error {
+	_, port, err := net.SplitHostPort(endpoint)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return fmt.Errorf("endpoint: %q: expected an address and a port, such as %s", c.Endpoint, DefaultEndpoint)
+		return fmt.Errorf("%s: %q: expected an address and a port, such as %s", key, endpoint, DefaultEndpoint)
 	}
 	return nil
 }

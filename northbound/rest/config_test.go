@@ -37,7 +37,12 @@ func TestConfig(t *testing.T) {
 		says []string // nothing: it is right
 	}{
 		{"nothing", Config{}, nil},
-		{"everywhere", Config{Endpoint: "0.0.0.0:9191"}, []string{`endpoint: "0.0.0.0:9191"`, "no users", "allow-unauthenticated: true"}},
+		{"everywhere", Config{Endpoint: "0.0.0.0:9191"}, nil},
+		{"probes", Config{HealthEndpoint: "0.0.0.0:9192"}, nil},
+		{"only probes", Config{Disabled: true, Endpoint: "127.0.0.1:1", HealthEndpoint: "127.0.0.1:1"}, nil},
+		{"probes without a port", Config{Disabled: true, HealthEndpoint: "localhost"}, []string{`health-endpoint: "localhost"`, DefaultEndpoint}},
+		{"probes at the endpoint", Config{HealthEndpoint: DefaultEndpoint}, []string{`health-endpoint: "127.0.0.1:9191": expected another port`}},
+		{"older tokens", Config{EnableTokenAuth: true, Older: true}, nil},
 		{"everywhere, on purpose", Config{Endpoint: "0.0.0.0:9191", Unprotected: true}, nil},
 		{"everywhere, with users", Config{Endpoint: "0.0.0.0:9191", BasicAuth: []string{"u:secret"}}, nil},
 		{"IPv6", Config{Endpoint: "[::1]:80"}, nil},
@@ -50,7 +55,7 @@ func TestConfig(t *testing.T) {
 		{"clients without TLS", Config{ClientCerts: []string{"ca"}}, []string{"client-cert-files: a server that verifies clients needs server-cert-file and server-key-file"}},
 		{"no password", Config{BasicAuth: []string{"secret"}}, []string{"client-basic-auth[0]: expected NAME:PASSWORD"}},
 		{"nobody", Config{EnableTokenAuth: true}, []string{"sign-key has 0 bytes", "users is required"}},
-		{"users without logins", Config{Users: []auth.User{{Name: "ann", Password: "secret"}}}, []string{"users: they need enable-token-auth: true"}},
+		{"users without logins", Config{Users: []auth.User{{Name: "ann", Password: "secret"}}}, nil},
 		{"negative rate", Config{RateLimiter: RateLimit{Limit: -1, Burst: -2}}, []string{"rate-limiter.limit is -1", "rate-limiter.burst is -2"}},
 		{"disabled", Config{EnableTokenAuth: true, Disabled: true}, nil},
 	}
@@ -72,7 +77,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// An invalid address is not also said to be one that other hosts reach.
+// An invalid address is named once.
 func TestInvalidEndpoint(t *testing.T) {
 	err := (&Config{Endpoint: "127.0.0.1"}).Complete()
 	if want := `endpoint: "127.0.0.1": expected an address and a port, such as 127.0.0.1:9191`; err == nil || err.Error() != want {

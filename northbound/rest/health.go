@@ -8,6 +8,25 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// probes returns a handler of the paths of probes, and of nothing else. It shows nobody the reasons, since any host may
+// reach it.
+func probes(o Options) http.Handler {
+	h := &handler{Options: o, public: true}
+	mux := http.NewServeMux()
+	for _, e := range h.healthPaths() {
+		mux.HandleFunc(e.Method+" "+e.Pattern(), e.Handle)
+	}
+	return mux
+}
+
+// healthPaths returns the paths that supervisors ask.
+func (h *handler) healthPaths() []endpoint.Endpoint {
+	return []endpoint.Endpoint{
+		endpoint.Get("/liveness", endpoint.Open, "", "whether the agent runs", h.liveness).Answers(wire.AgentStatus{}),
+		endpoint.Get("/readiness", endpoint.Open, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).Answers(wire.AgentStatus{}),
+	}
+}
+
 // liveness answers 200 while the process serves requests. A store or a VPP that is down is
 // no reason to restart the agent, so the state is INIT or OK, but never ERROR. A restart
 // would only do harm: the running agent keeps the network as it is, and continues when

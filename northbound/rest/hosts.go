@@ -14,7 +14,8 @@ import (
 // checkHost refuses requests with a foreign Host header. Allowed are addresses,
 // localhost, the host of the endpoint, and allowed-hosts. This prevents DNS
 // rebinding: a page of another site can make a browser resolve a name of that site
-// to this address and read the answers. It cannot do so with an address.
+// to this address and read the answers. It cannot do so with an address. An endpoint of all addresses
+// without users gives everybody as much anyway, and its clients know the host by any name.
 func (c *Config) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
@@ -32,8 +33,18 @@ func (c *Config) allows(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.EqualFold(host, "localhost") {
 		return true
 	}
+	if c.Older || c.everywhere() && len(c.AllowedHosts) == 0 && !c.users().Enabled() {
+		return true
+	}
 	return strings.EqualFold(host, hostOf(c.Endpoint)) ||
 		slices.ContainsFunc(c.AllowedHosts, func(name string) bool { return strings.EqualFold(name, host) })
+}
+
+// everywhere reports whether the endpoint has all addresses of this host.
+func (c *Config) everywhere() bool {
+	host := hostOf(c.Endpoint)
+	addr, err := netip.ParseAddr(host)
+	return host == "" || err == nil && addr.IsUnspecified()
 }
 
 // hostOf returns the host part of host:port. The port is optional.

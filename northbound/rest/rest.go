@@ -29,8 +29,8 @@
 //	internal/pages        values and transactions in parts, for the agent's page
 //
 // The server listens on 127.0.0.1:9191. By default, requests on the loopback and on the agent's
-// socket need no user. A configuration with another address and without users is an error, unless
-// it allows that explicitly. Package auth knows the users; package endpoint lists their permissions.
+// socket need no user. A configuration with another address and without users opens that address to
+// everybody, with a warning. Package auth knows the users; package endpoint lists their permissions.
 //
 //	request                         | data                  | waits for transactions
 //	dumps NB and cached, graphs     | snapshot of scheduler | no
@@ -156,6 +156,7 @@ type handler struct {
 	// The memory of their requests, and a token for each of the large ones that are read.
 	waits      *budget.Budget
 	largeWaits chan struct{}
+	public     bool // nobody may see details
 }
 
 // Handler returns a handler for all paths. It refuses requests of browsers on behalf
@@ -227,11 +228,10 @@ func (h *handler) endpoints() []endpoint.Endpoint {
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
 func (h *handler) aboutAgent() []endpoint.Endpoint {
-	return []endpoint.Endpoint{
+	return slices.Concat([]endpoint.Endpoint{
 		endpoint.Get("/", endpoint.Any, "", "list of the paths", h.index).Writes("text/html"),
 		endpoint.Get("/openapi.json", endpoint.Any, "", "this API for programs (OpenAPI 3.0)", h.openAPI).Answers(map[string]any{}),
-		endpoint.Get("/liveness", endpoint.Open, "", "whether the agent runs", h.liveness).Answers(wire.AgentStatus{}),
-		endpoint.Get("/readiness", endpoint.Open, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).Answers(wire.AgentStatus{}),
+	}, h.healthPaths(), []endpoint.Endpoint{
 		endpoint.Get("/events", endpoint.Dump, "", "server-sent events of what changes: values, transactions, sources, connections", h.events).Writes("text/event-stream"),
 		endpoint.Get("/info/version", endpoint.Info, "", "version of the agent", h.version).Answers(wire.Version{}),
 		endpoint.Get("/info/models", endpoint.Info, "class=", "models: the kinds of values, with their keys and messages", h.models).Answers([]wire.Model{}),
@@ -243,7 +243,7 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 		endpoint.Get(proxyPath, endpoint.VPP, "", "VPP's binary API for GoVPP's proxy client, if govpp.conf enables it", h.proxy).By(http.MethodConnect).Writes("application/octet-stream"),
 		endpoint.Get("/log/list", endpoint.Log, "", "log levels", h.logList).Answers([]wire.LogLevel{}),
 		endpoint.Get("/log/{logger}/{level}", endpoint.Log, "", "set a log level", h.setLogLevel).By(http.MethodPut).Answers(wire.LogLevel{}),
-	}
+	})
 }
 
 // schedulerPaths returns the paths of values, their states and their history.

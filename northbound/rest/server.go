@@ -9,27 +9,40 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/keyplane/keyplane/internal/conns"
 	"github.com/keyplane/keyplane/northbound/rest/internal/deadline"
 )
 
-// A Server serves a Handler on a TCP address.
+// A Server serves a Handler on a TCP address, and the probes of supervisors on another one if there is one.
 type Server struct {
 	Config  Config // after Complete
 	Options Options
 	// Ready, if set, receives the address once the server accepts connections.
 	Ready chan<- net.Addr
+	// HealthReady is Ready for the address of the probes.
+	HealthReady chan<- net.Addr
 }
 
 // Run serves until ctx ends. Then it waits up to a second for requests in progress.
 // An address that is in use does not stop the agent: Run retries.
 func (s *Server) Run(ctx context.Context) error {
-	if s.Config.Disabled {
-		return nil
-	}
 	log := cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
+	g, ctx := errgroup.WithContext(ctx)
+	if s.Config.HealthEndpoint != "" {
+		g.Go(func() error { return s.serveHealth(ctx, log) })
+	}
+	if !s.Config.Disabled {
+		g.Go(func() error { return s.serveAll(ctx, log) })
+	}
+	return g.Wait()
+}
+
+// serveAll serves all paths at the endpoint.
+func (s *Server) serveAll(ctx context.Context, log *slog.Logger) error {
 	s.warn(log)
-	l := s.listen(ctx, log)
+	l := listen(ctx, s.Config.Endpoint, log)
 	if l == nil {
 		return nil
 	}
@@ -40,30 +53,59 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.serve(ctx, l, log)
 }
 
-// warn logs what the configuration permits to other hosts.
+// serveHealth serves the paths of the probes at the health endpoint.
+func (s *Server) serveHealth(ctx context.Context, log *slog.Logger) error {
+	l := listen(ctx, s.Config.HealthEndpoint, log)
+	if l == nil {
+		return nil
+	}
+	log.Info("HTTP server listens for probes", "endpoint", l.Addr().String())
+	if s.HealthReady != nil {
+		s.HealthReady <- l.Addr()
+	}
+	// Probes send nothing and read little, so short limits hold whatever the other server permits.
+	web := &http.Server{
+		Handler: probes(s.Options), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	if err := conns.Serve(ctx, web, conns.Limit(l, maxProbes), nil); err != nil {
+		return fmt.Errorf("HTTP server at %s: %w", s.Config.HealthEndpoint, err)
+	}
+	return nil
+}
+
+// maxProbes is the number of connections of probes that are accepted at once.
+const maxProbes = 16
+
+// warn logs what the configuration permits to other hosts. Each start repeats it: whoever reads the log
+// may not know the configuration.
 func (s *Server) warn(log *slog.Logger) {
+	if len(s.Config.Users) > 0 && !s.Config.EnableTokenAuth {
+		log.Warn("users of http.conf have no effect without enable-token-auth: true")
+	}
 	switch c := s.Config; {
 	case c.loopback():
 	case !c.users().Enabled():
-		log.Warn("everybody who reaches the HTTP server can change the network; http.conf allows that", "endpoint", c.Endpoint)
+		log.Warn("everybody who reaches the HTTP server can change the network and use VPP's command line; "+
+			"client-basic-auth, enable-token-auth or client-cert-files of http.conf prevent that", "endpoint", c.Endpoint)
 	case !c.tls().Enabled():
 		log.Warn("passwords and tokens travel over the network in clear text; server-cert-file of http.conf enables TLS", "endpoint", c.Endpoint)
 	}
 }
 
-// listen opens the address, with retries. It logs an error once, until the error
+// listen opens an address, with retries. It logs an error once, until the error
 // changes. It returns nil if ctx ends.
-func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
+func listen(ctx context.Context, endpoint string, log *slog.Logger) net.Listener {
 	const most = 30 * time.Second
 	logged := ""
 	for wait := time.Second; ; wait = min(2*wait, most) {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Config.Endpoint)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", endpoint)
 		if err == nil {
 			return l
 		}
 		if err.Error() != logged && ctx.Err() == nil {
 			logged = err.Error()
-			log.Warn("HTTP server cannot listen; it retries", "endpoint", s.Config.Endpoint, "err", err)
+			log.Warn("HTTP server cannot listen; it retries", "endpoint", endpoint, "err", err)
 		}
 		select {
 		case <-ctx.Done():

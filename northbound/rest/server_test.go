@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/northbound/rest/health"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -131,6 +133,42 @@ func TestServeWhereItCan(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	log.await(t, "everybody who reaches the HTTP server can change the network")
+}
+
+// The address of the probes has their paths alone, and shows no reasons. It does not need the other one.
+func TestServeProbes(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		probes := make(chan net.Addr, 1)
+		c := Config{Disabled: off, Endpoint: "127.0.0.1:0", HealthEndpoint: "127.0.0.1:0"}
+		// Both addresses have any free port, which Complete takes for one.
+		s := Server{Config: c, HealthReady: probes, Options: Options{Scheduler: scheduler.New(scheduler.Options{}), Health: &health.Health{Scheduler: scheduler.New(scheduler.Options{})}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		addr := (<-probes).String()
+		for path, want := range map[string]string{
+			"/readiness": "500 {\"state\":0,", "/liveness": "200 {\"state\":0,", "/scheduler/dump": "404 ", "/": "404 ", "/info/version": "404 ",
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			got := fmt.Sprintf("%d %s", answer.StatusCode, strings.Join(strings.Fields(string(text)), ""))
+			if err != nil || !strings.HasPrefix(got, want) || strings.Contains(got, "declared") {
+				t.Errorf("%s: %s, %v; want %s", path, got, err, want)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestServeNothing(t *testing.T) {

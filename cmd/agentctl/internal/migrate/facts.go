@@ -18,6 +18,12 @@ type fact struct {
 	why     string
 }
 
+// restorable returns the fact, of which -compat makes one that works as before.
+func restorable(v verdict, why string) fact { return fact{v, why + restores} }
+
+// restores ends the reasons of facts that -compat changes.
+const restores = " (-compat=" + older + " is as before)"
+
 // settings are the keys of one configuration file. Nested keys have their parents: tls.enabled.
 type settings map[string]fact
 
@@ -46,6 +52,7 @@ const (
 	bounded    = "the history is bounded by number and bytes"
 	levels     = "`agentctl log set NAME debug` changes a level while the agent runs"
 	batched    = "namespaces and rules are handled together"
+	ignoredToo = "vpp-agent 3.5 ignored this key, too"
 )
 
 // files returns the configuration files of vpp-agent 3.5 with their settings, and those that the agent has added. A file
@@ -66,7 +73,8 @@ func added() map[string]string {
 		"etcd.conf":             "username password password-file expand-env-names",
 		"filedb.conf":           "grace vanish-grace rescan-interval poll-interval follow-links max-files max-entries max-depth max-file-size max-yaml-size max-yaml-nodes max-total-size",
 		"grpc.conf":             "disabled max-connections",
-		"http.conf":             "allow-unauthenticated allowed-hosts max-connections max-body-bytes",
+		"agent.conf":            "compat",
+		"http.conf":             "allow-unauthenticated allowed-hosts max-connections max-body-bytes health-endpoint",
 		"initfileregistry.conf": "writer-timeout",
 		"kvscheduler.conf": "print-txn-operations print-txn-limit concurrency operation-timeout history-count history-bytes retry-period retry-max-period " +
 			"retry-count resync-period drift-period",
@@ -98,7 +106,8 @@ func olderFiles() map[string]settings {
 			but(ignored, bounded, "record-transaction-history transaction-history-age-limit permanently-recorded-init-period"),
 		"http.conf": of("disabled readtimeout readheadertimeout writetimeout idletimeout maxheaderbytes server-cert-file server-key-file client-basic-auth endpoint "+
 			"client-cert-files enable-token-auth token-expiration users password-hash-cost rate-limiter rate-limiter.limit rate-limiter.burst").
-			but(changed, "it has at least 32 bytes", "sign-key"),
+			but(changed, "it has at least 32 bytes", "sign-key").
+			but(ignored, ignoredToo, "disable read-timeout read-header-timeout write-timeout idle-timeout max-header-bytes token-signature"),
 		"grpc.conf":                 of("endpoint network permission force-socket-removal max-msg-size max-concurrent-streams insecure-transport cert-file key-file ca-files extended-logging prometheus-metrics"),
 		"logs.conf":                 of("default-level loggers").but(ignored, "the service manager passes the log on", "hooks"),
 		"telemetry.conf":            of("polling-interval disabled prometheus-disabled skipped"),
@@ -108,6 +117,7 @@ func olderFiles() map[string]settings {
 		"linux-iptablesplugin.conf": of("disabled go-routines-count").but(ignored, batched, "handler"),
 		"linux-nsplugin.conf":       of("disabled"),
 		"orchestrator.conf":         of(""),
+		"agent.conf":                of(""),
 		"initfileregistry.conf":     of("disable-initial-configuration initial-configuration-file-path"),
 		"kafka.conf":                nil, "msgsync.conf": nil, "aggregator.conf": nil, "configurator.conf": nil, "restpapi.conf": nil,
 		"vpp-aclplugin.conf": nil, "vpp-ipfixplugin.conf": nil, "supervisor.conf": nil, "process-manager.conf": nil,
@@ -119,6 +129,7 @@ func flags() settings {
 	return of("config-dir microservice-label http-port consul-config etcd-config govpp-config grpc-config http-config initfileregistry-config "+
 		"kvscheduler-config linux-ifplugin-config linux-iptablesplugin-config linux-l3plugin-config linux-nsplugin-config logs-config "+
 		"orchestrator-config redis-config telemetry-config vpp-ifplugin-config").
+		but(changed, "vpp-agent 3.5 has no such flag; the agent uses it", "compat agent-config").
 		but(changed, "it is the port of gRPC now; it had no effect", "grpc-port").
 		but(ignored, "the agent has no such part", "aggregator-config configurator-config kafka-config msgsync-config restpapi-config vpp-aclplugin-config vpp-ipfixplugin-config").
 		but(ignored, "the agent starts without VPP and stores, and waits for them", "start-timeout")

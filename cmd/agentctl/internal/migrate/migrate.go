@@ -34,6 +34,8 @@ const older = "vpp-agent-3.5"
 type Report struct {
 	Findings []Finding      `json:"findings"`
 	Values   map[string]int `json:"values,omitempty"` // valid values, by model
+	// Settings says that files, flags or variables were read, besides values.
+	Settings bool `json:"settings,omitempty"`
 	// Plan has the changes of the first transaction. It is nil if no agent could plan it; Unplanned says why.
 	Plan      []show.Change `json:"plan,omitempty"`
 	Unplanned string        `json:"unplanned,omitempty"`
@@ -102,7 +104,7 @@ func read(cmd *cobra.Command, s *session.Session, args []string, line, env strin
 			}
 		}
 	}
-	r.Findings = started.findings
+	r.Findings, r.Settings = started.findings, len(started.findings) > 0
 	for _, arg := range args {
 		switch {
 		case isStart(arg):
@@ -113,6 +115,7 @@ func read(cmd *cobra.Command, s *session.Session, args []string, line, env strin
 			var found []Finding
 			found, err = started.inFolder(arg)
 			r.Findings = append(r.Findings, found...)
+			r.Settings = true
 		}
 		if err != nil {
 			return r, err
@@ -210,6 +213,12 @@ func (r *Report) print(out io.Writer, s *session.Session, all bool) error {
 	sum := fmt.Sprintf("Flags, settings and values: %d as before, %d changed, %d ignored, %d that would stop the agent or be refused.\n",
 		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(stops)])
 	fmt.Fprint(out, show.Broken(out, sum, 2))
+	if r.Settings && count[string(stops)] == 0 {
+		fmt.Fprint(out, show.Broken(out, "The agent starts unchanged: no file and no flag needs an edit.\n", 2))
+	}
+	if slices.ContainsFunc(r.Findings, Finding.restorable) {
+		fmt.Fprint(out, show.Broken(out, "All older addresses and rights: start it with -compat="+older+", or write compat: "+older+" into agent.conf.\n", 2))
+	}
 	for _, model := range slices.Sorted(maps.Keys(r.Values)) {
 		fmt.Fprintf(out, "  %-30s values: %d\n", show.Line(model), r.Values[model])
 	}

@@ -97,10 +97,10 @@ etcd.conf:4 fruit ignored
 govpp.conf same
 govpp.conf proxy-enabled changed
 grpc.conf:1 endpoint same
-http.conf:1 endpoint stops
+http.conf:1 endpoint same
 http.conf:2 sign-key same
 http.conf:3 rate-limiter.limit same
-http.conf:4 read-timeout stops
+http.conf:4 read-timeout ignored
 initfileregistry.conf:1 initial-configuration-file-path changed
 kafka.conf ignored
 own.conf ignored
@@ -133,15 +133,15 @@ func TestServers(t *testing.T) {
 		"http without an address":    {"http.conf", "idletimeout: 1s", "http.conf:1 idletimeout same\nhttp.conf endpoint changed\n"},
 		"http off":                   {"http.conf", "disabled: true", "http.conf:1 disabled same\n"},
 		"http with users":            {"http.conf", "endpoint: :80\nclient-basic-auth: [a:b]", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
-		"http without users":         {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint stops\nhttp.conf:2 client-basic-auth same\n"},
+		"http without users":         {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
 		"tokens by default":          {"http.conf", "endpoint: :80\nenable-token-auth: true", "http.conf:1 endpoint same\nhttp.conf:2 enable-token-auth same\nhttp.conf sign-key stops\nhttp.conf users stops\n"},
 		"tokens":                     {"http.conf", "enable-token-auth: true\nsign-key: secret\nusers: []\nendpoint: localhost:1", "http.conf:1 enable-token-auth same\nhttp.conf:2 sign-key stops\nhttp.conf:3 users same\nhttp.conf:4 endpoint same\nhttp.conf users stops\n"},
 		"http as before":             {"http.conf", "endpoint: :80\nallow-unauthenticated: true", "http.conf:1 endpoint same\nhttp.conf:2 allow-unauthenticated changed\n"},
 		"grpc without an address":    {"grpc.conf", "network: tcp", "grpc.conf:1 network same\ngrpc.conf endpoint changed\n"},
-		"grpc without certificates":  {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k", "grpc.conf:1 endpoint stops\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\n"},
+		"grpc without certificates":  {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\n"},
 		"grpc with certificates":     {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k\nca-files: [a]", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\ngrpc.conf:4 ca-files same\n"},
 		"grpc as before":             {"grpc.conf", "endpoint: 0.0.0.0:9111\ninsecure-transport: true", "grpc.conf:1 endpoint same\ngrpc.conf:2 insecure-transport same\n"},
-		"http, users without logins": {"http.conf", "endpoint: localhost:1\nusers: [{name: a}]", "http.conf:1 endpoint same\nhttp.conf:2 users stops\n"},
+		"http, users without logins": {"http.conf", "endpoint: localhost:1\nusers: [{name: a}]", "http.conf:1 endpoint same\nhttp.conf:2 users ignored\n"},
 		"http, no users":             {"http.conf", "endpoint: localhost:1\nusers: []", "http.conf:1 endpoint same\nhttp.conf:2 users same\n"},
 		"grpc on a socket":           {"grpc.conf", "endpoint: run/grpc.sock\nnetwork: unix", "grpc.conf:1 endpoint same\ngrpc.conf:2 network same\n"},
 	} {
@@ -171,6 +171,24 @@ func TestMissingFiles(t *testing.T) {
 	const want = "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"
 	if got := verdicts(found); err != nil || got != want {
 		t.Errorf("got\n%s%v\nexpected\n%s", got, err, want)
+	}
+}
+
+// With -compat, or with agent.conf, the older defaults hold, and mistakes are ignored as before.
+func TestCompat(t *testing.T) {
+	files := map[string]string{"etcd.conf": "endpints: [a:1]\n", "grpc.conf": "network: tcp\n", "http.conf": "enable-token-auth: true\nsign-key: short\n"}
+	const want = "etcd.conf:1 endpints ignored\ngrpc.conf:1 network same\ngrpc.conf endpoint same\nhttp.conf:1 enable-token-auth same\n" +
+		"http.conf:2 sign-key same\nhttp.conf endpoint same\nhttp.conf users same\ngovpp.conf (missing) proxy-enabled same\n"
+	byFlag := newStart()
+	byFlag.commandLine("flags", []string{"-compat=vpp-agent-3.5"})
+	found, err := byFlag.inFolder(folder(t, files))
+	if got := verdicts(found); err != nil || got != want {
+		t.Errorf("with the flag\n%s%v\nexpected\n%s", got, err, want)
+	}
+	files["agent.conf"] = "compat: vpp-agent-3.5\n"
+	found, err = newStart().inFolder(folder(t, files))
+	if got := verdicts(found); err != nil || got != "agent.conf:1 compat changed\n"+want {
+		t.Errorf("with the file\n%s%v\nexpected\n%s", got, err, want)
 	}
 }
 

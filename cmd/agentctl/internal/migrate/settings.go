@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +48,7 @@ func (s *start) inFolder(dir string) (out []Finding, err error) {
 	supervised := start{given: maps.Clone(s.given)}
 	text, _ := os.ReadFile(filepath.Join(dir, "supervisor.conf"))
 	supervised.supervisor("supervisor.conf", text)
+	supervised.agentFile(dir)
 	read := map[string]bool{}
 	for _, entry := range all {
 		name := entry.Name()
@@ -75,7 +74,7 @@ func (s *start) inFolder(dir string) (out []Finding, err error) {
 func (s *start) withoutFile(read map[string]bool) (out []Finding) {
 	for _, name := range []string{"govpp.conf", "http.conf"} {
 		if !read[name] {
-			out = append(out, s.defaults(name, name+" (missing)", nil)...)
+			out = append(out, s.restored(s.defaults(name, name+" (missing)", nil))...)
 		}
 	}
 	return out
@@ -97,21 +96,54 @@ func (s *start) inText(name, usual string, text []byte) []Finding {
 		return []Finding{finding(name, "", fact{stops, err.Error()})}
 	}
 	if len(root.Content) == 0 {
-		return append([]Finding{finding(name, "", fact{same, ""})}, s.defaults(usual, name, nil)...)
+		return s.restored(append([]Finding{finding(name, "", fact{same, ""})}, s.defaults(usual, name, nil)...))
 	}
 	top := root.Content[0]
 	out := known.findings(name, usual, "", top)
-	if top.Kind != yaml.MappingNode {
-		return out
+	if top.Kind == yaml.MappingNode {
+		out = append(out, s.defaults(usual, name, top)...)
 	}
-	return append(out, s.defaults(usual, name, top)...)
+	return s.restored(out)
 }
+
+// agentFile reads from agent.conf in a folder whether the older rights hold. A flag comes first.
+func (s *start) agentFile(dir string) {
+	var conf struct {
+		Compat string `yaml:"compat"`
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "agent.conf")); err == nil && yaml.Unmarshal(text, &conf) == nil && conf.Compat != "" {
+		s.give("compat", conf.Compat)
+	}
+}
+
+// restored returns the findings as they are with -compat, if the flag or agent.conf says so.
+func (s *start) restored(all []Finding) []Finding {
+	if s.given["compat"] != older {
+		return all
+	}
+	for i, f := range all {
+		switch {
+		case !f.restorable():
+		case f.Verdict == string(stops) && strings.HasPrefix(f.Why, ignoredBefore):
+			all[i].Verdict, all[i].Why = string(ignored), ignoredToo
+		default:
+			all[i].Verdict, all[i].Why = string(same), ""
+		}
+	}
+	return all
+}
+
+// restorable reports whether -compat makes it work as before.
+func (f Finding) restorable() bool { return strings.HasSuffix(f.Why, restores) }
+
+// ignoredBefore begins the reason of a key that is taken for a mistake.
+const ignoredBefore = "vpp-agent 3.5 ignored this key; "
 
 // defaults returns the findings about keys that a file does not have, and whose defaults differ.
 func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
 	missing := func(key, why string) {
 		if child(m, key) == nil {
-			out = append(out, finding(place, key, fact{changed, why}))
+			out = append(out, finding(place, key, restorable(changed, why)))
 		}
 	}
 	switch usual {
@@ -126,7 +158,7 @@ func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
 				"users":    "the user admin with a known password does not exist; the agent needs at least one for tokens",
 			} {
 				if n := child(m, key); n == nil || key == "users" && !says(m, key) {
-					out = append(out, finding(place, key, fact{stops, why}))
+					out = append(out, finding(place, key, restorable(stops, why)))
 				}
 			}
 			slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.What, b.What) })
@@ -187,9 +219,9 @@ func (s settings) unknown(name, parent string) fact {
 	}
 	slices.Sort(siblings)
 	if meant := nearest.Word(strings.TrimPrefix(name, parent), siblings); meant != "" {
-		return fact{stops, "vpp-agent 3.5 ignored this key; the agent ends with the question whether " + parent + meant + " is meant"}
+		return restorable(stops, ignoredBefore+"the agent ends with the question whether "+parent+meant+" is meant")
 	}
-	return fact{ignored, "vpp-agent 3.5 ignored this key, too"}
+	return fact{ignored, ignoredToo}
 }
 
 // withValue returns the fact about a key whose value decides. m has the key.
@@ -198,28 +230,17 @@ func withValue(known fact, usual, name string, m, value *yaml.Node) fact {
 		return fact{stops, why}
 	}
 	switch usual + " " + name {
+	case "http.conf users":
+		if len(value.Content) > 0 && !says(m, "enable-token-auth") {
+			return fact{ignored, "vpp-agent 3.5 had no use for them without enable-token-auth: true, either"}
+		}
 	case "http.conf sign-key":
 		switch {
 		case !says(m, "enable-token-auth"):
 			return fact{same, ""}
 		case len(value.Value) < 32:
-			known.verdict = stops
+			return restorable(stops, known.why)
 		}
-	case "http.conf endpoint":
-		switch {
-		case onLoopback(value.Value), says(m, "client-basic-auth"), says(m, "client-cert-files"), says(m, "enable-token-auth"),
-			says(m, "disabled"), says(m, "allow-unauthenticated"):
-			return fact{same, ""}
-		}
-		return fact{stops, "other hosts reach this address, and there are no users: add client-basic-auth, enable-token-auth or client-cert-files; " +
-			"allow-unauthenticated: true is as before"}
-	case "grpc.conf endpoint":
-		switch {
-		case onLoopback(value.Value), strings.HasPrefix(network(m), "unix"), says(m, "insecure-transport"), says(m, "disabled"),
-			says(m, "cert-file") && says(m, "key-file") && says(m, "ca-files"):
-			return fact{same, ""}
-		}
-		return fact{stops, "other hosts reach this address, and show no certificates: add cert-file, key-file and ca-files; insecure-transport: true is as before"}
 	case "etcd.conf expand-env-variables":
 		if !says(m, "expand-env-variables") {
 			return fact{same, ""}
@@ -250,18 +271,6 @@ func contradiction(key string, m, value *yaml.Node) string {
 		if _, setting, _ := strings.Cut(key, "tls."); says(m, setting) && !says(m, "enabled") {
 			return "vpp-agent 3.5 used clear text: write enabled: true, or take this setting away"
 		}
-	case "http.conf users":
-		if len(value.Content) > 0 && !says(m, "enable-token-auth") {
-			return "vpp-agent 3.5 had no use for them: write enable-token-auth: true, or take them away"
-		}
-	}
-	return ""
-}
-
-// network returns the kind of address that grpc.conf names.
-func network(m *yaml.Node) string {
-	if n := child(m, "network"); n != nil {
-		return n.Value
 	}
 	return ""
 }
@@ -274,16 +283,6 @@ func (s settings) hasBelow(name string) bool {
 		}
 	}
 	return false
-}
-
-// onLoopback reports whether an endpoint can be reached from this host only.
-func onLoopback(endpoint string) bool {
-	host, _, err := net.SplitHostPort(endpoint)
-	if err != nil {
-		return strings.HasPrefix(endpoint, "/") // a Unix socket
-	}
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // supervisor reads the flags with which vpp-agent-init started the agent, which supervisor.conf has.

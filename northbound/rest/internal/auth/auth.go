@@ -6,7 +6,7 @@
 //	user, err := guard.User(request)
 //	user.May("dump")
 //
-// There is no built-in user and no default key: whoever reads this source knows neither.
+// There is no built-in user and no default key, except those of [Config.Older]: whoever reads this source knows them.
 // A token carries only a name. Its permissions are those of the configuration, so a user
 // that is no longer configured has none.
 //
@@ -52,6 +52,22 @@ type Config struct {
 	HashCost int
 	// Groups are the names of permissions that users may have, besides Admin.
 	Groups []string
+
+	shortKey bool // SignKey may have any length
+}
+
+// Older returns the configuration with what was built into vpp-agent 3.5: the user admin with the password
+// ligato123, and a key for tokens. Everybody knows both.
+func (c Config) Older() Config {
+	if !c.Tokens {
+		return c
+	}
+	c.SignKey, c.shortKey = cmp.Or(c.SignKey, "secret"), true
+	if !slices.ContainsFunc(c.Users, func(u User) bool { return u.Name == Admin }) {
+		const hash = "$2a$10$DdyN3MHr95sj1G4puO4FOuEyQrlVe8DDUjyNb3K5IndulawSWVaUK"
+		c.Users = append(slices.Clone(c.Users), User{Name: Admin, Password: hash, Permissions: []string{Admin}})
+	}
+	return c
 }
 
 // A User may log in for a token.
@@ -157,7 +173,7 @@ func (g *Guard) checkTokens() (err error) {
 	if !c.Tokens {
 		return nil
 	}
-	if len(c.SignKey) < MinSignKey {
+	if len(c.SignKey) < MinSignKey && !c.shortKey {
 		err = fmt.Errorf("sign-key has %d bytes; expected at least %d, such as from: openssl rand -base64 32", len(c.SignKey), MinSignKey)
 	}
 	if c.Expiration < 0 {
