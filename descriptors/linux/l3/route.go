@@ -173,7 +173,7 @@ func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency
 	if ref, ok := alloc.Parse(v.GetGwAddr()); ok {
 		return append(deps,
 			scheduler.Dependency{Label: "gw_addr-" + v.GetGwAddr(), Key: ref.Key(out)},
-			allocatedGatewayReachable(v, ref))
+			h.allocatedGatewayReachable(v, ref))
 	}
 	return append(deps, h.gatewayReachable(v))
 }
@@ -199,22 +199,33 @@ func (h handler) gatewayReachable(v *l3.Route) scheduler.Dependency {
 				return err == nil && p.Masked().Contains(gw)
 			}
 			_, dst, _ := keys.ParseLinkLocalRoute(key)
-			p, err := netip.ParsePrefix(dst)
+			p, err := netip.ParsePrefix(alloc.Address(h.Allocations, dst, out))
 			return err == nil && p.Masked().Contains(gw)
 		},
 	}
 }
 
 // allocatedGatewayReachable is gatewayReachable for a reference, which may have no address
-// yet: netalloc derives a key if the gateway is a neighbour.
-func allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler.Dependency {
+// yet: netalloc derives a key if the gateway is a neighbour. A route on the link may have another
+// reference to the same gateway, which names the interface.
+func (h handler) allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler.Dependency {
 	out := v.GetOutgoingInterface()
 	neighbour := alloc.NeighGateway(ref.Network, ref.InterfaceOr(out))
-	onLink := keys.LinkLocalRoute(out, v.GetGwAddr())
 	return scheduler.Dependency{
 		Label:    "gw-reachable",
 		Prefixes: []string{alloc.NeighGateways, keys.LinkLocalRoutes(out)},
-		Match:    func(key string) bool { return key == neighbour || key == onLink },
+		Match: func(key string) bool {
+			_, dst, onLink := keys.ParseLinkLocalRoute(key)
+			if !onLink {
+				return key == neighbour
+			}
+			if to, isRef := alloc.Parse(dst); isRef && to.Gateway && to.Key(out) == ref.Key(out) {
+				return true
+			}
+			gw, err := netip.ParseAddr(alloc.Host(h.Allocations, v.GetGwAddr(), out))
+			p, wrong := netip.ParsePrefix(alloc.Address(h.Allocations, dst, out))
+			return err == nil && wrong == nil && p.Masked().Contains(gw)
+		},
 	}
 }
 
