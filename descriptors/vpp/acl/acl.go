@@ -31,6 +31,7 @@ import (
 	"sync"
 
 	"go.fd.io/govpp/binapi/interface_types"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -120,7 +121,8 @@ func (h *handler) descriptor() scheduler.Descriptor[*acl.ACL, Meta] {
 		Name:  Name,
 		Model: models.For[*acl.ACL](),
 
-		Validate: validate,
+		Normalize: normalize,
+		Validate:  validate,
 		Equivalent: func(_ string, old, new *acl.ACL) bool {
 			return isMACIP(old) == isMACIP(new) && slices.Equal(ipRules(old), ipRules(new)) && slices.Equal(macipRules(old), macipRules(new))
 		},
@@ -157,6 +159,27 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 		Create: h.attach,
 		Delete: h.detach,
 	}
+}
+
+// normalize removes empty names of interfaces: the list applies to the others.
+func normalize(_ string, v *acl.ACL) (*acl.ACL, []string) {
+	var warnings []string
+	for flow, names := range map[string][]string{"ingress": v.GetInterfaces().GetIngress(), "egress": v.GetInterfaces().GetEgress()} {
+		for i, name := range names {
+			if name == "" {
+				warnings = append(warnings, models.Ignored(fmt.Sprintf("interfaces.%s[%d]", flow, i), name, "no interface has an empty name"))
+			}
+		}
+	}
+	if warnings == nil {
+		return v, nil
+	}
+	slices.Sort(warnings)
+	v = proto.CloneOf(v)
+	empty := func(name string) bool { return name == "" }
+	v.Interfaces.Ingress = slices.DeleteFunc(v.Interfaces.Ingress, empty)
+	v.Interfaces.Egress = slices.DeleteFunc(v.Interfaces.Egress, empty)
+	return v, warnings
 }
 
 // derived returns the applications of a list. An interface that is listed twice counts once.

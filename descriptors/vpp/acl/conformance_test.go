@@ -77,6 +77,7 @@ func TestListConforms(t *testing.T) {
 			change("MAC address", macip, strings.Replace(macip, "00:01", "00:02", 1), conformance.Updated),
 			change("spelling", rule(`ip: { source_network: "fd00::/8" destination_network: "::/0" }`), rule(`ip: { source_network: "FD00:0::/8" }`), conformance.Unchanged),
 			change("implied protocol", rule(`tcp: { `+ports+` }`), rule(`ip: { protocol: 6 } tcp: { `+ports+` }`), conformance.Unchanged),
+			change("an empty name of an interface", permit+onAll, permit+strings.Replace(onAll, "egress", `ingress: "" egress: "" egress`, 1), conformance.Unchanged),
 			change("all ICMP messages", rule(`icmp: {}`), rule(`icmp: { icmp_type_range: { last: 255 } icmp_code_range: { last: 255 } }`), conformance.Unchanged),
 		},
 		Invalid: []conformance.Invalid[*acl.ACL]{
@@ -94,7 +95,7 @@ func TestListConforms(t *testing.T) {
 				Fields: []string{"rules[0].ip_rule.tcp.source_port_range.upper_port", "rules[0].ip_rule.tcp.destination_port_range.upper_port", "rules[0].ip_rule.tcp.tcp_flags_mask",
 					"rules[1].ip_rule.icmp.icmp_type_range.last", "rules[1].ip_rule.icmp.icmp_code_range.last"}},
 			{Name: "MACIP", Value: a(`rules: { action: REFLECT macip_rule: { source_address: "10.0.0.0" source_address_prefix: 33 source_mac_address: "x" } } interfaces: { egress: "if1" ingress: "" }`),
-				Fields: []string{"rules[0].action", "rules[0].macip_rule.source_address_prefix", "rules[0].macip_rule.source_mac_address", "interfaces.egress", "interfaces.ingress[0]"}},
+				Fields: []string{"rules[0].action", "rules[0].macip_rule.source_address_prefix", "rules[0].macip_rule.source_mac_address", "interfaces.egress"}},
 		},
 	})
 }

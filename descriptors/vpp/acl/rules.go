@@ -1,7 +1,6 @@
 package acl
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -70,22 +69,10 @@ func validate(_ string, v *acl.ACL) error {
 			f.ipRule(at, r)
 		}
 	}
-	f.interfaces(v.GetInterfaces(), macip)
-	return f.Err()
-}
-
-// interfaces checks the names of interfaces.
-func (f *faults) interfaces(v *acl.ACL_Interfaces, macip bool) {
-	for flow, names := range map[string][]string{"ingress": v.GetIngress(), "egress": v.GetEgress()} {
-		for i, name := range names {
-			if name == "" {
-				f.Add(fmt.Sprintf("interfaces.%s[%d]", flow, i), "", "the name of an interface")
-			}
-		}
-	}
-	if egress := v.GetEgress(); macip && len(egress) > 0 {
+	if egress := v.GetInterfaces().GetEgress(); macip && len(egress) > 0 {
 		f.Add("interfaces.egress", strings.Join(egress, ", "), "no interface: VPP applies MACIP rules to incoming packets only")
 	}
+	return f.Err()
 }
 
 // ipRules returns the rules of an IP list as VPP stores them. Two lists with equal results are

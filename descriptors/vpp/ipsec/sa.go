@@ -52,8 +52,40 @@ func hasSalt(a ipsec.CryptoAlg) bool {
 	return a >= ipsec.CryptoAlg_AES_CTR_128 && a <= ipsec.CryptoAlg_AES_GCM_256
 }
 
-// normalizeAssociation removes prefix lengths from the ends of the tunnel.
+// normalizeAssociation removes prefix lengths from the ends of the tunnel, and the fields that VPP ignores.
 func normalizeAssociation(_ string, v *ipsec.SecurityAssociation) (*ipsec.SecurityAssociation, []string) {
+	v, warnings := withoutIgnored(v)
+	v, spelt := withoutLengths(v)
+	return v, append(warnings, spelt...)
+}
+
+// withoutIgnored removes the fields that VPP ignores, by the algorithms of the value. Each has a warning.
+func withoutIgnored(v *ipsec.SecurityAssociation) (*ipsec.SecurityAssociation, []string) {
+	var warnings []string
+	out := v
+	ignored := func(is bool, field string, value any, clear func(), why string, args ...any) {
+		if !is {
+			return
+		}
+		if out == v { // messages are shared
+			out = proto.CloneOf(v)
+		}
+		clear()
+		warnings = append(warnings, models.Ignored(field, value, why, args...))
+	}
+	esp, gcm := v.GetProtocol() == ipsec.SecurityAssociation_ESP, isGCM(v.GetCryptoAlg())
+	known := ipsec.IntegAlg_name[int32(v.GetIntegAlg())] != "" // others are invalid
+	encrypts := esp && v.GetCryptoAlg() != ipsec.CryptoAlg_NONE_CRYPTO
+	ignored(esp && gcm && known && v.GetIntegAlg() != ipsec.IntegAlg_NONE_INTEG, "integ_alg", v.GetIntegAlg().String(),
+		func() { out.IntegAlg, out.IntegKey = ipsec.IntegAlg_NONE_INTEG, "" }, "%s also authenticates", v.GetCryptoAlg())
+	ignored(v.GetCryptoKey() != "" && esp && !encrypts, "crypto_key", hidden, func() { out.CryptoKey = "" }, "crypto_alg is NONE_CRYPTO")
+	ignored(v.GetCryptoSalt() != 0 && esp && !hasSalt(v.GetCryptoAlg()), "crypto_salt", hidden, func() { out.CryptoSalt = 0 }, "only AES_CTR and AES_GCM have one")
+	ignored(v.GetIntegKey() != "" && v.GetIntegAlg() == ipsec.IntegAlg_NONE_INTEG, "integ_key", hidden, func() { out.IntegKey = "" }, "integ_alg is NONE_INTEG")
+	return out, warnings
+}
+
+// withoutLengths removes prefix lengths from the ends of the tunnel.
+func withoutLengths(v *ipsec.SecurityAssociation) (*ipsec.SecurityAssociation, []string) {
 	if !spelling.HasLength(v.GetTunnelSrcAddr()) && !spelling.HasLength(v.GetTunnelDstAddr()) {
 		return v, nil
 	}
@@ -97,8 +129,6 @@ func (f *faults) authentication(v *ipsec.SecurityAssociation) {
 		f.Add("integ_alg", int32(algorithm), "a number of IntegAlg, 0 to %d", len(ipsec.IntegAlg_name)-1)
 	case algorithm == ipsec.IntegAlg_NONE_INTEG && v.GetProtocol() == ipsec.SecurityAssociation_AH:
 		f.Add("integ_alg", algorithm.String(), "an algorithm: AH does nothing but authenticate")
-	case algorithm != ipsec.IntegAlg_NONE_INTEG && v.GetProtocol() == ipsec.SecurityAssociation_ESP && isGCM(v.GetCryptoAlg()):
-		f.Add("integ_alg", algorithm.String(), "NONE_INTEG: %s also authenticates", v.GetCryptoAlg())
 	}
 	if algorithm == ipsec.IntegAlg_NONE_INTEG {
 		return

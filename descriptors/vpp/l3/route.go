@@ -71,10 +71,7 @@ func (f *faults) nextHop(v *l3.Route) {
 // kind checks the fields that depend on the type of the route.
 func (f *faults) kind(v *l3.Route) {
 	switch v.GetType() {
-	case l3.Route_INTRA_VRF:
-		if v.GetOutgoingInterface() == "" && v.GetNextHopAddr() == "" {
-			f.Add("outgoing_interface", "", "an interface, or next_hop_addr")
-		}
+	case l3.Route_INTRA_VRF: // VPP takes one without an interface and without a next hop, too
 	case l3.Route_INTER_VRF:
 		f.table("via_vrf_id", v.GetViaVrfId())
 		if v.GetViaVrfId() == v.GetVrfId() {
