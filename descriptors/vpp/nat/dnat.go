@@ -34,7 +34,8 @@ func (h *handler) dnatDescriptor() scheduler.Descriptor[*nat.DNat44, struct{}] {
 		Name:  DNATName,
 		Model: models.For[*nat.DNat44](),
 
-		Validate: validateDNAT,
+		Normalize: normalizeDNAT,
+		Validate:  validateDNAT,
 		Equivalent: func(_ string, old, new *nat.DNat44) bool {
 			return old.GetLabel() == new.GetLabel() && maps.Equal(lists.Set(mappingsOf(old)), lists.Set(mappingsOf(new)))
 		},

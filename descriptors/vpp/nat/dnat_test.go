@@ -97,6 +97,8 @@ func TestDNATConforms(t *testing.T) {
 			change("VRFs of an identity mapping", identity, strings.Replace(identity, "vrf_id: 5", "vrf_id: 6", 1), conformance.Updated),
 			change("equal probabilities", equally, strings.ReplaceAll(equally, "local_port", "probability: 1 local_port"), conformance.Unchanged),
 			change("ports of all ports", allPorts, strings.Replace(allPorts, `"192.168.0.2"`, `"192.168.0.2" local_port: 7`, 1), conformance.Unchanged),
+			// The older agent used the address.
+			change("an interface beside the address", balanced, strings.Replace(balanced, "st_mappings: {", `st_mappings: { external_interface: "if1"`, 1), conformance.Unchanged),
 			change("order", web+udp, udp+web, conformance.Unchanged),
 			{Name: "label", Key: "config/vpp/nat/v2/dnat44/l", From: dnat(t, "l", web), To: dnat(t, "m", web), How: conformance.Recreated},
 		},

@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 )
 
@@ -94,6 +97,23 @@ func (f *faults) mappings(out []mapping, v *nat.DNat44) []mapping {
 		out = append(out, mapping{place: f.ofProtocol(p, at, d.GetProtocol()), identity: true, vrf: f.vrf(p, d.GetVrfId())})
 	}
 	return out
+}
+
+// normalizeDNAT removes the interface of balanced mappings that also have an address: VPP balances by address
+// only.
+func normalizeDNAT(_ string, v *nat.DNat44) (*nat.DNat44, []string) {
+	var warnings []string
+	for i, s := range v.GetStMappings() {
+		if len(s.GetLocalIps()) < 2 || s.GetExternalInterface() == "" || s.GetExternalIp() == "" {
+			continue
+		}
+		if warnings == nil {
+			v = proto.CloneOf(v)
+		}
+		warnings = append(warnings, models.Ignored(pathIn(v, i).field("external_interface"), s.GetExternalInterface(), "VPP balances by address only, here external_ip"))
+		v.StMappings[i].ExternalInterface = ""
+	}
+	return v, warnings
 }
 
 // unique checks that each place has one mapping. VPP adds a VRF to an identity mapping of the
