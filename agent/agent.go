@@ -201,6 +201,9 @@ func (a *assembly) describe(context.Context) (err error) {
 	if a.known.links != nil {
 		a.conf.linux.Known = a.known.links
 	}
+	if a.known.namespaces != nil {
+		a.conf.linux.KnownNamespaces = a.known.namespaces
+	}
 	a.Linux, a.VPP, err = southbounds(a.Scheduler, a.conf, a.options, a.mine.self, a.loggers)
 	if err != nil {
 		return err

@@ -13,10 +13,10 @@ import (
 )
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
-// the applied values, the marks of links, values that crashed VPP, settings that VPP does not report, creations that a kill
+// the applied values, the marks of links, which network namespaces it made, values that crashed VPP, settings that VPP does not report, creations that a kill
 // interrupted, and trials. A part that is not needed, or cannot be opened, is nil.
 type state struct {
-	intent, applied, links, deaths, settings, trials *statestore.Store
+	intent, applied, links, namespaces, deaths, settings, trials *statestore.Store
 	// Has the folder as an attribute.
 	log *slog.Logger
 }
@@ -37,6 +37,7 @@ func (s *state) parts() []statePart {
 		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing", false},
 		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)", false},
 		{"links", &s.links, "after a restart a link whose alias somebody has overwritten is not recognised, and on kernels before 5.18 addresses that the agent has added to links of others stay", false},
+		{"namespaces", &s.namespaces, "after a restart the network namespaces that the agent has made stay when no value needs them any more", false},
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more", true},
 		{"settings", &s.settings, "after a restart settings that VPP does not report are set again, or stay in VPP if they are no longer declared (such as DNS servers), and so may an interface that was being created when the agent was killed", true},
 		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay", false},
@@ -60,7 +61,7 @@ func openState(dir string, withVPP bool, log *slog.Logger) state {
 		}
 		*part.into = store
 	}
-	for _, store := range []*statestore.Store{s.applied, s.links, s.deaths, s.settings, s.trials} {
+	for _, store := range []*statestore.Store{s.applied, s.links, s.namespaces, s.deaths, s.settings, s.trials} {
 		// The entries of a stale store are correct, but some may be missing. Declared
 		// values are added again when the actual state is read.
 		if store != nil && store.Stale() != nil {

@@ -40,6 +40,9 @@ type IPTablesConfig struct {
 type NamespacesConfig struct {
 	// Disabled allows only the agent's own namespace.
 	Disabled bool `yaml:"disabled"`
+	// Wait makes values wait for a named namespace that is missing, as for those of microservices. Otherwise the
+	// agent makes it.
+	Wait bool `yaml:"wait-for-namespaces"`
 	// Docker is the container engine whose containers are microservices.
 	Docker DockerConfig `yaml:"docker"`
 }

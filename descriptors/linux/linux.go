@@ -43,6 +43,7 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -59,6 +60,8 @@ type Options struct {
 	Installation string
 	// Known keeps across restarts what the kernel does not say about our links. Defaults to none.
 	Known scheduler.Memory
+	// KnownNamespaces keeps across restarts which network namespaces the agent made. Defaults to none.
+	KnownNamespaces scheduler.Memory
 	// Log defaults to slog.Default.
 	Log *slog.Logger
 	// Contents of the configuration files; see config.go.
@@ -137,7 +140,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 // registerNamespaces makes the set of namespaces, and adds their names and the microservices. after
 // names the descriptors that must be read before those that open namespaces.
 func (p *Plugin) registerNamespaces(s *scheduler.Scheduler, o Options) (after []string, err error) {
-	spaces := netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log}
+	spaces := netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Wait: o.Namespaces.Wait, Known: o.KnownNamespaces, Log: o.Log}
 	if o.Namespaces.Disabled {
 		p.spaces = netns.New(spaces)
 		return nil, nil
@@ -251,6 +254,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 	if p.named {
 		g.Go(func() error { p.spaces.Watch(ctx, p.namespaces); return nil })
+		g.Go(func() error { p.tidy(ctx); return nil })
 	}
 	g.Go(func() error { p.retryFailed(ctx); return nil })
 	if err := g.Wait(); err != nil {
@@ -277,12 +281,56 @@ func (p *Plugin) namespaces(c netns.Change) {
 		}
 		p.watch.NamespacesGone(c.Gone)
 	}
+	if len(c.Offered) > 0 {
+		// After the loss: values in a namespace that is made again lose their items first.
+		offered := make([]scheduler.Observed, len(c.Offered))
+		for i, name := range c.Offered {
+			offered[i] = scheduler.Observed{Key: keys.Namespace(name), Value: &emptypb.Empty{}}
+		}
+		p.sched.Observe(offered...)
+	}
 	if c.Moved {
 		p.refresh()
 	}
 	if len(c.Appeared) > 0 {
 		p.again.Set()
 	}
+}
+
+// tidy removes the namespaces of the agent that no value names any more. It looks when a value has left one,
+// between transactions.
+func (p *Plugin) tidy(ctx context.Context) {
+	for {
+		select {
+		case <-p.spaces.Leaves():
+		case <-ctx.Done():
+			return
+		}
+		release := p.sched.Pause(ctx)
+		if ctx.Err() == nil {
+			p.spaces.Tidy(p.namedByValues())
+		}
+		release()
+	}
+}
+
+// namedByValues returns the names of namespaces that values have, declared or applied.
+func (p *Plugin) namedByValues() map[string]bool {
+	out := map[string]bool{}
+	for st := range p.sched.All() {
+		for _, v := range []any{st.Desired, st.Actual} {
+			in, ok := v.(interface {
+				GetNamespace() *namespace.NetNamespace
+			})
+			if !ok {
+				continue
+			}
+			if name, ok := p.spaces.NameOf(in.GetNamespace()); ok {
+				out[name] = true
+			}
+		}
+	}
+	return out
 }
 
 // retryFailed tries the failed values again each time they may succeed. Retry waits for the

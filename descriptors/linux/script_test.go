@@ -87,6 +87,7 @@ func params(script string) testscript.Params {
 		Files: []string{script},
 		Setup: func(env *testscript.Env) error {
 			a := newAgent()
+			a.wait = filepath.Base(script) != "made.txtar" // the other scripts make the namespaces
 			a.socket = filepath.Join(env.WorkDir, "docker.sock")
 			env.Values[agentKey{}] = a
 			env.Defer(a.end)
@@ -116,6 +117,8 @@ type agent struct {
 
 	resynced *scheduler.Record // of the last resync
 	known    testkit.Memory    // of the links, across restarts
+	names    testkit.Memory    // of the namespaces that were made, across restarts
+	wait     bool              // values wait for namespaces, as a setting demands
 
 	socket      string // of the container engine
 	startEngine func(path string) (engineOfContainers, error)
@@ -135,7 +138,7 @@ type engineOfContainers interface {
 
 func newAgent() *agent {
 	fake := func(path string) (engineOfContainers, error) { return fakeengine.Start(path) }
-	return &agent{known: testkit.Memory{}, wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake}
+	return &agent{known: testkit.Memory{}, names: testkit.Memory{}, wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake}
 }
 
 func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {
@@ -154,7 +157,8 @@ func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, 
 
 func (a *agent) start() error {
 	a.s = scheduler.New(scheduler.Options{FieldChecks: limits.Validation, Log: slog.New(slog.DiscardHandler)})
-	o := linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler), Known: a.known}
+	o := linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler), Known: a.known, KnownNamespaces: a.names}
+	o.Namespaces.Wait = a.wait
 	if a.socket != "" {
 		o.Namespaces.Docker.Host = "unix://" + a.socket
 	}

@@ -22,7 +22,7 @@ const tries = 3
 
 // create finds or creates the link, configures it, and records it for drift detection.
 func (h *handler) create(_ context.Context, key string, v *interfaces.Interface) (meta Meta, err error) {
-	space, err := h.Spaces.Open(v.GetNamespace())
+	space, err := h.Spaces.Enter(v.GetNamespace())
 	if err != nil {
 		return Meta{}, err
 	}
@@ -317,6 +317,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 // delete releases the link. It leaves a link alone that another agent has marked
 // meanwhile.
 func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
+	defer h.Spaces.Left()
 	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {

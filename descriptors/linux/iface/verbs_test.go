@@ -41,7 +41,7 @@ func red() *namespace.NetNamespace {
 
 // newHandler works on a host, or on the real one.
 func newHandler(host kernel.Host) (*handler, *bench) {
-	spaces := netns.New(netns.Options{Host: host})
+	spaces := netns.New(netns.Options{Host: host, Wait: true})
 	watch := drift.New(drift.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
 	h := &handler{Options: Options{
 		Spaces: spaces, Watch: watch, Log: slog.New(slog.DiscardHandler), Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},

@@ -47,7 +47,7 @@ func (h *handler) createAll(ctx context.Context, values []desired) []scheduler.C
 	groups := map[target][]int{}
 	spaces := map[kernel.ID]*netns.Space{}
 	for i, w := range values {
-		space, err := h.Spaces.Open(w.Value.GetNamespace())
+		space, err := h.Spaces.Enter(w.Value.GetNamespace())
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -250,6 +250,7 @@ func (h *handler) update(ctx context.Context, key string, _, v *iptables.RuleCha
 // changed it. A missing chain is no error, and one of another owner stays.
 func (h *handler) delete(ctx context.Context, key string, v *iptables.RuleChain, m Meta) error {
 	h.watcher.forget(m.NS, key)
+	defer h.Spaces.Left()
 	space, ok := h.Spaces.ByID(m.NS)
 	if !ok {
 		return nil // the chain vanished with its namespace

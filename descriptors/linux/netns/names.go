@@ -23,7 +23,7 @@ import (
 const Name = "linux-netns"
 
 // Register adds the descriptor of names to sched: linux/netns/<name> is OBTAINED while a
-// namespace has that name. Descriptors that open namespaces name it in RetrieveAfter. Watch tells
+// namespace has that name, and while a value needs one that the agent may make. Descriptors that open namespaces name it in RetrieveAfter. Watch tells
 // when names appear and vanish.
 func (s *Set) Register(sched *scheduler.Scheduler, connection string) error {
 	_, err := scheduler.Register(sched.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
@@ -39,7 +39,13 @@ func (s *Set) Register(sched *scheduler.Scheduler, connection string) error {
 // persistent /run or from a failed "ip netns add".
 func (s *Set) absent(name string) string {
 	path := filepath.Join(s.opts.Dir, name)
-	if _, err := s.opts.Host.Stat(path); err == nil {
+	s.notes.mu.Lock()
+	foreign := s.notes.byName[name].foreign
+	s.notes.mu.Unlock()
+	switch _, err := s.opts.Host.Stat(path); {
+	case foreign && !s.opts.Wait && err != nil:
+		return "another program made it before, and is waited for; or " + remedy(name)
+	case err == nil:
 		return printable.Word(path) + " is there, but it is no network namespace; remove it, and " + remedy(name)
 	}
 	return remedy(name)
@@ -57,6 +63,9 @@ func (s *Set) Dependencies(ns *namespace.NetNamespace) []scheduler.Dependency {
 		return []scheduler.Dependency{{Label: "microservice-available", Key: keys.Microservice(ns.GetReference())}}
 	}
 	if name, ok := s.nameOf(ns); ok {
+		if !s.opts.Wait && ns.GetType() == namespace.NetNamespace_NSID { // a file is somebody's own matter
+			s.notes.need(name)
+		}
 		return []scheduler.Dependency{{Label: "namespace-exists", Key: keys.Namespace(name)}}
 	}
 	return nil
@@ -87,8 +96,24 @@ func (s *Set) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) ite
 			yield(found{}, err)
 			return
 		}
-		for name := range names {
+		for name := range withOffers(names, s.offers(names)) {
 			if !yield(found{Key: keys.Namespace(name), Value: &emptypb.Empty{}, Foreign: true}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// withOffers yields the names that lead somewhere, and those that the agent may make.
+func withOffers(now map[string]kernel.ID, offers []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range now {
+			if !yield(name) {
+				return
+			}
+		}
+		for _, name := range offers {
+			if !yield(name) {
 				return
 			}
 		}

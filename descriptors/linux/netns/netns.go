@@ -1,5 +1,5 @@
 // Package netns finds and opens the network namespaces that values refer to, and reports
-// named namespaces that appear or vanish.
+// named namespaces that appear or vanish. It makes those that are missing; see make.go.
 //
 //	set := netns.New(netns.Options{})
 //	space, err := set.Open(value.GetNamespace()) // nil: the agent's own
@@ -31,7 +31,9 @@ import (
 	"sync"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 var (
@@ -43,12 +45,15 @@ var (
 
 // Options configure a Set; the zero value works.
 type Options struct {
-	Host     kernel.Host  // Defaults to this host
-	Own      string       // the agent's own namespace. Defaults to that of the calling thread
-	Dir      string       // folder of named namespaces. Defaults to /var/run/netns, which mostly is /run/netns
-	Idle     int          // maximum of open spaces without a user. Defaults to 16
-	Disabled bool         // Open fails for any namespace but the agent's own
-	Log      *slog.Logger // Defaults to slog.Default()
+	Host     kernel.Host // Defaults to this host
+	Own      string      // the agent's own namespace. Defaults to that of the calling thread
+	Dir      string      // folder of named namespaces. Defaults to /var/run/netns, which mostly is /run/netns
+	Idle     int         // maximum of open spaces without a user. Defaults to 16
+	Disabled bool        // Open fails for any namespace but the agent's own
+	Wait     bool        // the agent makes no namespace: values wait for its name
+	// Known keeps across restarts who made the namespaces. Defaults to none.
+	Known scheduler.Memory
+	Log   *slog.Logger // Defaults to slog.Default()
 	// Container returns the file of the namespace of the container with a label, or "".
 	// Defaults to none.
 	Container func(label string) string
@@ -60,7 +65,9 @@ const ownPath = "/proc/thread-self/ns/net"
 
 // A Set opens namespaces.
 type Set struct {
-	opts Options
+	opts  Options
+	notes *notes      // who made the namespaces
+	left  wake.Signal // see Left
 
 	mu     sync.Mutex // guards the fields below, and the counters of each Space
 	open   map[kernel.ID]*Space
@@ -77,7 +84,7 @@ func New(o Options) *Set {
 	o.Dir = cmp.Or(o.Dir, namesDir())
 	o.Idle = cmp.Or(o.Idle, 16)
 	o.Log = cmp.Or(o.Log, slog.Default())
-	return &Set{opts: o, open: map[kernel.ID]*Space{}, warned: map[reference]bool{}}
+	return &Set{opts: o, notes: newNotes(o.Known), left: wake.New(), open: map[kernel.ID]*Space{}, warned: map[reference]bool{}}
 }
 
 // usualDir is the folder in which iproute2 keeps names.

@@ -20,6 +20,9 @@ type Change struct {
 	Appeared []string    // names that lead to another namespace than before
 	Lost     []string    // names that lead nowhere any more
 	Gone     []kernel.ID // namespaces that were opened by a name and have none any more
+	// Offered are names that lead nowhere and that values need: the agent makes the namespace when a value enters
+	// it. A name of Lost may be among them.
+	Offered []string
 	// Moved reports that a name leads to another namespace than before, and that the former one has
 	// another name, so it is not gone: items may be where their values do not want them any more.
 	Moved bool
@@ -59,6 +62,8 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) {
 		case err := <-failures:
 			s.opts.Log.Warn("watching named network namespaces", "dir", s.opts.Dir, "err", err)
 			again.Reset(0)
+		case <-s.notes.asked.C():
+			again.Reset(0)
 		case <-again.C:
 			if delay := r.read(); delay > 0 {
 				again.Reset(delay)
@@ -87,6 +92,7 @@ type reader struct {
 	watcher *fsnotify.Watcher // nil: inotify is not available
 	changed func(Change)
 	known   map[string]kernel.ID
+	offered map[string]bool
 	wait    time.Duration // until the next reading if a file is not bound yet
 }
 
@@ -101,7 +107,8 @@ func (r *reader) read() time.Duration {
 	}
 	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(opened, now), Moved: moved(now, r.known)}
 	r.known = now
-	if len(c.Appeared)+len(c.Lost)+len(c.Gone) > 0 {
+	r.offer(&c, r.set.offers(now))
+	if len(c.Appeared)+len(c.Lost)+len(c.Gone)+len(c.Offered) > 0 {
 		r.changed(c)
 	}
 	switch delay := r.wait; {
@@ -112,6 +119,23 @@ func (r *reader) read() time.Duration {
 		return delay
 	}
 	return 0
+}
+
+// offer adds to a change the names that are offered now and were not before, and those that are no more.
+func (r *reader) offer(c *Change, names []string) {
+	offered := map[string]bool{}
+	for _, name := range names {
+		offered[name] = true
+		if !r.offered[name] {
+			c.Offered = append(c.Offered, name)
+		}
+	}
+	for name := range r.offered {
+		if _, exists := r.known[name]; !exists && !offered[name] {
+			c.Lost = append(c.Lost, name)
+		}
+	}
+	r.offered = offered
 }
 
 // follow watches the folder and its parent, since the folder may be missing or be removed.

@@ -65,6 +65,10 @@ func (s *space) Routes(keep func(kernel.Route) bool) (out []kernel.Route, err er
 func (h host) Stat(path string) (kernel.ID, error)                { return h[path].id, nil }
 func (h host) Open(path string) (kernel.Kernel, kernel.ID, error) { return h[path], h[path].id, nil }
 
+func (h host) Make(string) (kernel.ID, error) { return kernel.ID{}, errors.ErrUnsupported }
+func (h host) Unmake(string) error            { return errors.ErrUnsupported }
+func (h host) Used(kernel.ID) (string, bool)  { return "", false }
+
 func (s *space) Close() error { s.closed++; return nil }
 
 func (s *space) Subscribe() (kernel.Events, error) { return subscription{s, make(chan struct{})}, nil }

@@ -28,15 +28,15 @@ type Host struct {
 	mu     sync.Mutex // guards the state of all namespaces
 	spaces map[string]*space
 	lacks  map[string]bool
-	next   int // index of the next link
+	next   int    // index of the next link
+	made   uint64 // namespaces that Make has made
 }
 
 // New returns a host with a namespace at each of these paths.
 func New(paths ...string) *Host {
 	h := &Host{spaces: map[string]*space{}, lacks: map[string]bool{}, next: 2}
 	for i, p := range paths {
-		lo := &link{Link: kernel.Link{Index: 1, Name: "lo", MTU: 65536}}
-		h.spaces[p] = &space{host: h, id: kernel.ID{Ino: uint64(i + 1)}, links: map[int]*link{1: lo}, sysctls: map[string]string{}, announced: map[string]bool{}}
+		h.spaces[p] = h.space(kernel.ID{Ino: uint64(i + 1)})
 	}
 	return h
 }
@@ -78,6 +78,33 @@ func (h *Host) Open(p string) (kernel.Kernel, kernel.ID, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.spaces[p], id, nil
+}
+
+// Make implements kernel.Host.
+func (h *Host) Make(p string) (kernel.ID, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spaces[p] != nil {
+		return kernel.ID{}, &fs.PathError{Op: "open", Path: p, Err: fs.ErrExist}
+	}
+	h.made++
+	h.spaces[p] = h.space(kernel.ID{Dev: 1, Ino: h.made})
+	return h.spaces[p].id, nil
+}
+
+// Unmake implements kernel.Host.
+func (h *Host) Unmake(p string) error {
+	h.Remove(p)
+	return nil
+}
+
+// Used implements kernel.Host: there are no processes.
+func (h *Host) Used(kernel.ID) (string, bool) { return "", false }
+
+// space returns a new namespace.
+func (h *Host) space(id kernel.ID) *space {
+	lo := &link{Link: kernel.Link{Index: 1, Name: "lo", MTU: 65536}}
+	return &space{host: h, id: id, links: map[int]*link{1: lo}, sysctls: map[string]string{}, announced: map[string]bool{}}
 }
 
 // String returns the state of the host, without unmodified loopbacks.

@@ -32,6 +32,12 @@ type Host interface {
 	// Stat returns the namespace that the path leads to now.
 	Stat(path string) (ID, error)
 	Open(path string) (Kernel, ID, error)
+	// Make makes a namespace at a path that leads nowhere, and Unmake removes the path. The namespace lives on
+	// as long as somebody uses it.
+	Make(path string) (ID, error)
+	Unmake(path string) error
+	// Used returns a process in the namespace, if there is one.
+	Used(id ID) (pid string, used bool)
 }
 
 // A Kernel is an open network namespace. Links are identified by their index.

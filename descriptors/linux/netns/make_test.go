@@ -1,0 +1,120 @@
+package netns_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+)
+
+// enter has a value need a namespace, and enters it.
+func enter(t *testing.T, s *netns.Set, name string) error {
+	t.Helper()
+	s.Dependencies(nsid(name))
+	space, err := s.Enter(nsid(name))
+	if err == nil {
+		space.Close()
+	}
+	return err
+}
+
+// exists reports whether something has a name.
+func exists(name string) bool {
+	_, err := os.Stat("/run/netns/" + name)
+	return err == nil
+}
+
+// Only what the agent made, and what is empty, is removed; also after a restart, which keeps the notes.
+func TestTidy(t *testing.T) {
+	testkit.Netns(t, "foreign")
+	known := testkit.Memory{}
+	set := netns.New(netns.Options{Known: known})
+	for _, name := range []string{"empty", "used", "full"} {
+		if err := enter(t, set, name); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = scratch.DelNetns(name) })
+	}
+	err := errors.Join(enter(t, set, "foreign"), scratch.InNetns("full", func() error {
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "theirs"}, PeerName: "too"})
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := netns.New(netns.Options{Known: known})
+	again.Tidy(map[string]bool{"used": true})
+	for name, stays := range map[string]bool{"empty": false, "used": true, "full": true, "foreign": true} {
+		if exists(name) != stays {
+			t.Errorf("%s exists: %v, want %v", name, !stays, stays)
+		}
+	}
+	// What others use belongs to them from then on.
+	if err := scratch.InNetns("full", func() error {
+		l, err := netlink.LinkByName("theirs")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(l)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	again.Tidy(nil)
+	if exists("used") || !exists("full") {
+		t.Errorf("used exists: %v, full exists: %v; want false and true", exists("used"), exists("full"))
+	}
+}
+
+// A new namespace with the name of one that the agent made is not the agent's.
+func TestTidyOfAReplacedNamespace(t *testing.T) {
+	testkit.Netns(t, "foreign") // so the folder of names stays a plain one, which other tests remove
+	set := netns.New(netns.Options{})
+	if err := enter(t, set, "red"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, set, nsid("red")) // no other namespace has its number while it is open
+	if err := errors.Join(scratch.DelNetns("red"), scratch.AddNetns("red")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = scratch.DelNetns("red") })
+	set.Tidy(nil)
+	if !exists("red") {
+		t.Error("a namespace of another program was removed")
+	}
+}
+
+// denying is this host, without the right to make namespaces.
+type denying struct {
+	kernel.This
+	err error
+}
+
+func (d denying) Make(path string) (kernel.ID, error) {
+	return kernel.ID{}, &os.PathError{Op: "open", Path: path, Err: d.err}
+}
+
+// A missing right is named, and nothing is noted as made.
+func TestNoRightToMake(t *testing.T) {
+	testkit.Netns(t)
+	for _, denied := range []error{unix.EPERM, unix.EACCES, unix.EROFS, kernel.ErrHidden} {
+		known := testkit.Memory{}
+		err := enter(t, netns.New(netns.Options{Host: denying{err: denied}, Known: known}), "red")
+		if !errors.Is(err, denied) || !strings.Contains(err.Error(), "no right to make namespace red") || !strings.Contains(err.Error(), "CAP_SYS_ADMIN") {
+			t.Errorf("%v", err)
+		}
+		if len(known) > 0 {
+			t.Errorf("after %v it knows %v", denied, known)
+		}
+	}
+	wait := netns.New(netns.Options{Wait: true})
+	if err := enter(t, wait, "red"); !errors.Is(err, netns.ErrNotFound) || exists("red") {
+		t.Errorf("with the setting: %v", err)
+	}
+}
