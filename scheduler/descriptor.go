@@ -107,7 +107,7 @@ type Descriptor[V proto.Message, M any] struct {
 	// matches its desired value is cheapest if it is yielded with the key and the same
 	// message from wanted. Retrieve reports all fields from which Derived makes values
 	// that have verbs but no Retrieve. Such a value counts as lost if its field is
-	// missing. It changes nothing, except in Found.Learned; see Reading.
+	// missing. It changes nothing, except in Found.Learned; see package reading.
 	Retrieve func(ctx context.Context, wanted []Desired[V]) Retrieved[V, M]
 	// RetrieveSome is Retrieve for these keys only, where that is cheaper than reading all
 	// values; wanted has their desired values. It is called after one of their verbs has
@@ -168,18 +168,6 @@ type Found[V proto.Message, M any] struct {
 // beside an error is ignored. The loop over it may end early, so Retrieve releases its resources
 // when yield returns false.
 type Retrieved[V proto.Message, M any] = iter.Seq2[Found[V, M], error]
-
-// Reading is for a Retrieve that must know before it reads whether the scheduler takes what was read as what
-// is there. If learns is false, somebody only looks: read must change nothing, neither in the descriptor nor in
-// the system.
-func Reading[V proto.Message, M any](read func(learns bool, yield func(Found[V, M], error) bool)) Retrieved[V, M] {
-	return func(yield func(Found[V, M], error) bool) {
-		learns := false
-		if yield(Found[V, M]{Learned: func() { learns = true }}, nil) {
-			read(learns, yield)
-		}
-	}
-}
 
 // A Dependency must be met before a value can be created. There are three forms:
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // found is the form in which interfaces are retrieved.
@@ -22,7 +23,7 @@ type found = scheduler.Found[*interfaces.Interface, Meta]
 // retrieve reads the agent's own namespace, named namespaces, and namespaces that desired
 // values refer to. It yields the links that carry the agent's mark.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		values, byName := make([]*interfaces.Interface, len(wanted)), map[string]*interfaces.Interface{}
 		refs := make([]*namespace.NetNamespace, len(wanted))
 		for i, w := range wanted {

@@ -101,9 +101,9 @@ var chainName = regexp.MustCompile(`^[A-Za-z0-9_.+][-A-Za-z0-9_.+:]*$`)
 
 // targets are the targets of iptables. The program takes such a name for the target, and refuses a chain that has it.
 // Which of them it knows depends on the host, but a value must not.
-var targets = strings.Fields(`standard ACCEPT AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DROP DSCP ECN HL HMARK
+const targets = `standard ACCEPT AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DROP DSCP ECN HL HMARK
 	IDLETIMER LED LOG MARK MASQUERADE NETMAP NFLOG NFQUEUE NOTRACK QUEUE RATEEST REDIRECT REJECT RETURN SECMARK SET SNAT SNPT SYNPROXY TCPMSS
-	TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG`)
+	TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG`
 
 // wrongChain returns the allowed form of the name of a custom chain, or "". A name that it accepts is usable as
 // written, which a test compares with iptables.
@@ -116,7 +116,7 @@ func wrongChain(name string) string {
 		return fmt.Sprintf("at most %d bytes", maxChain)
 	case strings.HasPrefix(name, prefix):
 		return fmt.Sprintf("a name that does not begin with %q: these are the agent's own chains", prefix)
-	case builtIn || slices.Contains(targets, name):
+	case builtIn || slices.Contains(strings.Fields(targets), name):
 		return "a name that is no built-in chain, and no target of iptables"
 	case !chainName.MatchString(name):
 		return "letters, digits and -_.+: with none of - and : first"

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // found is the form in which chains are retrieved, desired a chain that is wanted.
@@ -33,7 +34,7 @@ type place struct {
 // retrieve reads the agent's own namespace, named namespaces, and those of desired values. It
 // yields the chains with the agent's mark.
 func (h *handler) retrieve(ctx context.Context, wanted []desired) iter.Seq2[found, error] {
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		refs := make([]*namespace.NetNamespace, len(wanted))
 		for i, w := range wanted {
 			refs[i] = w.Value.GetNamespace()

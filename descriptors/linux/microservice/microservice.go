@@ -48,6 +48,7 @@ import (
 	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 const (
@@ -149,7 +150,7 @@ type found = scheduler.Found[*emptypb.Empty, struct{}]
 
 // retrieve lists the containers. While the engine cannot be asked, it is unknown which of them run.
 func (t *Tracker) retrieve(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[found, error] {
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		running, err := t.list(ctx, learns)
 		if err != nil {
 			yield(found{}, err)

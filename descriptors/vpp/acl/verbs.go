@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // none is no list: in requests it asks for a new one, or for all of them (~0).
@@ -154,7 +155,7 @@ type tagged struct {
 // is deleted, or not the agent's. As a side effect, it renews the knowledge of what interfaces
 // have.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.ACL]) iter.Seq2[found, error] {
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))
 		for _, w := range wanted {
 			declared[w.Value.GetName()] = true

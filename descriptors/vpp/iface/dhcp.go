@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // clientDescriptor runs a DHCP client on an interface. The client is started in the
@@ -134,7 +135,7 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 // gives and takes them.
 func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) scheduler.Retrieved[*interfaces.DHCPLease, struct{}] {
 	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		leases, err := h.leases.Read(ctx, learns)
 		if err != nil {
 			yield(found{}, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // atOnce is the number of interfaces that are read concurrently. Requests are pipelined,
@@ -49,7 +50,7 @@ func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []sche
 
 // read yields the interfaces with these names; nil means all.
 func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) scheduler.Retrieved[*interfaces.Interface, Meta] {
-	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
+	return reading.Of(func(learns bool, yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
 		all, err := h.dump(ctx, wanted, only, learns)
 		if err != nil {
 			yield(scheduler.Found[*interfaces.Interface, Meta]{}, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/tables"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // The key of a VRF membership has the IP versions for which an interface is in the VRF.
@@ -75,7 +76,7 @@ func (h *handler) rememberVRFs(read []*kinds.Found, all, learns bool) {
 // retrieveVRFs yields the memberships of the interfaces that the last read found, and of
 // those that were created since.
 func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
-	return scheduler.Reading(func(learns bool, yield func(foundVRF, error) bool) {
+	return reading.Of(func(learns bool, yield func(foundVRF, error) bool) {
 		all := map[string]membership{}
 		for _, w := range wanted {
 			v, _ := keys.ParseVRF(w.Key)
@@ -98,7 +99,7 @@ func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*
 // retrieveSomeVRFs yields the memberships of the interfaces in these keys, from what the
 // last read of the interfaces has shown.
 func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
-	return scheduler.Reading(func(learns bool, yield func(foundVRF, error) bool) {
+	return reading.Of(func(learns bool, yield func(foundVRF, error) bool) {
 		some := map[string]membership{}
 		h.mu.Lock()
 		for _, key := range of {

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/ipfix"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // Meta is the metadata of a recording: what VPP must be asked to end. VPP ends no recording of
@@ -207,7 +208,7 @@ func (h *handler) readFeatures(ctx context.Context, learns bool) ([]recorded, er
 
 // retrieveFeatures yields the recordings. VPP knows no owner of them.
 func (h *handler) retrieveFeatures(ctx context.Context, wanted []scheduler.Desired[*ipfix.FlowProbeFeature]) iter.Seq2[found, error] {
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		all, err := h.readFeatures(ctx, learns)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return

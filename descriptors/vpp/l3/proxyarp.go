@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // proxyDescriptor implements the address ranges of proxy ARP. The interfaces are derived
@@ -139,7 +140,7 @@ func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) erro
 // VPP records no owner: the state belongs to the agent if a value is declared.
 func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*l3.ProxyARP]) scheduler.Retrieved[*l3.ProxyARP, struct{}] {
 	type found = scheduler.Found[*l3.ProxyARP, struct{}]
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		ranges, err := conn.Dump[arp.ProxyArpDetails](ctx, h.API, &arp.ProxyArpDump{})
 		if err != nil {
 			yield(found{}, err)

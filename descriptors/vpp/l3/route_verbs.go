@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // noInterface is VPP's index of no interface (~0).
@@ -227,7 +228,7 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bo
 // undeclared ones are Unknown.
 func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*l3.Route]) scheduler.Retrieved[*l3.Route, struct{}] {
 	type found = scheduler.Found[*l3.Route, struct{}]
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		var ahead sync.WaitGroup
 		// The goroutine reads wanted, which belongs to the caller, so it ends before the
 		// iteration.

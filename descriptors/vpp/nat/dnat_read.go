@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // readMappings returns a plugin's mappings by label; declared are the mappings of declared labels.
@@ -206,7 +207,7 @@ func (r *reader) identity() error {
 // VPP, so it is there.
 func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[*nat.DNat44]) iter.Seq2[scheduler.Found[*nat.DNat44, struct{}], error] {
 	type found = scheduler.Found[*nat.DNat44, struct{}]
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		declared, byLabel := make(map[string]map[mapping]bool, len(wanted)), make(map[string]scheduler.Desired[*nat.DNat44], len(wanted))
 		for _, w := range wanted {
 			label, all := w.Value.GetLabel(), mappingsOf(w.Value)

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // globalDescriptor implements NAT44 itself. The value exists if one of VPP's plugins is enabled.
@@ -148,7 +149,7 @@ type foundGlobal = scheduler.Found[*nat.Nat44Global, struct{}]
 // declared value. With neither, nothing is yielded, and the scheduler creates the declared
 // value.
 func (h *handler) retrieveGlobal(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44Global]) iter.Seq2[foundGlobal, error] {
-	return scheduler.Reading(func(learns bool, yield func(foundGlobal, error) bool) {
+	return reading.Of(func(learns bool, yield func(foundGlobal, error) bool) {
 		var declared *nat.Nat44Global
 		for _, w := range wanted {
 			declared = w.Value

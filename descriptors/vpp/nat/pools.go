@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // maxPool is the maximum number of addresses of a pool. VPP's main thread compares each with
@@ -371,7 +372,7 @@ type foundPool = scheduler.Found[*nat.Nat44AddressPool, struct{}]
 // that. Other addresses come as pools of those that follow each other, except those that the
 // value of NAT44 lists.
 func (h *handler) retrievePools(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44AddressPool]) iter.Seq2[foundPool, error] {
-	return scheduler.Reading(func(learns bool, yield func(foundPool, error) bool) {
+	return reading.Of(func(learns bool, yield func(foundPool, error) bool) {
 		all, err := h.readPools(ctx)
 		if err != nil {
 			yield(foundPool{}, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/punt"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // redirectDescriptor implements the redirection of packets for the host to an interface.
@@ -273,7 +274,7 @@ func (h *handler) noteOrphan(ctx context.Context, gone uint32, version int, rx i
 
 func (h *handler) retrieveRedirects(ctx context.Context, wanted []scheduler.Desired[*punt.IPRedirect]) iter.Seq2[scheduler.Found[*punt.IPRedirect, struct{}], error] {
 	type found = scheduler.Found[*punt.IPRedirect, struct{}]
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		all, err := h.readRedirects(ctx, learns)
 		if err != nil {
 			yield(found{}, err)

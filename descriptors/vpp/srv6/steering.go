@@ -25,6 +25,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/srv6"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // The return values of sr_steering_add_del (VPP sr_steering.c, sr_steering_policy).
@@ -275,7 +276,7 @@ func (h *handler) deleteSteering(ctx context.Context, _ string, v *srv6.Steering
 // retrieveSteering yields all steering. VPP has no names: steering that this agent has made has
 // the name that it was made with, and other steering that of a declared value with its traffic.
 func (h *handler) retrieveSteering(ctx context.Context, wanted []scheduler.Desired[*srv6.Steering]) iter.Seq2[scheduler.Found[*srv6.Steering, struct{}], error] {
-	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[*srv6.Steering, struct{}], error) bool) {
+	return reading.Of(func(learns bool, yield func(scheduler.Found[*srv6.Steering, struct{}], error) bool) {
 		all, err := h.readSteering(ctx, learns)
 		if err != nil {
 			yield(scheduler.Found[*srv6.Steering, struct{}]{}, err)

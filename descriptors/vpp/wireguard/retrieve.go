@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/wireguard"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 type found = scheduler.Found[*wireguard.Peer, Meta]
@@ -19,7 +20,7 @@ type found = scheduler.Found[*wireguard.Peer, Meta]
 // retrieve yields all peers, and subscribes to their events if it learns: the connection may be a new one. A
 // peer on an interface without a name is left out: nobody could declare it.
 func (p *Peers) retrieve(ctx context.Context, wanted []scheduler.Desired[*wireguard.Peer]) iter.Seq2[found, error] {
-	return scheduler.Reading(func(learns bool, yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		existing, err := p.dump(ctx, all)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return

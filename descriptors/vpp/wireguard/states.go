@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/wireguard"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // Peers implements the verbs, and reports states. The scheduler calls verbs of different values
@@ -46,7 +47,7 @@ func (p *Peers) stateDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}]
 
 // retrieveStates yields one key per declared peer. Run reports changes in between.
 func (p *Peers) retrieveStates(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
-	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
+	return reading.Of(func(learns bool, yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		_, now, err := p.read(ctx, learns)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
 			return

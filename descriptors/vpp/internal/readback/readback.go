@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // A Retriever implements Retrieve for one kind of value.
@@ -29,7 +30,7 @@ type Retriever[V proto.Message] struct {
 
 // Retrieve implements the verb of the descriptor.
 func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) scheduler.Retrieved[V, struct{}] {
-	return scheduler.Reading(func(learns bool, yield func(scheduler.Found[V, struct{}], error) bool) {
+	return reading.Of(func(learns bool, yield func(scheduler.Found[V, struct{}], error) bool) {
 		all, err := o.Read(ctx, learns)
 		if err != nil {
 			yield(scheduler.Found[V, struct{}]{}, err)
