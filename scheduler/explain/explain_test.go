@@ -15,7 +15,7 @@ import (
 func TestGoesOnToTheDeclaredValue(t *testing.T) {
 	s := scheduler.New(scheduler.Options{})
 	parts := func(_ string, v text) (out []scheduler.KeyValue) {
-		for _, name := range strings.Fields(v.Value) {
+		for name := range strings.FieldsSeq(v.Value) {
 			out = append(out, scheduler.KeyValue{Key: "part/b1/" + name, Value: &emptypb.Empty{}})
 		}
 		return out

@@ -54,12 +54,7 @@ func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want st
 	}
 	switch kind {
 	case namespace.NetNamespace_NSID:
-		switch {
-		case strings.ContainsRune(reference, '/') || reference == "." || reference == "..":
-			return `a name without slash, as in "ip netns add NAME"`
-		case len(reference) > maxName:
-			return fmt.Sprintf("a name of at most %d bytes (it has %d): it is that of a file", maxName, len(reference))
-		}
+		return wrongName(reference)
 	case namespace.NetNamespace_PID:
 		if pid, err := strconv.ParseUint(reference, 10, 31); err != nil || pid == 0 {
 			return "the id of a process"
@@ -69,6 +64,17 @@ func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want st
 			return "the whole path of a file, such as /proc/1234/ns/net"
 		}
 	default: // a container may have any label
+	}
+	return ""
+}
+
+// wrongName is wrong for the name of a namespace.
+func wrongName(name string) (want string) {
+	switch {
+	case strings.ContainsRune(name, '/') || name == "." || name == "..":
+		return `a name without slash, as in "ip netns add NAME"`
+	case len(name) > maxName:
+		return fmt.Sprintf("a name of at most %d bytes (it has %d): it is that of a file", maxName, len(name))
 	}
 	return ""
 }

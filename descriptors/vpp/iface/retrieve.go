@@ -279,24 +279,8 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found, le
 			borrower.Value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}
 		}
 	}
-	clients, err := dhcpClients(ctx, h.API)
-	if err != nil {
+	if err := h.readClients(ctx, all, learns); err != nil {
 		return err
-	}
-	for _, c := range clients {
-		f := all[uint32(c.Client.SwIfIndex)]
-		switch {
-		case f == nil && !learns:
-			continue
-		case f == nil:
-			if err := h.leftovers.NoteOrphaned(ctx, h.API, uint32(c.Client.SwIfIndex), clientMark, h.endClient); err != nil {
-				return err
-			}
-			continue
-		case learns && f.Details.Tag != "":
-			h.leftovers.Note(f.Meta.Index, f.Details.Tag, clientMark, h.endClient)
-		}
-		f.Value.SetDhcpClient, f.Leased, f.Client = true, events.Leased(c.Lease), &c
 	}
 	if err := h.env.ReadVirtual(ctx, all); err != nil {
 		return err
@@ -317,6 +301,30 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found, le
 	err = group.Wait()
 	maps.DeleteFunc(all, func(_ uint32, f *kinds.Found) bool { return f.Gone })
 	return err
+}
+
+// readClients fills in DHCP clients. If the read learns, it notes them.
+func (h *handler) readClients(ctx context.Context, all map[uint32]*kinds.Found, learns bool) error {
+	clients, err := dhcpClients(ctx, h.API)
+	if err != nil {
+		return err
+	}
+	for _, c := range clients {
+		f := all[uint32(c.Client.SwIfIndex)]
+		switch {
+		case f == nil && !learns:
+			continue
+		case f == nil:
+			if err := h.leftovers.NoteOrphaned(ctx, h.API, uint32(c.Client.SwIfIndex), clientMark, h.endClient); err != nil {
+				return err
+			}
+			continue
+		case learns && f.Details.Tag != "":
+			h.leftovers.Note(f.Meta.Index, f.Details.Tag, clientMark, h.endClient)
+		}
+		f.Value.SetDhcpClient, f.Leased, f.Client = true, events.Leased(c.Lease), &c
+	}
+	return nil
 }
 
 // lenderOf returns the name of the interface that lends its address to borrower. VPP keeps

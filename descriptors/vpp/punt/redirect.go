@@ -235,22 +235,17 @@ func (h *handler) readRedirects(ctx context.Context, learns bool) (map[string]*p
 			if rx == anyInterface {
 				from = ""
 			}
-			isOrphan := from == "" && rx != anyInterface || tx == ""
-			switch {
-			case isOrphan && !learns:
-			case from == "" && rx != anyInterface:
+			switch lost := from == "" && rx != anyInterface; {
+			case (lost || tx == "") && !learns:
+			case lost:
 				err = h.noteOrphan(ctx, uint32(rx), version, rx)
 			case tx == "":
 				err = h.noteOrphan(ctx, path.SwIfIndex, version, rx)
 			default:
-				one := way{tx: tx}
-				if next := vppwire.AddrIn(path.Nh.Address, version == ipv6); !next.IsUnspecified() {
-					one.next = next
-				}
 				if out[from] == nil {
 					out[from] = &pair[way]{}
 				}
-				out[from][version] = &one
+				out[from][version] = wayOf(tx, vppwire.AddrIn(path.Nh.Address, version == ipv6))
 			}
 			if err != nil {
 				return nil, err
@@ -258,6 +253,14 @@ func (h *handler) readRedirects(ctx context.Context, learns bool) (map[string]*p
 		}
 	}
 	return out, nil
+}
+
+// wayOf returns the way out of an interface, with a next hop unless that is unspecified.
+func wayOf(tx string, next netip.Addr) *way {
+	if next.IsUnspecified() {
+		return &way{tx: tx}
+	}
+	return &way{tx: tx, next: next}
 }
 
 // noteOrphan notes a redirection that names the index of a deleted interface.

@@ -445,6 +445,7 @@ func unpack(data []byte) (out packed, err error) {
 			out.boot = string(field)
 		case metaField:
 			out.meta, out.whole = field, true
+		default: // of a later version
 		}
 	}
 	out.message, err = a.UnmarshalNew()

@@ -123,7 +123,9 @@ func TestRedisCommandsBesideTheGranted(t *testing.T) {
 	t.Parallel()
 	d := deployRedis(t)
 	d.make("both", "redis", "--for", "both", "--user", "both")
-	may := func(command string) bool { return strings.TrimSpace(d.shell("redis-cli ACL DRYRUN both "+command)) == "OK" }
+	may := func(command string) bool {
+		return strings.TrimSpace(d.shell("redis-cli ACL DRYRUN both "+command)) == "OK"
+	}
 	for _, command := range []string{"cluster myid", "cluster nodes", "cluster slots", "client tracking on", "hello 3", "info", "scan 0", "get " + root + "config/a"} {
 		if !may(command) {
 			t.Errorf("%s is refused", command)

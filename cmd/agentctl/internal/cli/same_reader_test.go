@@ -197,7 +197,7 @@ func applied(t *testing.T, url, text string) (out reading) {
 		return reading{mistake: true}
 	}
 	_, body := send(t, http.MethodGet, url+"/scheduler/values", "")
-	for _, word := range strings.Split(string(body), `"`) {
+	for word := range strings.SplitSeq(string(body), `"`) {
 		out.names = append(out.names, nameOf(word)...)
 	}
 	slices.Sort(out.names)

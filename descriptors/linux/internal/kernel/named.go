@@ -60,7 +60,7 @@ func (This) Used(id ID) (pid string, used bool) {
 // programs that have one of their own, such as those of systemd, would keep a namespace whose name is removed.
 // A folder with names stays what it is: a mount on it would hide their mounts, and nobody could remove them.
 func share(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as "ip netns": everybody may list the names
 		return err
 	}
 	if receives(dir) {
