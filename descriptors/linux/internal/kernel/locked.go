@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +17,27 @@ import (
 // namespace. Entering a namespace needs CAP_SYS_ADMIN, even if the thread is in it already.
 // A thread that is there does not enter, so the agent's own namespace needs no such right.
 func within(file *os.File, f func() error) error {
+	return onThread(func(home *os.File) (moved bool, err error) {
+		if same(file, home) {
+			return false, nil
+		}
+		err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
+		return err == nil, err
+	}, f)
+}
+
+// inNew is within for a new namespace.
+func inNew(f func() error) error {
+	return onThread(func(*os.File) (moved bool, err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return false, fmt.Errorf("unshare: %w", err)
+		}
+		return true, nil
+	}, f)
+}
+
+// onThread calls enter and f on one thread. enter may move the thread to another namespace.
+func onThread(enter func(home *os.File) (moved bool, err error), f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -26,14 +48,11 @@ func within(file *os.File, f func() error) error {
 			return
 		}
 		defer home.Close()
-		there := same(file, home)
-		if !there {
-			err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
-		}
+		moved, err := enter(home)
 		if err == nil {
 			err = f()
 		}
-		if there || unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
+		if !moved || unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
 			runtime.UnlockOSThread()
 		}
 		done <- err

@@ -2,7 +2,6 @@ package leftovers
 
 import (
 	"encoding/binary"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -14,24 +13,10 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// book is a memory.
-type book map[string][]byte
-
-func (b book) Load() iter.Seq2[string, []byte] { return maps.All(maps.Clone(b)) }
-
-func (b book) Save(changes iter.Seq2[string, []byte]) error {
-	for key, data := range changes {
-		if b[key] = data; data == nil {
-			delete(b, key)
-		}
-	}
-	return nil
-}
-
 // In a container, each run of VPP has the process ID 1. A creation that a kill of the agent has interrupted is looked for
 // in the same run, and in no other one.
 func TestCreationsOfARun(t *testing.T) {
-	notes := book{}
+	notes := testkit.Memory{}
 	start := func(run string) *Unconfirmed {
 		u := &Unconfirmed{}
 		u.KeepIn(notes, slog.New(slog.NewTextHandler(testkit.Log(t), nil)))
@@ -65,7 +50,7 @@ func TestCreationsOfOlderAgents(t *testing.T) {
 	}
 	for pid, want := range map[uint32]int{4711: 1, 4712: 0} {
 		u := &Unconfirmed{}
-		u.KeepIn(book{creationKeys + "a": append(binary.BigEndian.AppendUint32(nil, 4711), value...)}, slog.Default())
+		u.KeepIn(testkit.Memory{creationKeys + "a": append(binary.BigEndian.AppendUint32(nil, 4711), value...)}, slog.Default())
 		u.Connected(pid, "first")
 		if all := u.All(); len(all) != want {
 			t.Errorf("process %d: %v are looked for; expected %d", pid, all, want)

@@ -1,31 +1,17 @@
 package unreported
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
-
-// book is a memory.
-type book map[string][]byte
-
-func (b book) Load() iter.Seq2[string, []byte] { return maps.All(maps.Clone(b)) }
-
-func (b book) Save(changes iter.Seq2[string, []byte]) error {
-	for key, data := range changes {
-		if b[key] = data; data == nil {
-			delete(b, key)
-		}
-	}
-	return nil
-}
 
 // Each state of a note is seen by the agent that makes it, and by the next one.
 func TestStatesOfNotes(t *testing.T) {
 	run := "first"
 	var late func([]byte)
-	memory := book{"of another/a": []byte("x")}
+	memory := testkit.Memory{"of another/a": []byte("x")}
 	for _, c := range []struct {
 		name     string
 		do       func(n *Notes)
@@ -62,7 +48,7 @@ func TestStatesOfNotes(t *testing.T) {
 
 // An agent that knew no runs has noted that something was set, but not in which run.
 func TestNotesOfAnOlderAgent(t *testing.T) {
-	n := New(Options{Prefix: "mine/", Memory: book{"mine/a": []byte("set")}})
+	n := New(Options{Prefix: "mine/", Memory: testkit.Memory{"mine/a": []byte("set")}})
 	if setting, known := n.Of("a"); known || !n.Has("a") || !slices.Equal(n.Names(), []string{"a"}) {
 		t.Errorf("the setting is %q, known %t, of %q", setting, known, n.Names())
 	}
