@@ -20,6 +20,6 @@ func Example() {
 	fmt.Println(key, err)
 	// Output:
 	// 10.1.0.2 <nil>
-	// outgoing_if: expected a known field: outgoing_interface, scope, dst_network, gw_addr, metric
+	// outgoing_if: expected a known field: outgoing_interface, scope, dst_network, gw_addr, metric, on_link
 	// config/linux/l3/v2/route/10.2.0.0/16/veth1 <nil>
 }

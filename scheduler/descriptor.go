@@ -186,6 +186,8 @@ type Dependency struct {
 	// a key never changes.
 	Prefixes []string
 	Match    func(key string) bool
+	// Remedy says what else a person may do while no value under Prefixes will do. Explanations show it. Optional.
+	Remedy string
 }
 
 // MetBy reports whether the value under key meets d.
@@ -199,7 +201,7 @@ func (d Dependency) MetBy(key string) bool {
 func (d Dependency) graph() value.Dep {
 	out := value.Dep{Label: d.Label, Key: d.Key}
 	if len(d.Keys) > 0 || len(d.Prefixes) > 0 || d.Match != nil {
-		out.Any = &value.AnyOf{Keys: d.Keys, Prefixes: d.Prefixes, Match: d.Match}
+		out.Any = &value.AnyOf{Keys: d.Keys, Prefixes: d.Prefixes, Match: d.Match, Remedy: d.Remedy}
 	}
 	return out
 }
@@ -213,7 +215,7 @@ func publicDependencies(deps []value.Dep) []Dependency {
 	for i, d := range deps {
 		out[i] = Dependency{Label: d.Label, Key: d.Key}
 		if a := d.Any; a != nil {
-			out[i].Keys, out[i].Prefixes, out[i].Match = a.Keys, a.Prefixes, a.Match
+			out[i].Keys, out[i].Prefixes, out[i].Match, out[i].Remedy = a.Keys, a.Prefixes, a.Match, a.Remedy
 		}
 	}
 	return out

@@ -28,6 +28,7 @@ import (
 	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/drift"
+	"github.com/keyplane/keyplane/scheduler/explain"
 	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	put KEY JSON             wants a value, in one transaction with the puts around it
 //	del KEY                  wants it no more, likewise
 //	commit                   ends the transaction
+//	explain KEY REGEXP       expects that in the explanation of a value
 //	invalid KEY JSON FIELD   expects that the value is refused for that field
 //	state KEY STATE [TEXT]   waits for the state, with that text in error or details
 //	stays KEY STATE          expects the state now
@@ -97,7 +99,7 @@ func params(script string) testscript.Params {
 			"engine": command((*agent).runEngine), "container": command((*agent).container), "gone": command((*agent).gone), "in": inContainer,
 			"start": command(func(a *agent, _ []string) error { return a.start() }), "halt": command(func(a *agent, _ []string) error { a.stop(); return nil }),
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
-			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
+			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "explain": command((*agent).explain), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
 			"resync": command((*agent).resync), "insync": command((*agent).insync), "look": command((*agent).look), "unchanged": command((*agent).unchanged), "counted": command((*agent).counted), "soon": command((*agent).soon),
 		},
@@ -354,6 +356,13 @@ func (a *agent) invalid(args []string) error {
 	_, err := a.value(args[0], args[1])
 	if got := strings.Join(models.Fields(err), " "); got != args[2] {
 		return fmt.Errorf("invalid are %q, not %q: %w", got, args[2], err)
+	}
+	return nil
+}
+
+func (a *agent) explain(args []string) error {
+	if got := explain.Key(a.s, args[0]).String(); !regexp.MustCompile(args[1]).MatchString(got) {
+		return fmt.Errorf("no match for %s in\n%s", args[1], got)
 	}
 	return nil
 }

@@ -240,15 +240,18 @@ func (x *explainer) unmet(d scheduler.Dependency) Explanation {
 	case len(d.Prefixes) == 0:
 		return Explanation{Text: d.Label}
 	}
-	prefixes := strings.Join(d.Prefixes, "*, ")
+	prefixes, remedy := strings.Join(d.Prefixes, "*, "), ""
+	if d.Remedy != "" {
+		remedy = "; " + d.Remedy
+	}
 	for _, prefix := range d.Prefixes {
 		if k := x.doubtOf(x.kinds.KindsUnder(prefix)); k != nil {
 			return Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and nobody knows whether there is one: %s", d.Label, prefixes, k)}
 		}
 	}
-	e := Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and there is none", d.Label, prefixes)}
+	e := Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and there is none%s", d.Label, prefixes, remedy)}
 	if key := x.first(func(key string) bool { return underAny(key, d.Prefixes) }); key != "" {
-		e.Text = fmt.Sprintf("%s: no value under %s* will do, such as %s", d.Label, prefixes, key)
+		e.Text = fmt.Sprintf("%s: no value under %s* will do, such as %s%s", d.Label, prefixes, key, remedy)
 	}
 	for _, prefix := range d.Prefixes {
 		if base := x.kinds.Origin(prefix); base != "" {

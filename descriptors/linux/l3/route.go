@@ -32,6 +32,9 @@ func validateRoute(_ string, v *l3.Route) error {
 	f.destination(v.GetDstNetwork())
 	f.gateway(v.GetGwAddr(), v.GetDstNetwork())
 	f.scope(v)
+	if v.GetOnLink() && v.GetGwAddr() == "" {
+		f.Add("on_link", true, "a gw_addr beside it, or false: without a gateway the destination itself is on the link")
+	}
 	return f.Err()
 }
 
@@ -102,6 +105,9 @@ func kernelRoute(v *l3.Route, link int, table uint32) (kernel.Route, error) {
 			return kernel.Route{}, ErrUnallocated
 		}
 	}
+	if v.GetOnLink() {
+		r.Flags = unix.RTNH_F_ONLINK
+	}
 	if dst.Addr().Is4() {
 		r.Scope = scopeNumber(scope(v))
 	} else if r.Metric == 0 {
@@ -145,7 +151,7 @@ func equivalentRoute(_ string, old, new *l3.Route) bool {
 	b, errB := kernelRoute(new, 0, 0)
 	if errA != nil || errB != nil {
 		return old.GetDstNetwork() == new.GetDstNetwork() && old.GetGwAddr() == new.GetGwAddr() &&
-			old.GetMetric() == new.GetMetric() && scope(old) == scope(new)
+			old.GetMetric() == new.GetMetric() && scope(old) == scope(new) && old.GetOnLink() == new.GetOnLink()
 	}
 	return a == b
 }
@@ -160,22 +166,29 @@ func recreateRoute(_ string, old, new *l3.Route, _ RouteMeta) bool {
 func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
 	out := v.GetOutgoingInterface()
 	deps := []scheduler.Dependency{{Label: "outgoing-interface-is-up", Key: keys.State(out, true)}}
-	local := linkLocal(v.GetGwAddr())
-	if !local {
+	onLink := v.GetOnLink() || linkLocal(v.GetGwAddr()) // whatever the addresses of the link are
+	if !onLink {
 		deps = append(deps, scheduler.Dependency{Label: "outgoing-interface-has-ip-address", Prefixes: []string{keys.Addresses(out)}})
 	}
 	if ref, ok := alloc.Parse(v.GetDstNetwork()); ok {
 		deps = append(deps, scheduler.Dependency{Label: "dst_network-" + v.GetDstNetwork(), Key: ref.Key(out)})
 	}
-	if v.GetGwAddr() == "" || local {
-		return deps
+	ref, allocated := alloc.Parse(v.GetGwAddr())
+	if allocated {
+		deps = append(deps, scheduler.Dependency{Label: "gw_addr-" + v.GetGwAddr(), Key: ref.Key(out)})
 	}
-	if ref, ok := alloc.Parse(v.GetGwAddr()); ok {
-		return append(deps,
-			scheduler.Dependency{Label: "gw_addr-" + v.GetGwAddr(), Key: ref.Key(out)},
-			h.allocatedGatewayReachable(v, ref))
+	switch {
+	case v.GetGwAddr() == "" || onLink:
+		return deps
+	case allocated:
+		return append(deps, h.allocatedGatewayReachable(v, ref))
 	}
 	return append(deps, h.gatewayReachable(v))
+}
+
+// remedy says what else makes a gateway reachable.
+func remedy(v *l3.Route) string {
+	return "if the gateway " + v.GetGwAddr() + " is on the link although it is in none of these networks, declare the route with on_link: true"
 }
 
 // linkLocal reports whether an address is a link-local one of IPv6: it is on every link that is up, whatever the
@@ -193,6 +206,7 @@ func (h handler) gatewayReachable(v *l3.Route) scheduler.Dependency {
 	return scheduler.Dependency{
 		Label:    "gw-reachable",
 		Prefixes: []string{keys.Addresses(out), keys.LinkLocalRoutes(out)},
+		Remedy:   remedy(v),
 		Match: func(key string) bool {
 			if a, ok := keys.ParseAddress(key); ok {
 				p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, out))
@@ -214,6 +228,7 @@ func (h handler) allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler
 	return scheduler.Dependency{
 		Label:    "gw-reachable",
 		Prefixes: []string{alloc.NeighGateways, keys.LinkLocalRoutes(out)},
+		Remedy:   remedy(v),
 		Match: func(key string) bool {
 			_, dst, onLink := keys.ParseLinkLocalRoute(key)
 			if !onLink {

@@ -106,8 +106,9 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	}
 	how, _ := h.Watch.Lost(drift.Route(was.NS, was.Route), key)
 	h.Watch.Forget(drift.Route(was.NS, was.Route))
-	// A request to remove a route without a gateway means the first one on the link, whatever its gateway.
-	first := !was.Route.Gateway.IsValid()
+	// A request to remove a route without a gateway means the first one on the link, whatever its gateway. One
+	// with a gateway means the first one with that, whatever its flags and scope.
+	first := !was.Route.Gateway.IsValid() || was.Route.Gateway == r.Gateway && was.Route.Link == r.Link
 	if first {
 		err = gone(space.DelRoute(was.Route))
 	}
@@ -211,7 +212,7 @@ func maybeOurs(r kernel.Route) bool {
 func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Desired[*l3.Route]) (f scheduler.Found[*l3.Route, RouteMeta], declared bool) {
 	v := &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
 	if r.Gateway.IsValid() {
-		v.GwAddr = r.Gateway.String()
+		v.GwAddr, v.OnLink = r.Gateway.String(), r.Flags&unix.RTNH_F_ONLINK != 0
 	} else if r.Dst.Addr().Is6() {
 		v.Scope = l3.Route_LINK
 	}

@@ -30,6 +30,7 @@ type AnyOf struct {
 	Keys     []string
 	Prefixes []string
 	Match    func(key string) bool
+	Remedy   string // what a person may do while nothing meets it
 }
 
 // MetBy reports that key meets d.

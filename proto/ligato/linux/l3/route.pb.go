@@ -101,7 +101,10 @@ type Route struct {
 	GwAddr string `protobuf:"bytes,4,opt,name=gw_addr,json=gwAddr,proto3" json:"gw_addr,omitempty"`
 	// Priority among routes to one destination; lower wins. Default: 0, which for IPv6 the kernel
 	// makes 1024.
-	Metric        uint32 `protobuf:"varint,5,opt,name=metric,proto3" json:"metric,omitempty"`
+	Metric uint32 `protobuf:"varint,5,opt,name=metric,proto3" json:"metric,omitempty"`
+	// The gateway is on the link of the interface, although no address or route of the interface has it
+	// in its network ("onlink" of ip-route(8)). Needs a gw_addr. Vpp-agent 3.5 does not know this field.
+	OnLink        bool `protobuf:"varint,6,opt,name=on_link,json=onLink,proto3" json:"on_link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,18 +174,26 @@ func (x *Route) GetMetric() uint32 {
 	return 0
 }
 
+func (x *Route) GetOnLink() bool {
+	if x != nil {
+		return x.OnLink
+	}
+	return false
+}
+
 var File_ligato_linux_l3_route_proto protoreflect.FileDescriptor
 
 const file_ligato_linux_l3_route_proto_rawDesc = "" +
 	"\n" +
-	"\x1bligato/linux/l3/route.proto\x12\x0fligato.linux.l3\x1a\x18ligato/annotations.proto\"\x8c\x02\n" +
+	"\x1bligato/linux/l3/route.proto\x12\x0fligato.linux.l3\x1a\x18ligato/annotations.proto\"\xa5\x02\n" +
 	"\x05Route\x12-\n" +
 	"\x12outgoing_interface\x18\x01 \x01(\tR\x11outgoingInterface\x122\n" +
 	"\x05scope\x18\x02 \x01(\x0e2\x1c.ligato.linux.l3.Route.ScopeR\x05scope\x12&\n" +
 	"\vdst_network\x18\x03 \x01(\tB\x05\x82}\x02\b\x04R\n" +
 	"dstNetwork\x12\x1e\n" +
 	"\agw_addr\x18\x04 \x01(\tB\x05\x82}\x02\b\x01R\x06gwAddr\x12\x16\n" +
-	"\x06metric\x18\x05 \x01(\rR\x06metric\"@\n" +
+	"\x06metric\x18\x05 \x01(\rR\x06metric\x12\x17\n" +
+	"\aon_link\x18\x06 \x01(\bR\x06onLink\"@\n" +
 	"\x05Scope\x12\r\n" +
 	"\tUNDEFINED\x10\x00\x12\n" +
 	"\n" +
