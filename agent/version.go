@@ -11,13 +11,11 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// The linker sets these (go build -ldflags=-X); Go itself does not record them.
-//
-//nolint:gochecknoglobals // the linker can set nothing else
-var buildBranch, buildUser, buildHost string
-
 // unknown stands for what a build does not tell.
 const unknown = "unknown"
+
+// The linker sets these (go build -ldflags=-X); Go itself does not record them.
+var buildBranch, buildUser, buildHost = unknown, unknown, unknown
 
 // version describes this build: the output of `agent -V`.
 func version(program string) string {
@@ -32,7 +30,7 @@ func version(program string) string {
 func about(program string) wire.Version {
 	out := wire.Version{
 		App: program, Version: unknown, GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS,
-		GitCommit: unknown, GitBranch: cmp.Or(buildBranch, unknown), BuildUser: cmp.Or(buildUser, unknown), BuildHost: cmp.Or(buildHost, unknown),
+		GitCommit: unknown, GitBranch: buildBranch, BuildUser: buildUser, BuildHost: buildHost,
 		BuildTime: fileTime(),
 	}
 	info, ok := debug.ReadBuildInfo()

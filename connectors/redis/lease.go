@@ -40,7 +40,7 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) (hol
 		return nil, fmt.Errorf("claiming %s in redis: %w", key, err)
 	}
 	if bytes.Equal(holds, value) {
-		s.held.of[key] = holding{s, sumOf(value)}
+		s.held.of[key] = holding{s, s.held.sumOf(value)}
 	}
 	return holds, nil
 }

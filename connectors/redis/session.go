@@ -32,6 +32,7 @@ var errVanished = fmt.Errorf("%w: a key of it has vanished from redis", kvdbsync
 // by its value.
 type holdings struct {
 	turn chan struct{} // holds a token while a goroutine reads or changes keys, here and in Redis
+	seed maphash.Seed  // of sumOf
 	// By key. Only the goroutine with the turn reads or changes it.
 	of map[string]holding
 }
@@ -42,16 +43,13 @@ type holding struct {
 	sum   uint64 // of the value that the owner wrote last; see sumOf
 }
 
-// seed makes the sums of this process.
-var seed = maphash.MakeSeed()
-
 // sumOf returns what a holding keeps of a value.
-func sumOf[T []byte | string](value T) uint64 { return maphash.String(seed, string(value)) }
+func (h *holdings) sumOf(value []byte) uint64 { return maphash.Bytes(h.seed, value) }
 
 // newHoldings returns the record of keys that sessions of this process hold. The channel
 // is a lock that a context can interrupt.
 func newHoldings() *holdings {
-	return &holdings{turn: make(chan struct{}, 1), of: map[string]holding{}}
+	return &holdings{turn: make(chan struct{}, 1), seed: maphash.MakeSeed(), of: map[string]holding{}}
 }
 
 // take waits for the turn. The error is that of ctx; then the caller does not have the turn
@@ -217,7 +215,7 @@ func (s *session) note(changes []kvdbsync.Pair, answers []goredis.Cmder) {
 		case change.Value == nil:
 			delete(s.held.of, change.Key)
 		default:
-			s.held.of[change.Key] = holding{s, sumOf(change.Value)}
+			s.held.of[change.Key] = holding{s, s.held.sumOf(change.Value)}
 		}
 	}
 }
@@ -301,11 +299,11 @@ func (s *session) changeAtOnce(ctx context.Context, keys []string, command func(
 // ownOf returns the keys with the values that this session wrote. values are the answers of GET.
 func (s *session) ownOf(keys []string, values []goredis.Cmder) (own []string, err error) {
 	for i, value := range values {
-		switch text, err := value.(*goredis.StringCmd).Result(); {
+		switch text, err := value.(*goredis.StringCmd).Bytes(); {
 		case errors.Is(err, goredis.Nil), goredis.HasErrorPrefix(err, "WRONGTYPE"): // of another program
 		case err != nil:
 			return nil, err
-		case sumOf(text) == s.held.of[keys[i]].sum:
+		case s.held.sumOf(text) == s.held.of[keys[i]].sum:
 			own = append(own, keys[i])
 		}
 	}
