@@ -115,7 +115,7 @@ func olderFiles() map[string]settings {
 		"linux-ifplugin.conf":       of("disabled go-routines-count"),
 		"linux-l3plugin.conf":       of("disabled").but(ignored, batched, "go-routines-count"),
 		"linux-iptablesplugin.conf": of("disabled go-routines-count").but(ignored, batched, "handler"),
-		"linux-nsplugin.conf":       of("disabled"),
+		"linux-nsplugin.conf":       of("disabled wait-for-namespaces"),
 		"orchestrator.conf":         of(""),
 		"agent.conf":                of(""),
 		"initfileregistry.conf":     of("disable-initial-configuration initial-configuration-file-path"),
