@@ -298,9 +298,6 @@ func (a *agent) resync([]string) error {
 	}
 	var err error
 	a.resynced, err = a.s.Commit(context.Background(), txn)
-	if _, ok := errors.AsType[*scheduler.TxnError](err); ok {
-		return nil // its states say so
-	}
 	return err
 }
 
