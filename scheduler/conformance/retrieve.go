@@ -54,7 +54,7 @@ func readsSome[V proto.Message, M any](b *bench[V, M]) {
 func (b *bench[V, M]) some(key string, wanted ...scheduler.Desired[V]) map[string]scheduler.Found[V, M] {
 	b.Helper()
 	out := map[string]scheduler.Found[V, M]{}
-	for f, err := range b.d.RetrieveSome(b.Context(), []string{key}, wanted) {
+	for f, err := range Taken(b.d.RetrieveSome(b.Context(), []string{key}, wanted)) {
 		if err != nil {
 			b.Fatalf("RetrieveSome: %v", err)
 		}

@@ -156,7 +156,7 @@ func veth9() *interfaces.Interface {
 func TestWatchValues(t *testing.T) {
 	a := startAgent(t)
 	f := a.follow("values", "--watch")
-	f.expect(`^MODEL +NAME +STATE`, `^linux.interfaces.interface +broken +FAILED`, `^linux.l3.route +10.9.0.0/16/veth9 +PENDING +interface-is-up$`)
+	f.expect(`^MODEL +NAME +STATE`, `^linux.interfaces.interface +broken +FAILED`, `^linux.l3.route +10.9.0.0/16/veth9 +PENDING +interface-is-up +CREATE$`)
 	a.declare(veth9())
 	f.expect(`^linux.interfaces.interface +veth9 +CONFIGURED`, `^linux.l3.route +10.9.0.0/16/veth9 +CONFIGURED`)
 	a.remove(veth9())
@@ -172,7 +172,7 @@ func TestWatchValues(t *testing.T) {
 func TestWatchStates(t *testing.T) {
 	a := startAgent(t)
 	f := a.follow("values", "linux.l3.route", "--state", "pending,failed", "-w")
-	f.expect(`^linux.l3.route +10.9.0.0/16/veth9 +PENDING +interface-is-up$`)
+	f.expect(`^linux.l3.route +10.9.0.0/16/veth9 +PENDING +interface-is-up +CREATE$`)
 	a.declare(veth9())
 	f.expect(`^linux.l3.route +10.9.0.0/16/veth9 +CONFIGURED`)
 	if code, errs := f.stop(); code != cli.ExitDone || errs != "" {
