@@ -109,8 +109,10 @@ func otherSettings(declared map[string]string) map[string]string {
 	return out
 }
 
-// drawHand draws what a hand does.
+// drawHand draws what a hand does. It leaves policies of ABF alone: VPP may end when one is read that others have changed.
 func drawHand(rt *rapid.T, declared map[string]string) (gone []string, changed map[string]string) {
+	declared = maps.Clone(declared)
+	maps.DeleteFunc(declared, func(key, _ string) bool { return strings.HasPrefix(key, "config/vpp/abfs/") })
 	keys := slices.Sorted(maps.Keys(declared))
 	gone = rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 4, rapid.ID[string]).Draw(rt, "gone")
 	all := otherSettings(declared)
