@@ -55,7 +55,7 @@ vppConfig:
 `
 
 // kernelIndex is a number that the kernel chose: of an interface, or of a network namespace.
-var kernelIndex = regexp.MustCompile(`("(?:index|Link|Dev|Ino)": )[0-9]+`)
+var kernelIndex = regexp.MustCompile(`("(?:(?:linux_if_|parent_|interface_)?index|Link|Dev|Ino)": )[0-9]+`)
 
 // TestDumps compares each dump for older clients with its golden file: the shape, and that no
 // secret is in it.
