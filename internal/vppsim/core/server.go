@@ -115,6 +115,11 @@ func (s *Server) kill() {
 	s.Drop()
 	s.all.Wait()
 	s.sock = nil
+	for _, p := range s.vpp.plugins {
+		if p.Ended != nil {
+			p.Ended()
+		}
+	}
 }
 
 // endStats closes the stats segment, if there is one.

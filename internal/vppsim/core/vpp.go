@@ -41,6 +41,8 @@ type Plugin struct {
 	Flags func(i *Interface)
 	// Removing runs while an interface is being deleted. The interface is still in the table.
 	Removing func(i *Interface)
+	// Ended runs when the process has ended, and the kernel closes what it has open.
+	Ended func()
 	// Removed runs after an interface has been deleted.
 	Removed func()
 	// Details adds to an interface's details in a dump.

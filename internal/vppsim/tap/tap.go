@@ -46,6 +46,11 @@ func New(vpp *core.VPP) {
 				t.remove()
 			}
 		},
+		Ended: func() {
+			for _, t := range core.Each[*tap](vpp, ^interface_types.InterfaceIndex(0)) {
+				t.remove()
+			}
+		},
 	})
 }
 
