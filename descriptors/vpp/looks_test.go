@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -134,9 +135,19 @@ func done(record *scheduler.Record) (out []string) {
 	return slices.Compact(out)
 }
 
+// byChance leaves a test to make explore. The agents also react to what VPP tells by itself, at moments that no seed fixes:
+// a reaction between a look and what it is compared with looks like a fault.
+func byChance(t *testing.T) {
+	t.Helper()
+	if os.Getenv(draw.Variable) == "" {
+		t.Skip("SKIPPED: run by make explore")
+	}
+}
+
 // Whoever only looks changes nothing: of two agents, one is looked at at random moments. Hands change both VPPs alike. Then
 // both agents do the same, and both VPPs have the same.
 func TestLooksChangeNothing(t *testing.T) {
+	byChance(t)
 	start := func() (*agent, hand) {
 		vpp := simulated.Start(t, simulated.Newest())
 		testkit.Need(t, "a simulated VPP, which can be told what to do", vpp.Sim != nil)
@@ -190,6 +201,7 @@ func (a *agent) resyncs() []string {
 // Whatever a resync would do, drift shows, and nothing else, for all kinds. What depends on something that differs goes and
 // comes with it.
 func TestDriftIsWhatAResyncDoes(t *testing.T) {
+	byChance(t)
 	vpp := simulated.Start(t, simulated.Newest())
 	testkit.Need(t, "a simulated VPP, which can be told what to do", vpp.Sim != nil)
 	vpp.Watch()
