@@ -37,9 +37,10 @@ type world struct {
 	orch  *orchestrator.Orchestrator
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	stands map[string]proto.Message // by key
-	fails  map[string]error         // by key
+	mu      sync.Mutex
+	stands  map[string]proto.Message // by key
+	foreign map[string]bool          // keys of stands that the agent did not make
+	fails   map[string]error         // by key
 
 	beforeRead func() // called by Retrieve; nil: nothing
 
@@ -62,7 +63,7 @@ func kind[V proto.Message](tb testing.TB, w *world, name string, validate func(s
 					w.beforeRead()
 				}
 				for key, v := range w.standing() {
-					if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, none]{Key: key, Value: v.(V)}, nil) {
+					if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, none]{Key: key, Value: v.(V), Foreign: w.isForeign(key)}, nil) {
 						return
 					}
 				}
@@ -76,7 +77,7 @@ func kind[V proto.Message](tb testing.TB, w *world, name string, validate func(s
 
 // newWorld starts an agent with the memory of an earlier one; nil: none.
 func newWorld(tb testing.TB, memory orchestrator.Memory) *world {
-	w := &world{stands: map[string]proto.Message{}, fails: map[string]error{}, log: slog.New(slog.DiscardHandler)}
+	w := &world{stands: map[string]proto.Message{}, foreign: map[string]bool{}, fails: map[string]error{}, log: slog.New(slog.DiscardHandler)}
 	w.sched = scheduler.New(scheduler.Options{Log: w.log})
 	kind(tb, w, "interface", func(_ string, v *interfaces.Interface) error {
 		if v.Mtu > 9216 {
@@ -115,6 +116,19 @@ func (w *world) set(key string, v proto.Message) error {
 		w.stands[key] = v
 	}
 	return nil
+}
+
+// appear makes a value stand that the agent did not make, and keeps.
+func (w *world) appear(key string, v proto.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stands[key], w.foreign[key] = v, true
+}
+
+func (w *world) isForeign(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.foreign[key]
 }
 
 var errFull = errors.New("no space left")
