@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/internal/fakeengine"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -52,6 +53,8 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	container NAME ENV...    runs a container with this environment
 //	gone NAME...             ends containers
 //	in NAME COMMAND REGEXP   is soon, in the network namespace of a container
+//	ethtool NS LINK RX TX    sets checksum offloading as somebody else: true or false
+//	offloads NS LINK RX TX   waits for that
 //	halt, start              ends the scheduler; begins anew, with nothing known
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	insync                   expects that a resync does, records and publishes nothing
@@ -101,6 +104,7 @@ func params(script string) testscript.Params {
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "explain": command((*agent).explain), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
+			"ethtool": command(ethtool), "offloads": command(offloads),
 			"resync": command((*agent).resync), "insync": command((*agent).insync), "look": command((*agent).look), "unchanged": command((*agent).unchanged), "counted": command((*agent).counted), "soon": command((*agent).soon),
 		},
 		Condition: canMake,
@@ -384,6 +388,31 @@ func (a *agent) soon(args []string) error {
 		}
 		return nil
 	})
+}
+
+func ethtool(_ *agent, args []string) error {
+	return offloading(args, func(ns kernel.Kernel, want kernel.Offload) error { return ns.SetOffload(args[1], want) })
+}
+
+func offloads(_ *agent, args []string) error {
+	return offloading(args, func(ns kernel.Kernel, want kernel.Offload) error {
+		return eventually(func() error {
+			have, err := ns.Offload(args[1])
+			if err == nil && have != want {
+				err = fmt.Errorf("%s has %+v, want %+v", args[1], have, want)
+			}
+			return err
+		})
+	})
+}
+
+func offloading(args []string, do func(kernel.Kernel, kernel.Offload) error) error {
+	ns, _, err := kernel.This{}.Open("/run/netns/" + args[0])
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return do(ns, kernel.Offload{RX: args[2] == "true", TX: args[3] == "true"})
 }
 
 // eventually tries until what is expected is so.

@@ -235,11 +235,15 @@ func macOf(v *interfaces.Interface) (net.HardwareAddr, bool) {
 
 // setOffload sets the checksum offload by ethtool, if it differs.
 func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) error {
-	want := kernel.Offload{RX: offloads(veth.GetRxChecksumOffloading()), TX: offloads(veth.GetTxChecksumOffloading())}
+	want := offloadOf(veth)
 	if have, err := space.Offload(l.Name); err != nil || have == want {
 		return err
 	}
 	return space.SetOffload(l.Name, want)
+}
+
+func offloadOf(veth *interfaces.VethLink) kernel.Offload {
+	return kernel.Offload{RX: offloads(veth.GetRxChecksumOffloading()), TX: offloads(veth.GetTxChecksumOffloading())}
 }
 
 // created records the interface for drift detection, and returns its metadata. EXISTING
@@ -271,6 +275,10 @@ func (h *handler) entryOf(key string, l kernel.Link, v *interfaces.Interface) dr
 	}
 	if mac, set := macOf(v); set {
 		e.MAC = mac.String()
+	}
+	if veth := v.GetVeth(); veth != nil {
+		offload := offloadOf(veth)
+		e.Offload = &offload
 	}
 	return e
 }

@@ -96,9 +96,11 @@ func (l *loop) receive(n notification, now time.Time) {
 // enqueue schedules a check of o. Later events of o do not move its deadline,
 // so an object that changes all the time is still checked.
 func (l *loop) enqueue(o Object, e kernel.Event, now time.Time) {
-	if _, waits := l.last[o]; !waits {
+	before, waits := l.last[o]
+	if !waits {
 		l.queue = append(l.queue, waiting{o, now.Add(Debounce + burst)})
 	}
+	e.Features = e.Features || before.Features // the later message does not tell them either
 	l.last[o] = e
 }
 

@@ -50,6 +50,11 @@ func readNamespace(space *netns.Space, objects []Object, actual map[Object]kerne
 			continue
 		}
 		l, err := space.LinkByIndex(o.Link)
+		if err == nil && l.Kind == "veth" { // of these alone the agent sets it
+			var offload kernel.Offload
+			offload, err = space.Offload(l.Name)
+			l.Offload = &offload
+		}
 		if err == nil {
 			actual[o] = kernel.Event{What: l}
 		} else if !errors.Is(err, unix.ENODEV) {

@@ -21,6 +21,8 @@ type Entry struct {
 	MTU   int
 	MAC   string // also of a neighbour
 	Alias string // the mark of a link
+	// Checksum offloading of a link.
+	Offload *kernel.Offload
 	// All attributes of a route.
 	Route kernel.Route
 	// Master is the index of the VRF, for a membership.
@@ -295,7 +297,9 @@ func (f finding) clean() bool { return len(f.lost) == 0 && !f.changed && !f.unma
 // check compares an event about o with the record.
 func (r *record) check(o Object, e kernel.Event) finding {
 	if l, ok := e.What.(kernel.Link); ok {
-		return r.checkLink(o, l, e.Gone)
+		f := r.checkLink(o, l, e.Gone)
+		f.changed = f.changed || e.Features && r.offloads(o)
+		return f
 	}
 	one := r.objects[o]
 	switch a, address := e.What.(kernel.Addr); {
@@ -306,6 +310,12 @@ func (r *record) check(o Object, e kernel.Event) finding {
 	default:
 		return finding{changed: address && a.Duplicate}
 	}
+}
+
+// offloads reports whether the agent has set the checksum offloading of an interface.
+func (r *record) offloads(o Object) bool {
+	one := r.objects[o]
+	return one != nil && one.Offload != nil
 }
 
 // lost reports whether an object on a link is gone or was replaced by another. Of a route, the event has
@@ -356,5 +366,5 @@ func (r *record) checkLink(o Object, l kernel.Link, gone bool) (f finding) {
 // differs compares the managed attributes only.
 func (e Entry) differs(l kernel.Link) bool {
 	return e.State != AnyState && e.State != StateOf(l.Up) || e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
-		e.MAC != "" && e.MAC != l.MAC.String()
+		e.MAC != "" && e.MAC != l.MAC.String() || e.Offload != nil && l.Offload != nil && *e.Offload != *l.Offload
 }

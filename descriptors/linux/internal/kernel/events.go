@@ -2,11 +2,9 @@ package kernel
 
 import (
 	"errors"
-	"slices"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,6 +26,9 @@ type Event struct {
 	// Moved says that a link which is gone exists in another namespace: the kernel names it
 	// (IFLA_NEW_NETNSID and IFLA_NEW_IFINDEX, rtnetlink(7)).
 	Moved bool
+	// Features says that settings of a link have changed which the message does not tell, such as checksum
+	// offloading (IFLA_EVENT_FEATURES).
+	Features bool
 	// Replaces says that a new route has taken the place of another one, which has no event of its own
 	// (NLM_F_REPLACE). Behind says that it was added behind those in its place (NLM_F_APPEND).
 	Replaces, Behind bool
@@ -68,7 +69,9 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
 		e.What, ok = parseLink(m)
-		e.Moved = ok && e.Gone && movedAway(m.Data)
+		if ok {
+			e.Moved, e.Features = besides(m.Data, e.Gone)
+		}
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		e.What, ok = parseAddr(m.Data)
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
@@ -83,12 +86,17 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 	return e, ok
 }
 
-// movedAway reports whether the removal of a link, an ifinfomsg, says that the link was moved to another namespace.
-func movedAway(data []byte) bool {
-	attributes, err := nl.ParseRouteAttr(data[unix.SizeofIfInfomsg:])
-	return err == nil && slices.ContainsFunc(attributes, func(a syscall.NetlinkRouteAttr) bool {
-		return a.Attr.Type == unix.IFLA_NEW_NETNSID || a.Attr.Type == unix.IFLA_NEW_IFINDEX
-	})
+// besides returns what the message about a link, a complete ifinfomsg, says besides its state; see Event.
+func besides(m []byte, gone bool) (moved, features bool) {
+	for kind, value := range attributes(m[unix.SizeofIfInfomsg:]) {
+		switch kind {
+		case unix.IFLA_NEW_NETNSID, unix.IFLA_NEW_IFINDEX:
+			moved = gone
+		case unix.IFLA_EVENT:
+			features = number(value) == unix.IFLA_EVENT_FEATURES
+		}
+	}
+	return moved, features
 }
 
 // parseLink parses an ifinfomsg. Messages of bridge ports have another family and describe

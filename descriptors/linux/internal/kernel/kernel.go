@@ -132,7 +132,9 @@ type Link struct {
 	Master int    // index of its master; 0: none
 	Peer   int    // index of the other end of a veth, in its namespace
 	Table  uint32 // routing table of a vrf
-	About  About
+	// Checksum offloading, which netlink does not tell; nil: nobody has read it.
+	Offload *Offload
+	About   About
 }
 
 // Names returns all names of a link, the first of which is its Name.
