@@ -3,6 +3,7 @@ package session
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"sync"
 	"syscall"
@@ -47,15 +48,20 @@ func (l *log) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// advance moves the position past the match that find returns for the unread part.
-func (l *log) advance(find func([]byte) []int) bool {
+// advance moves the position past the last of the first matches in the unread part, if each pattern has one.
+func (l *log) advance(patterns []*regexp.Regexp) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := find(l.text[l.read:])
-	if at != nil {
-		l.read += at[1]
+	end := 0
+	for _, re := range patterns {
+		at := re.FindIndex(l.text[l.read:])
+		if at == nil {
+			return false
+		}
+		end = max(end, at[1])
 	}
-	return at != nil
+	l.read += end
+	return true
 }
 
 // unread returns the output after the last line that was awaited.
@@ -105,19 +111,22 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// await is the command that waits until a program prints a line. The search continues
+// await is the command that waits until a program has printed lines, in any order. The search continues
 // after the last match, so the same line can be awaited twice.
 func await(ts *testscript.TestScript, neg bool, args []string) {
-	arguments(ts, !neg && len(args) == 2, "await NAME REGEXP")
-	p, re := named(ts, args[0]), pattern(ts, args[1])
-	matched := false
+	arguments(ts, !neg && len(args) >= 2, "await NAME REGEXP...")
+	p, matched := named(ts, args[0]), false
+	var patterns []*regexp.Regexp
+	for _, text := range args[1:] {
+		patterns = append(patterns, pattern(ts, text))
+	}
 	Until(func() bool {
 		over := p.ended() // asked first, so that the log contains its last output
-		matched = p.log.advance(re.FindIndex)
+		matched = p.log.advance(patterns)
 		return matched || over
 	})
 	if !matched {
-		ts.Fatalf("%s (ended: %v) did not print %q after what was awaited before:\n%s", args[0], p.ended(), re, p.log.unread())
+		ts.Fatalf("%s (ended: %v) did not print %q after what was awaited before:\n%s", args[0], p.ended(), patterns, p.log.unread())
 	}
 }
 

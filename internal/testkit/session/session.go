@@ -3,7 +3,7 @@
 // code: no product package imports it. It adds these commands to testscript:
 //
 //	start NAME PROGRAM ARGUMENT...   starts a program; its output is NAME's log
-//	await NAME REGEXP                waits until the rest of the log contains a match
+//	await NAME REGEXP...             waits until the rest of the log contains a match of each, in any order
 //	[!] said NAME REGEXP             checks that the whole log has (no) match by now
 //	signal NAME INT|TERM|KILL|STOP|CONT  sends a signal
 //	ended NAME [CODE]                waits until it has ended, with this exit code (0)
