@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
@@ -30,6 +31,16 @@ func TestMarksAreSaved(t *testing.T) {
 	}
 	if m := newMarks(saved, log); len(m.links)+len(m.made)+len(saved) > 0 {
 		t.Errorf("of another boot is known %v, %v, and saved %v", m.links, m.made, saved)
+	}
+}
+
+// What somebody changes while a verb works is not taken for what is declared.
+func TestDeclaredIsRecorded(t *testing.T) {
+	h, _ := realHandler(t)
+	v := veth("a", "z", in(red()))
+	v.HostIfName, v.Enabled = "a0", true
+	if e := h.entryOf("k", kernel.Link{Index: 3, Name: "other", MTU: 1300}, v); e.Name != "a0" || e.State != drift.Up || e.MTU != 1500 {
+		t.Errorf("recorded is %+v", e)
 	}
 }
 

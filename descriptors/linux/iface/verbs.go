@@ -261,9 +261,10 @@ func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *inte
 	return metaOf(space, l, v)
 }
 
-// entryOf returns the attributes that configure sets, for drift detection.
+// entryOf returns the attributes that the verbs set, for drift detection. They are the declared ones: l was read some
+// time after they were set, and somebody may have changed them in between.
 func (h *handler) entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
-	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name}
+	e := drift.Entry{Key: key, Link: l.Index, Name: hostName(v)}
 	if v.GetType() != interfaces.Interface_LOOPBACK {
 		e.Alias = kernel.JoinAlias(l.Alias, h.Installation)
 	}
