@@ -92,7 +92,8 @@ func fill(v *graph.Value, d *Descriptor, from origin) (known bool) {
 			return true
 		}
 	}
-	if v.Err() == nil && d.Claims != nil {
+	// What stands holds what it claims, also if nobody may declare it like that.
+	if (v.Err() == nil || from == actualValue) && d.Claims != nil {
 		v.SetClaims(d.Claims(key, m))
 	}
 	v.Deps = d.Dependencies(key, m)
