@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,12 +178,12 @@ func (a *agent) start() error {
 	ended := make(chan error, 2)
 	go func() { ended <- a.s.Run(ctx) }()
 	go func() { ended <- plugin.Run(ctx) }()
-	a.stop = func() {
+	a.stop = sync.OnceFunc(func() { // again at the end of a script that fails while it is down
 		cancel()
 		if err := errors.Join(<-ended, <-ended); err != nil {
 			panic(err)
 		}
-	}
+	})
 	return nil
 }
 

@@ -99,7 +99,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	}
 	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index})
 	if p.Addr().Is4() {
-		return none, h.inOrder(space, meta, a.Interface)
+		return none, h.inOrder(space, meta, h.declaring(a))
 	}
 	return none, nil
 }
@@ -227,24 +227,40 @@ func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Int
 		return nil // it was there before the value
 	}
 	if p.Addr().Is4() {
+		defer h.orders.hold(linkID{meta.NS, meta.Index})()
 		keepSecondaries(space, meta.Index)
 	}
 	err = space.DelAddr(addr)
-	if err == nil || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
-		h.marks.putAddr(linkID{meta.NS, meta.Index}, p, "")
-		return nil
+	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
+		return err
 	}
-	return err
+	h.marks.putAddr(linkID{meta.NS, meta.Index}, p, "")
+	if v := h.declaring(a); h.hasSecondaries(v, p) { // of which the kernel has made one the primary, behind all others
+		return h.inOrder(space, meta, v)
+	}
+	return nil
+}
+
+// hasSecondaries reports whether an interface declares other IPv4 addresses in the subnet of one.
+func (h *handler) hasSecondaries(v *interfaces.Interface, p netip.Prefix) bool {
+	order, _ := h.declaredIPv4(v)
+	return slices.ContainsFunc(order, func(other netip.Prefix) bool { return other != p && other.Masked() == p.Masked() })
 }
 
 // made reports whether the agent has made an address of a link that others use too. The kernel says it, since
 // 5.18, or else the agent knows it.
 func (h *handler) made(space *netns.Space, want kernel.Addr) bool {
-	if h.marks.madeFor(linkID{space.ID, want.Link}, want.Prefix) != "" {
-		return true
-	}
 	addrs, err := space.Addrs(want.Link)
-	return err == nil && slices.ContainsFunc(addrs, func(a kernel.Addr) bool { return a.Prefix == want.Prefix && a.Protocol == kernel.Protocol })
+	if err != nil {
+		addrs = nil
+	}
+	return h.madeIn(linkID{space.ID, want.Link}, addrs, want.Prefix)
+}
+
+// madeIn is made for a link that has these addresses.
+func (h *handler) madeIn(id linkID, have []kernel.Addr, want netip.Prefix) bool {
+	return h.marks.madeFor(id, want) != "" ||
+		slices.ContainsFunc(have, func(a kernel.Addr) bool { return a.Prefix == want && a.Protocol == kernel.Protocol })
 }
 
 // keepSecondaries has a link keep the IPv4 addresses in the subnet of one that is removed. By

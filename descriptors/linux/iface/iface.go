@@ -67,6 +67,11 @@ type Meta struct {
 	Table     uint32                  `json:"VrfDevRT"`    // VRF_DEVICE: its routing table
 }
 
+// sharedType is Meta.shared of the links of a type.
+func sharedType(t interfaces.Interface_Type) bool {
+	return t == interfaces.Interface_EXISTING || t == interfaces.Interface_LOOPBACK
+}
+
 // shared reports whether other programs give the link addresses too.
 func (m Meta) shared() bool { return m.Existing || m.HostName == loopback }
 
@@ -142,7 +147,8 @@ type handler struct {
 	pairs   locks[pair] // held while a VETH pair is created or removed
 	marks   *marks
 	remarks remarks
-	orders  locks[linkID] // held while addresses are added to a link
+	orders  locks[linkID] // held while IPv4 addresses are added to a link or removed
+	edits   edits
 
 	others others
 }
@@ -189,9 +195,11 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Name:  Name,
 		Model: models.For[*interfaces.Interface](),
 
-		Normalize:    normalize,
-		Validate:     h.validate,
-		Equivalent:   equivalent,
+		Normalize: normalize,
+		Validate:  h.validate,
+		Equivalent: func(key string, old, new *interfaces.Interface) bool {
+			return equivalent(key, old, new) && h.sameOrder(old, new)
+		},
 		Recreate:     recreate,
 		Dependencies: h.dependencies,
 		Derived:      derived,

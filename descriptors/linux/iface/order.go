@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -11,25 +12,99 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
 // The kernel keeps the IPv4 addresses of a link in the order in which they were added, but those of a subnet after
 // its first one (the primary) at the end. What the host sends has the first address that fits as its source. The
 // addresses of an interface are values of their own: they are added at the same time, and one that was lost is added
-// last. So each verb that adds one restores the declared order.
+// last. So each verb that adds one, or removes one beside others of its subnet, restores the declared order. An edit
+// that changes the order, or puts an address before others, updates the interface first.
+
+// sameOrder reports whether the IPv4 addresses need nothing besides the verbs of each: those in both values have one
+// order, and new ones come last. Retrieve reports addresses out of order, see handler.declared.
+func (h *handler) sameOrder(old, new *interfaces.Interface) bool {
+	if new.GetLinkOnly() || slices.Equal(old.GetIpAddresses(), new.GetIpAddresses()) {
+		return true
+	}
+	before := map[string]int{}
+	for i, addr := range old.GetIpAddresses() {
+		text, _ := cutState(addr)
+		before[text] = i
+	}
+	last, added := -1, false
+	for _, addr := range new.GetIpAddresses() {
+		if p, ok := h.prefix(keys.Address{Interface: new.GetName(), Addr: addr}); !ok || !p.Addr().Is4() {
+			continue
+		}
+		i, known := before[addr]
+		if known && (added || i < last) {
+			return false
+		}
+		added = added || !known
+		if known {
+			last = i
+		}
+	}
+	return true
+}
+
+// edits remembers interfaces as updates have declared them last. Their new addresses are added before everybody can see
+// the edit; see Options.Declared. The zero value is empty.
+type edits struct {
+	mu     sync.Mutex // guards byName
+	byName map[string]*interfaces.Interface
+}
+
+func (e *edits) put(v *interfaces.Interface) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byName == nil {
+		e.byName = map[string]*interfaces.Interface{}
+	}
+	e.byName[v.GetName()] = v
+}
+
+// get returns the interface of an edit that has the address, or nil.
+func (e *edits) get(a keys.Address) *interfaces.Interface {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if v := e.byName[a.Interface]; slices.Contains(v.GetIpAddresses(), a.Addr) {
+		return v
+	}
+	return nil
+}
+
+func (e *edits) drop(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.byName, name)
+}
+
+// declaring returns the interface of an address as it is declared now, or nil.
+func (h *handler) declaring(a keys.Address) *interfaces.Interface {
+	if h.Declared == nil {
+		return nil
+	}
+	v := h.Declared(a.Interface)
+	if slices.Contains(v.GetIpAddresses(), a.Addr) {
+		h.edits.drop(a.Interface)
+		return v
+	}
+	if edited := h.edits.get(a); edited != nil {
+		return edited
+	}
+	return v
+}
 
 // declaredIPv4 returns the IPv4 addresses that the agent adds for an interface, in the declared order, with their keys.
-func (h *handler) declaredIPv4(name string) (order []netip.Prefix, keyOf map[netip.Prefix]string) {
+func (h *handler) declaredIPv4(v *interfaces.Interface) (order []netip.Prefix, keyOf map[netip.Prefix]string) {
 	keyOf = map[netip.Prefix]string{}
-	if h.Declared == nil {
-		return nil, nil
-	}
-	v := h.Declared(name)
-	if v == nil || v.GetLinkOnly() {
+	if v.GetLinkOnly() {
 		return nil, nil
 	}
 	for _, addr := range v.GetIpAddresses() {
-		p, ok := h.prefix(keys.Address{Interface: name, Addr: addr})
+		p, ok := h.prefix(keys.Address{Interface: v.GetName(), Addr: addr})
 		if ok && p.Addr().Is4() && keyOf[p] == "" {
 			order = append(order, p)
 			keyOf[p] = addressKey(v, keys.Static, addr)
@@ -38,11 +113,11 @@ func (h *handler) declaredIPv4(name string) (order []netip.Prefix, keyOf map[net
 	return order, keyOf
 }
 
-// inOrder restores the declared order of the IPv4 addresses of a link, after one was added. It removes and adds
+// inOrder restores the declared order of the IPv4 addresses of a link. It removes and adds
 // again only those that come too early, so the link always has an address: without one, the kernel would drop its
-// routes.
-func (h *handler) inOrder(space *netns.Space, meta Meta, name string) error {
-	order, keyOf := h.declaredIPv4(name)
+// routes. The caller holds the lock of the link in h.orders.
+func (h *handler) inOrder(space *netns.Space, meta Meta, v *interfaces.Interface) error {
+	order, keyOf := h.declaredIPv4(v)
 	if len(order) < 2 {
 		return nil
 	}
@@ -50,11 +125,8 @@ func (h *handler) inOrder(space *netns.Space, meta Meta, name string) error {
 	if err != nil {
 		return err
 	}
-	early := tooEarly(have, asKernelHas(order))
-	theirs := func(p netip.Prefix) bool {
-		return meta.shared() && !h.made(space, kernel.Addr{Link: meta.Index, Prefix: p})
-	}
-	if len(early) == 0 || slices.ContainsFunc(early, theirs) { // what is not ours is not moved
+	early := h.early(linkID{meta.NS, meta.Index}, meta.shared(), have, order)
+	if len(early) == 0 {
 		return nil
 	}
 	keepSecondaries(space, meta.Index)
@@ -65,7 +137,32 @@ func (h *handler) inOrder(space *netns.Space, meta Meta, name string) error {
 			return err
 		}
 	}
-	return h.addMissing(space, meta, name, order, keyOf, early)
+	return h.addMissing(space, meta, v.GetName(), order, keyOf, early)
+}
+
+// early returns the addresses of a link that have to be added again, so that those which are there are in the declared
+// order. The longest start of the order that is there already stays. Where others use the link too (shared), what is
+// not ours is not moved, and then nothing is.
+func (h *handler) early(id linkID, shared bool, have []kernel.Addr, declared []netip.Prefix) (early []netip.Prefix) {
+	at := map[netip.Prefix]int{}
+	for i, a := range have {
+		if !a.Peer.IsValid() {
+			at[a.Prefix] = i
+		}
+	}
+	there := slices.DeleteFunc(slices.Clone(declared), func(p netip.Prefix) bool { _, is := at[p]; return !is })
+	last, wrong := -1, false
+	for _, p := range asKernelHas(there) {
+		wrong = wrong || at[p] < last
+		if wrong {
+			early = append(early, p)
+		}
+		last = at[p]
+	}
+	if shared && slices.ContainsFunc(early, func(p netip.Prefix) bool { return !h.madeIn(id, have, p) }) {
+		return nil
+	}
+	return early
 }
 
 // addMissing adds those addresses of early in the declared order that are not there. A link whose
@@ -100,28 +197,4 @@ func asKernelHas(declared []netip.Prefix) []netip.Prefix {
 		seen[p.Masked()] = true
 	}
 	return append(primaries, secondaries...)
-}
-
-// tooEarly returns the wanted addresses that have to be added again, so that those which are there are in the wanted
-// order. The longest start of the order that is there already stays.
-func tooEarly(have []kernel.Addr, want []netip.Prefix) (early []netip.Prefix) {
-	at := map[netip.Prefix]int{}
-	for i, a := range have {
-		if !a.Peer.IsValid() {
-			at[a.Prefix] = i
-		}
-	}
-	last, wrong := -1, false
-	for _, p := range want {
-		i, there := at[p]
-		if !there {
-			continue // it waits, or is added later
-		}
-		wrong = wrong || i < last
-		if wrong {
-			early = append(early, p)
-		}
-		last = i
-	}
-	return early
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
-	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -232,7 +232,7 @@ func masterOf(s *observed, want *interfaces.Interface, masters map[at]string) st
 // owns the link, and if neither the kernel nor a DHCP client created them. It makes none with a peer.
 func (h *handler) addresses(s *observed, want *interfaces.Interface) []string {
 	out, rest := h.declared(s, want)
-	shared := s.value.GetType() == interfaces.Interface_EXISTING || s.value.GetType() == interfaces.Interface_LOOPBACK
+	shared := sharedType(s.value.GetType())
 	for _, a := range s.place.addrs[s.link.Index] {
 		p := a.Prefix
 		switch {
@@ -245,22 +245,31 @@ func (h *handler) addresses(s *observed, want *interfaces.Interface) []string {
 	return out
 }
 
-// declared returns the desired addresses of the link, and the others that it has. Each is reported once.
+// declared returns the desired addresses as Retrieve reports them, and the others that the link has. Each is reported
+// once. Those that the kernel has too early come first, so that their order differs from the declared one.
 func (h *handler) declared(s *observed, want *interfaces.Interface) (out []string, others map[netip.Prefix]bool) {
 	others = map[netip.Prefix]bool{}
 	have := map[netip.Prefix]kernel.Addr{}
-	for _, a := range s.place.addrs[s.link.Index] {
+	there := s.place.addrs[s.link.Index]
+	for _, a := range there {
 		if !a.Peer.IsValid() {
 			have[a.Prefix], others[a.Prefix] = a, true
 		}
 	}
+	order, _ := h.declaredIPv4(want)
+	early := h.early(linkID{s.place.ID, s.link.Index}, sharedType(s.value.GetType()), there, order)
+	first := 0
 	for _, addr := range want.GetIpAddresses() {
-		if p, err := netip.ParsePrefix(alloc.Address(h.Allocations, addr, want.GetName())); err == nil && others[p] {
-			if !s.place.bare[kernel.Addr{Link: s.link.Index, Prefix: p}] {
-				out = append(out, h.withState(addr, s.place.ID, have[p]))
-			}
-			delete(others, p)
+		p, _ := h.prefix(keys.Address{Interface: want.GetName(), Addr: addr})
+		switch {
+		case !others[p] || s.place.bare[kernel.Addr{Link: s.link.Index, Prefix: p}]:
+		case slices.Contains(early, p):
+			out = slices.Insert(out, first, h.withState(addr, s.place.ID, have[p]))
+			first++
+		default:
+			out = append(out, h.withState(addr, s.place.ID, have[p]))
 		}
+		delete(others, p)
 	}
 	return out, others
 }

@@ -320,7 +320,10 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 	if err != nil {
 		return Meta{}, err
 	}
-	return h.created(space, key, l, v), nil
+	meta = h.created(space, key, l, v)
+	defer h.orders.hold(linkID{meta.NS, meta.Index})()
+	h.edits.put(v)
+	return meta, h.inOrder(space, meta, v)
 }
 
 // delete releases the link. It leaves a link alone that another agent has marked
@@ -328,6 +331,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
 	defer h.Spaces.Left()
 	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
+	h.edits.drop(v.GetName())
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
 		return nil // the link vanished with its namespace
