@@ -3,6 +3,7 @@
 package nearest
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 )
@@ -11,26 +12,45 @@ import (
 // of input that is not trusted.
 const longest = 64
 
-// Word returns the word that is most similar to given, or "" if none is similar. Case,
-// underscores and dashes are ignored. A word that begins with given is similar. Of two
+// Word returns the word that is most similar to given, or "" if none is similar; see Words. Of two
 // equally similar words the first is returned.
-func Word(given string, words []string) string {
-	if len(given) > longest {
-		return ""
-	}
-	g := plain(given)
-	best, least := "", max(1, len(g)/3)+1
-	for _, word := range words {
-		w := plain(word)
-		d := distance(g, w)
-		if len(g) > 2 && strings.HasPrefix(w, g) {
-			d = min(d, 1)
-		}
-		if d < least {
+func Word(given string, words []string) (best string) {
+	least := 0
+	for word, d := range similar(given, words) {
+		if best == "" || d < least {
 			best, least = word, d
 		}
 	}
 	return best
+}
+
+// Words returns the words that given may be meant to be, in their order. Case, underscores and dashes are ignored.
+// A word that begins with given is similar.
+func Words(given string, words []string) (out []string) {
+	for word := range similar(given, words) {
+		out = append(out, word)
+	}
+	return out
+}
+
+// similar yields the similar words, each with its distance.
+func similar(given string, words []string) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		if len(given) > longest {
+			return
+		}
+		g := plain(given)
+		for _, word := range words {
+			w := plain(word)
+			d := distance(g, w)
+			if len(g) > 2 && strings.HasPrefix(w, g) {
+				d = min(d, 1)
+			}
+			if d <= max(1, len(g)/3) && !yield(word, d) {
+				return
+			}
+		}
+	}
 }
 
 // Distance returns the number of bytes to insert, delete or replace to turn a into b. Case,

@@ -143,10 +143,22 @@ func MayHide(fault error) []string {
 func unknown(f document.Field, known []string, prefixesOf func(name string) []string) error {
 	if near := nearest.Word(f.Name, known); near != "" {
 		err := document.At(f.At, "unknown field %s: did you mean %s?", document.Quote(f.Name), near)
-		err.Err = &misspelt{prefixesOf(near)}
+		err.Err = &misspelt{prefixesOfAll(nearest.Words(f.Name, known), prefixesOf)}
 		return err
 	}
 	err := document.At(f.At, "unknown field %s: expected one of %s", document.Quote(f.Name), strings.Join(known, ", "))
 	err.Err = errNoField
 	return err
+}
+
+// prefixesOfAll returns the prefixes of all names, since any of them may be meant; nil: one of them has values of any key.
+func prefixesOfAll(names []string, prefixesOf func(string) []string) (all []string) {
+	for _, name := range names {
+		prefixes := prefixesOf(name)
+		if len(prefixes) == 0 {
+			return nil
+		}
+		all = append(all, prefixes...)
+	}
+	return all
 }

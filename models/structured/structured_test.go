@@ -211,6 +211,29 @@ vppConfig:
 	}
 }
 
+// A misspelt name may hide the values of each name that it resembles.
+func TestMayHide(t *testing.T) {
+	for text, want := range map[string]string{
+		"vppConfig: {ipsec_ss: []}": "config/vpp/ipsec/v2/sa/ config/vpp/ipsec/v2/sp/ config/vpp/ipsec/v2/spd/",
+		"vppConfig: {routs: []}":    "config/vpp/v2/route/",
+		"dta: []":                   "",
+	} {
+		got, err := structured.For(models.BuiltIn()).Read(t.Context(), []byte(text), document.YAML)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, faults, _ := got.All()
+		if len(faults) != 1 {
+			t.Fatalf("%s: faults %v", text, faults)
+		}
+		prefixes := structured.MayHide(faults[0])
+		slices.Sort(prefixes)
+		if strings.Join(prefixes, " ") != want {
+			t.Errorf("%s may hide %q, want %q", text, prefixes, want)
+		}
+	}
+}
+
 func TestOneBadValueLeavesTheOthers(t *testing.T) {
 	items, errs := structured.For(models.BuiltIn()).Parse([]byte(strings.Replace(office, "veth: {peer_if_name: veth2}", "mtu: lots", 1)), document.YAML)
 	if len(items) != 4 || len(errs) != 0 || items[0].Err == nil || items[0].Key == "" {
