@@ -63,3 +63,23 @@ func outlives(t *testing.T, c *Connector, ttl time.Duration) bool {
 		return false
 	}
 }
+
+// A lost session is forgotten with its keys when it is closed, although it may not delete them.
+func TestLostSessionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, testkit.RedisOptions{})
+	c := New(Config{Endpoint: server.Addr}, slog.New(slog.DiscardHandler))
+	l, err := c.Lease(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Claim(t.Context(), "owner", nil, []byte("a")); err != nil && !errors.Is(err, kvdbsync.ErrSessionOver) {
+		t.Fatal(err)
+	}
+	server.Stop()
+	<-l.Lost()
+	_ = l.Close(t.Context()) // the server is away
+	if len(c.leases.of) > 0 {
+		t.Errorf("a closed session is remembered: %v", c.leases.of)
+	}
+}

@@ -229,24 +229,24 @@ func (s *session) Close(ctx context.Context) error {
 // end deletes the session's keys. If the server is not reachable, they expire, as those of a lost
 // session do or have done: then others may have written them.
 func (s *session) end(ctx context.Context, lost bool) error {
-	var err error
-	if !lost {
-		err = s.deleteAll(ctx)
-	}
+	err := s.release(ctx, lost)
 	if err != nil {
 		err = fmt.Errorf("ending a session in redis: %w; its keys stay for %v", err, s.ttl)
 	}
 	return errors.Join(err, s.Client.Close())
 }
 
-// deleteAll deletes the keys that this session wrote last, in portions that no server
-// takes long for.
-func (s *session) deleteAll(ctx context.Context) error {
+// release forgets the keys that this session wrote last. Unless the session was lost, it deletes them, in portions that
+// no server takes long for.
+func (s *session) release(ctx context.Context, lost bool) error {
 	if err := s.held.take(ctx); err != nil {
 		return err
 	}
 	defer s.held.leave()
 	defer s.held.forget(s)
+	if lost {
+		return nil
+	}
 	for some := range slices.Chunk(s.held.keysOf(s), renewedAtOnce) {
 		_, err := s.changeOwn(ctx, some, func(pipe goredis.Pipeliner, key string) { pipe.Del(ctx, key) })
 		if s.noted(ctx, err) != nil {
