@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,8 +15,9 @@ import (
 // checkHost refuses requests with a foreign Host header. Allowed are addresses,
 // localhost, the host of the endpoint, and allowed-hosts. This prevents DNS
 // rebinding: a page of another site can make a browser resolve a name of that site
-// to this address and read the answers. It cannot do so with an address. An endpoint of all addresses
-// without users gives everybody as much anyway, and its clients know the host by any name.
+// to this address and read the answers. It cannot do so with an address, nor with a name that nobody
+// can register. So an endpoint of all addresses without users and without allowed-hosts has all names
+// of the latter kind: its clients know this host by names such as "vpp-agent" or "vpp-agent.default.svc".
 func (c *Config) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
@@ -33,11 +35,23 @@ func (c *Config) allows(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.EqualFold(host, "localhost") {
 		return true
 	}
-	if c.Older || c.everywhere() && len(c.AllowedHosts) == 0 && !c.users().Enabled() {
+	if c.Older || c.everywhere() && len(c.AllowedHosts) == 0 && !c.users().Enabled() && isLocal(host) {
 		return true
 	}
 	return strings.EqualFold(host, hostOf(c.Endpoint)) ||
 		slices.ContainsFunc(c.AllowedHosts, func(name string) bool { return strings.EqualFold(name, host) })
+}
+
+// isLocal reports whether a name is in no domain that people can register: it has no dot, is that of this machine, or
+// is in a domain for local use (RFC 6762, RFC 8375, ICANN's "internal", Kubernetes' "svc").
+func isLocal(host string) bool {
+	own, err := os.Hostname()
+	if !strings.Contains(host, ".") || err == nil && strings.EqualFold(host, own) {
+		return true
+	}
+	return slices.ContainsFunc([]string{".local", ".internal", ".svc", ".home.arpa"}, func(domain string) bool {
+		return strings.HasSuffix(strings.ToLower(host), domain)
+	})
 }
 
 // everywhere reports whether the endpoint has all addresses of this host.

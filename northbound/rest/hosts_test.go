@@ -17,8 +17,8 @@ func TestHosts(t *testing.T) {
 		{"127.0.0.1:9191", nil, "127.0.0.1 127.0.0.1:9191 localhost localhost:80 LocalHost. [::1]:9191 [::1] 192.0.2.1:9191", "evil.example evil.example:9191 localhost.evil.example 127.0.0.1.evil.example evil.example. a:b:c"},
 		{"edge.example.org:9191", nil, "edge.example.org edge.example.org:9191 Edge.example.org.:9191 localhost", "example.org"},
 		{"0.0.0.0:9191", []string{"Edge", "edge.example.org"}, "edge:9191 edge.example.org 192.0.2.1", "evil.example"},
-		{"0.0.0.0:9191", nil, "vpp-agent:9191 192.0.2.1", ""},
-		{":9191", nil, "vpp-agent:9191", ""},
+		{"0.0.0.0:9191", nil, "vpp-agent:9191 192.0.2.1 agent.default.svc agent.default.svc.cluster.local edge.Internal.", "evil.example svc.evil.example local.evil.example"},
+		{":9191", nil, "vpp-agent:9191", "evil.example"},
 	}
 	for _, tt := range tests {
 		c := Config{Endpoint: tt.endpoint, AllowedHosts: tt.allowed}
