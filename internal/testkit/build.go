@@ -75,6 +75,6 @@ func copyProgram(from, to string) error {
 	}
 	sum := crc32.NewIEEE()
 	_, err = io.Copy(io.MultiWriter(out, sum), in)
-	then := time.Unix(int64(sum.Sum32()>>1), 0) // before 2004
+	then := time.Unix(int64(sum.Sum32()>>2), 0) // before 2004; go test keeps nothing of files that are younger than some seconds
 	return errors.Join(err, out.Close(), os.Chtimes(from, then, then))
 }
