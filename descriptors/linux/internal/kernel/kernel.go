@@ -141,7 +141,7 @@ type Link struct {
 func (l Link) Names() []string { return append([]string{l.Name}, l.Others...) }
 
 // Has reports whether a link has a name.
-func (l Link) Has(name string) bool { return slices.Contains(l.Names(), name) }
+func (l Link) Has(name string) bool { return l.Name == name || slices.Contains(l.Others, name) }
 
 // An About is what the kernel tells of a link for people: nothing is decided by it.
 type About struct {
