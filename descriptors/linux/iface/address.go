@@ -83,7 +83,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	// The kernel may have IPv6 disabled on new links (sysctl
 	// net.ipv6.conf.default.disable_ipv6), and would refuse the address.
 	if p.Addr().Is6() {
-		if err := enableIPv6(space, meta.HostName); err != nil {
+		if err := h.enableIPv6(space, meta); err != nil {
 			return none, err
 		}
 	}
@@ -174,20 +174,16 @@ func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) (kernel.Ad
 	return kernel.Addr{}, fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
 }
 
-// minMTUIPv6 is the smallest MTU of a link with IPv6 (IPV6_MIN_MTU). Below it, the kernel removes
-// IPv6 from the link.
-const minMTUIPv6 = 1280
-
 // enableIPv6 enables IPv6 on a link and on lo, through which the kernel routes local
 // addresses. A link without IPv6 may get it back, so only a kernel without it is final.
-func enableIPv6(space *netns.Space, host string) error {
-	for _, link := range []string{loopback, host} {
+func (h *handler) enableIPv6(space *netns.Space, meta Meta) error {
+	for _, link := range []string{loopback, meta.HostName} {
 		err := space.Sysctl("ipv6/conf/"+link+"/disable_ipv6", "0")
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && link == loopback:
 			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: it needs CONFIG_IPV6 and no ipv6.disable=1 on its command line: %w", err))
 		case errors.Is(err, fs.ErrNotExist):
-			return noIPv6(space, host, err)
+			return h.noIPv6(space, meta, err)
 		}
 		if err != nil {
 			return fmt.Errorf("enabling IPv6 on %s: %w", link, err)
@@ -196,16 +192,18 @@ func enableIPv6(space *netns.Space, host string) error {
 	return nil
 }
 
-// noIPv6 says why a link has no settings of IPv6: its MTU is too small, or it is gone or renamed.
-func noIPv6(space *netns.Space, host string, err error) error {
-	l, gone := space.LinkByName(host)
+// noIPv6 says why a link has no settings of IPv6: its MTU is too small, or it is gone or renamed. The address is tried
+// again when the MTU suffices.
+func (h *handler) noIPv6(space *netns.Space, meta Meta, err error) error {
+	h.Watch.Await(drift.Interface(space.ID, meta.Index))
+	l, gone := space.LinkByName(meta.HostName)
 	if gone != nil {
 		return gone
 	}
-	if l.MTU < minMTUIPv6 {
-		return fmt.Errorf("link %s has MTU %d; IPv6 needs at least %d", host, l.MTU, minMTUIPv6)
+	if l.MTU < kernel.MinMTUIPv6 {
+		return fmt.Errorf("link %s has MTU %d; IPv6 needs at least %d", l.Name, l.MTU, kernel.MinMTUIPv6)
 	}
-	return fmt.Errorf("enabling IPv6 on %s: %w", host, err)
+	return fmt.Errorf("enabling IPv6 on %s: %w", l.Name, err)
 }
 
 // deleteAddress removes the address, unless it belongs to an existing interface: others

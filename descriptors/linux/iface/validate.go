@@ -15,12 +15,9 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// Limits of the kernel (linux/if.h, RFC 8200) that the model cannot express. The maximum MTU
-// depends on the driver of the link, so the kernel checks it.
-const (
-	longestAlias = 255
-	leastMTUv6   = 1280
-)
+// longestAlias is a limit of the kernel (IFALIASZ in linux/if.h), in bytes. The maximum MTU depends on the driver of the
+// link, so the kernel checks it.
+const longestAlias = 255
 
 // findings collects the errors of a value.
 type findings struct{ models.Faults }
@@ -123,8 +120,8 @@ func (f *findings) mtu(v *interfaces.Interface) {
 		return
 	}
 	for _, addr := range v.GetIpAddresses() {
-		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is6() && mtu < leastMTUv6 {
-			f.Add("mtu", mtu, "at least %d, as the interface has the IPv6 address %s", leastMTUv6, addr)
+		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is6() && mtu < kernel.MinMTUIPv6 {
+			f.Add("mtu", mtu, "at least %d, as the interface has the IPv6 address %s", kernel.MinMTUIPv6, addr)
 			return
 		}
 	}

@@ -195,7 +195,7 @@ func (h *handler) setMTU(space *netns.Space, l kernel.Link, mtu int) error {
 
 // keepsIPv6 refuses an MTU with which the kernel would remove IPv6 from a link that has addresses of others.
 func (h *handler) keepsIPv6(space *netns.Space, l kernel.Link, mtu int) error {
-	if mtu >= leastMTUv6 {
+	if mtu >= kernel.MinMTUIPv6 {
 		return nil
 	}
 	addrs, err := space.Addrs(l.Index)
@@ -213,7 +213,7 @@ func (h *handler) keepsIPv6(space *netns.Space, l kernel.Link, mtu int) error {
 		return nil
 	}
 	return fmt.Errorf("mtu %d would remove IPv6 from link %s, which has addresses of others: %s; with them it is at least %d",
-		mtu, l.Name, strings.Join(theirs, ", "), leastMTUv6)
+		mtu, l.Name, strings.Join(theirs, ", "), kernel.MinMTUIPv6)
 }
 
 // setsDown is false for a loopback: all programs in its namespace use it.

@@ -285,7 +285,7 @@ func (w *Watcher) Lost(t Object, key string) (Loss, bool) {
 }
 
 // Await has Freed called once, when t goes or changes. A verb calls it after it has failed because something
-// of another program, or of another value, is there.
+// of another program, or of another value, is there, or because the MTU of the link t is too small for IPv6.
 func (w *Watcher) Await(t Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -348,7 +348,8 @@ func (w *Watcher) freed(ns kernel.ID, e kernel.Event) bool {
 		return false
 	}
 	before, o := len(w.record.awaited), objectOf(ns, e.What)
-	if e.Gone || e.Replaces {
+	l, link := e.What.(kernel.Link)
+	if e.Gone || e.Replaces || link && l.MTU >= kernel.MinMTUIPv6 {
 		delete(w.record.awaited, o)
 	}
 	// The kernel removes routes without a word.

@@ -508,3 +508,22 @@ func TestSubscriptionEnds(t *testing.T) {
 func nsRed() *namespace.NetNamespace {
 	return &namespace.NetNamespace{Type: namespace.NetNamespace_NSID, Reference: "red"}
 }
+
+// What waits for IPv6 on a link is tried again when the MTU suffices, not at each change of the link.
+func TestAwaitedMTU(t *testing.T) {
+	w, ns := New(Options{}), kernel.ID{Ino: 1}
+	w.record.awaited[Interface(ns, 3)] = true
+	for _, step := range []struct {
+		link kernel.Link
+		want bool
+	}{
+		{kernel.Link{Index: 3, MTU: 1279, Up: true}, false},
+		{kernel.Link{Index: 4, MTU: 1500, Up: true}, false},
+		{kernel.Link{Index: 3, MTU: 1280, Up: true}, true},
+		{kernel.Link{Index: 3, MTU: 1280, Up: true}, false}, // nothing waits any more
+	} {
+		if got := w.freed(ns, kernel.Event{What: step.link}); got != step.want {
+			t.Errorf("%+v frees: %v, want %v", step.link, got, step.want)
+		}
+	}
+}

@@ -137,6 +137,9 @@ type Link struct {
 	About   About
 }
 
+// MinMTUIPv6 is the smallest MTU of a link with IPv6 (IPV6_MIN_MTU). Below it, the kernel removes IPv6 from the link.
+const MinMTUIPv6 = 1280
+
 // Names returns all names of a link, the first of which is its Name.
 func (l Link) Names() []string { return append([]string{l.Name}, l.Others...) }
 
