@@ -97,9 +97,19 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 		h := &health.Health{Scheduler: w.sched, Southbounds: func() []health.Southbound {
 			return []health.Southbound{{Name: "vpp", Connected: connected, Err: errors.New("no such file")}}
 		}}
+		// Clients of vpp-agent 3.5 wait for its names of the parts.
+		older := func(agent, vpp int) {
+			t.Helper()
+			parts := h.Status().PluginStatus
+			if parts["VPPAgent"].State != agent || parts["govpp"].State != vpp || parts["vpp-ifplugin"].State != vpp {
+				t.Errorf("want VPPAgent %d, govpp and vpp-ifplugin %d: %+v", agent, vpp, parts)
+			}
+		}
+		older(wire.StateInit, wire.StateError)
 		h.Complete()
+		older(wire.StateOK, wire.StateError)
 		w.expect(h, wire.StateOK, nil, nil)
-		if st := h.Status(); !slices.Equal(st.NonFatalPlugins, []string{"vpp"}) {
+		if st := h.Status(); !slices.Equal(st.NonFatalPlugins, []string{"vpp", "govpp", "vpp-ifplugin"}) {
 			t.Errorf("nobody needs it, but: %+v", st)
 		}
 		w.must(w.commit("", &l2.BridgeDomain{Name: "bd"}))
@@ -110,6 +120,7 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 		link.Ready()
 		synctest.Wait()
 		w.expect(h, wire.StateOK, nil, nil)
+		older(wire.StateOK, wire.StateOK)
 		cancel()
 		w.must(<-ended)
 	})

@@ -43,8 +43,7 @@ type Health struct {
 	// Southbounds returns the connections to what is programmed. Defaults to none.
 	Southbounds func() []Southbound
 
-	// Set once, by the goroutine of the orchestrator.
-	complete atomic.Bool
+	complete atomic.Int64 // Unix time of the first Complete; 0: not yet
 }
 
 // A Southbound is the state of a connection.
@@ -57,7 +56,7 @@ type Southbound struct {
 }
 
 // Complete records that the transaction with all sources has ended.
-func (h *Health) Complete() { h.complete.Store(true) }
+func (h *Health) Complete() { h.complete.CompareAndSwap(0, time.Now().Unix()) }
 
 // maxLines is the maximum number of lines in Missing and in Unapplied.
 const maxLines = 20
@@ -76,11 +75,12 @@ func (h *Health) Status() wire.AgentStatus {
 	var missing, unapplied reasons
 	h.addSources(&out, &missing)
 	// Without a more precise reason.
-	if !h.complete.Load() && missing.n == 0 {
+	if h.complete.Load() == 0 && missing.n == 0 {
 		missing.add("the declared values have not been applied yet")
 	}
 	needed := h.addValues(&missing, &unapplied)
 	h.addSouthbounds(&out, needed)
+	h.addOlder(&out)
 	out.Missing, out.Unapplied = missing.list(), unapplied.list()
 	if len(out.Missing) > 0 {
 		out.State = wire.StateInit
@@ -201,6 +201,26 @@ func (h *Health) addSouthbounds(out *wire.AgentStatus, needed map[string]bool) {
 			}
 		}
 		out.Add(one, seconds(s.Since))
+	}
+}
+
+// addOlder adds parts under the names that they have in vpp-agent 3.5, by which its clients wait for them. VPPAgent is
+// the agent itself: OK once what its sources declare was applied for the first time.
+func (h *Health) addOlder(out *wire.AgentStatus) {
+	itself, since := wire.PluginHealth{Name: "VPPAgent", State: wire.StateInit}, out.StartTime
+	if complete := h.complete.Load(); complete > 0 {
+		itself.State, since = wire.StateOK, complete
+	}
+	out.Add(itself, since)
+	vpp, known := out.PluginStatus["vpp"]
+	if !known {
+		return
+	}
+	for _, name := range []string{"govpp", "vpp-ifplugin"} {
+		out.Add(wire.PluginHealth{Name: name, State: vpp.State, Error: vpp.Error}, vpp.LastChange)
+		if slices.Contains(out.NonFatalPlugins, "vpp") {
+			out.NonFatalPlugins = append(out.NonFatalPlugins, name)
+		}
 	}
 }
 
