@@ -24,7 +24,7 @@ func get(s *session.Session) *cobra.Command {
 		Example: "  agentctl config get > network.yaml\n  agentctl config get --secrets > network.yaml",
 		Args:    session.ExpectArgs(),
 	}
-	labels := cmd.Flags().StringToString("labels", nil, "print only values with all of these labels, NAME=VALUE,...; NAME= stands for any value, and !NAME=VALUE excludes")
+	labels := labelsFlag(cmd.Flags(), "print only values with all of these labels: NAME for any value, NAME=VALUE, !NAME for\nthose without it, !NAME=VALUE for those without it or with another value; separated by commas")
 	secrets := secretsFlag(cmd)
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, _ []string) error {
@@ -32,7 +32,7 @@ func get(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		answer, err := generic.NewManagerServiceClient(conn).GetConfig(ctx, &generic.GetConfigRequest{Labels: *labels})
+		answer, err := generic.NewManagerServiceClient(conn).GetConfig(ctx, &generic.GetConfigRequest{Labels: labels})
 		if err != nil {
 			return err
 		}

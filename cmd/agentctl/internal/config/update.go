@@ -52,11 +52,11 @@ func update(s *session.Session) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "withdraw all other values that gRPC and HTTP clients have declared")
 	cmd.Flags().BoolVar(&o.empty, "allow-empty", false, "with --replace: withdraw all values if the files have none; without this flag they are a mistake")
-	cmd.Flags().StringToStringVar(&o.labels, "labels", nil, "remember the values with these labels, NAME=VALUE,..., by which config get finds them (default io.ligato.from-client=agentctl)")
+	o.labels = labelsFlag(cmd.Flags(), "remember the values with these labels, by which config get finds them: NAME or NAME=VALUE,\nseparated by commas, or '' for none (default io.ligato.from-client=agentctl)")
 	o.add(s, cmd)
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, args []string) error {
-		if len(o.labels) == 0 {
-			o.labels = map[string]string{"io.ligato.from-client": "agentctl"}
+		if !cmd.Flags().Changed("labels") {
+			o.labels["io.ligato.from-client"] = "agentctl"
 		}
 		return o.change(ctx, s, conn, args, documents.Documents.Values)
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
@@ -50,6 +51,12 @@ func importFile(s *session.Session) *cobra.Command {
 	cmd.Flags().IntVar(&o.txOps, "txops", 128, "most keys of one transaction")
 	cmd.Flags().BoolVar(&o.force, "force", false, "write values to a store even if the agent would refuse them")
 	session.TimeoutFlag(cmd, 30*time.Second)
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "time" { // in vpp-agent 3.5
+			name = "timeout"
+		}
+		return pflag.NormalizedName(name)
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		lines, err := readLines(s, args[0])
 		if err != nil {

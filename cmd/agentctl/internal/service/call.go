@@ -25,13 +25,13 @@ import (
 // call returns the command that calls a method.
 func call(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "call SERVICE METHOD",
+		Use:     "call SERVICE METHOD [REQUEST]",
 		Aliases: []string{"c"},
-		Short:   "Calls a method with a request from standard input",
-		Long: "Call reads the request from standard input, as JSON, calls METHOD of the gRPC SERVICE, and prints the answer as JSON. Empty input is an\n" +
-			"empty request. Of a stream each answer is printed; it ends with the timeout (--timeout), or when it is interrupted.",
+		Short:   "Calls a method",
+		Long: "Call calls METHOD of the gRPC SERVICE with REQUEST, which is JSON, and prints the answer as JSON. Without REQUEST it is read from standard\n" +
+			"input. Empty input is an empty request. Of a stream each answer is printed; it ends with the timeout (--timeout), or when it is interrupted.",
 		Example: "  echo '{\"class\": \"config\"}' | agentctl service call ligato.generic.MetaService KnownModels",
-		Args:    session.ExpectArgs("SERVICE", "METHOD"),
+		Args:    session.ExpectArgs("SERVICE", "METHOD", "[REQUEST]"),
 	}
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithGRPC(func(ctx context.Context, conn *grpc.ClientConn, args []string) error {
@@ -51,7 +51,13 @@ func call(s *session.Session) *cobra.Command {
 			return unknown("method of "+args[0], args[1], methodNames(d))
 		}
 		types := resolver{dynamicpb.NewTypes(files), server}
-		requests, err := readRequests(s, m, types)
+		in, place := s.In, "standard input"
+		if len(args) > 2 {
+			in, place = strings.NewReader(args[2]), "REQUEST"
+		} else if show.IsTerminal(s.In) {
+			fmt.Fprintf(s.Err, "Type the %s as JSON, and end it with Ctrl-D:\n", m.Input().FullName())
+		}
+		requests, err := readRequests(in, place, m, types)
 		if err != nil {
 			return err
 		}
@@ -93,11 +99,8 @@ func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error)
 
 // readRequests reads the requests: several JSON texts for a stream of requests, otherwise at most
 // one. Empty input is an empty request.
-func readRequests(s *session.Session, m protoreflect.MethodDescriptor, types resolver) (out []*dynamicpb.Message, err error) {
-	if show.IsTerminal(s.In) {
-		fmt.Fprintf(s.Err, "Type the %s as JSON, and end it with Ctrl-D:\n", m.Input().FullName())
-	}
-	texts := json.NewDecoder(s.In)
+func readRequests(in io.Reader, place string, m protoreflect.MethodDescriptor, types resolver) (out []*dynamicpb.Message, err error) {
+	texts := json.NewDecoder(in)
 	for {
 		var text json.RawMessage
 		switch err := texts.Decode(&text); {
@@ -106,13 +109,13 @@ func readRequests(s *session.Session, m protoreflect.MethodDescriptor, types res
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
-			return nil, fmt.Errorf("standard input: %w", err)
+			return nil, fmt.Errorf("%s: %w", place, err)
 		case len(out) == 1 && !m.IsStreamingClient():
-			return nil, fmt.Errorf("standard input: two JSON texts: %s takes one request", m.Name())
+			return nil, fmt.Errorf("%s: two JSON texts: %s takes one request", place, m.Name())
 		}
 		request := dynamicpb.NewMessage(m.Input())
 		if err := (protojson.UnmarshalOptions{Resolver: types}).Unmarshal(text, request); err != nil {
-			return nil, fmt.Errorf("standard input: %s: expected a %s", show.JSONError(err), m.Input().FullName())
+			return nil, fmt.Errorf("%s: %s: expected a %s", place, show.JSONError(err), m.Input().FullName())
 		}
 		out = append(out, request)
 	}
