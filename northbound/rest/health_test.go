@@ -31,7 +31,7 @@ type healthOf struct{ sources []orchestrator.Health }
 func (h *healthOf) Health() []orchestrator.Health { return h.sources }
 
 // expect compares state and reasons.
-func (w *world) expect(h *health.Health, state int, missing, unapplied []string) {
+func (w *world) expect(h *health.Health, state wire.HealthState, missing, unapplied []string) {
 	w.t.Helper()
 	st := h.Status()
 	if st.State != state || !slices.Equal(st.Missing, missing) || !slices.Equal(st.Unapplied, unapplied) {
@@ -98,7 +98,7 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 			return []health.Southbound{{Name: "vpp", Connected: connected, Err: errors.New("no such file")}}
 		}}
 		// Clients of vpp-agent 3.5 wait for its names of the parts.
-		older := func(agent, vpp int) {
+		older := func(agent, vpp wire.HealthState) {
 			t.Helper()
 			parts := h.Status().PluginStatus
 			if parts["VPPAgent"].State != agent || parts["govpp"].State != vpp || parts["vpp-ifplugin"].State != vpp {

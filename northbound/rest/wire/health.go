@@ -1,21 +1,38 @@
 package wire
 
-// States of an agent and of its parts.
+import "strconv"
+
+// A HealthState is the state of an agent or of one of its parts.
+type HealthState int
+
+// The states.
 const (
-	StateInit  = 0 // it starts, or is not finished yet
-	StateOK    = 1
-	StateError = 2
+	StateInit  HealthState = 0 // it starts, or is not finished yet
+	StateOK    HealthState = 1
+	StateError HealthState = 2
 )
+
+// String returns the name of the state.
+func (s HealthState) String() string {
+	switch s {
+	case StateInit:
+		return "INIT"
+	case StateOK:
+		return "OK"
+	case StateError:
+		return "ERROR"
+	}
+	return strconv.Itoa(int(s)) // of a later version
+}
 
 // An AgentStatus is the answer of /liveness and /readiness. Times are seconds since 1970.
 type AgentStatus struct {
 	BuildVersion string `json:"build_version,omitempty"`
 	// In the form of RFC 3339, in UTC.
-	BuildDate string `json:"build_date,omitempty"`
-	// One of the constants above, such as StateOK.
-	State      int   `json:"state"`
-	StartTime  int64 `json:"start_time,omitempty"`
-	LastChange int64 `json:"last_change,omitempty"`
+	BuildDate  string      `json:"build_date,omitempty"`
+	State      HealthState `json:"state"`
+	StartTime  int64       `json:"start_time,omitempty"`
+	LastChange int64       `json:"last_change,omitempty"`
 	// The moment of this answer.
 	LastUpdate int64          `json:"last_update,omitempty"`
 	CommitHash string         `json:"commit_hash,omitempty"`
@@ -35,17 +52,17 @@ type AgentStatus struct {
 
 // A PluginHealth is the state of a part of the agent: a source or a southbound.
 type PluginHealth struct {
-	Name  string `json:"name"`
-	State int    `json:"state"`
-	Error string `json:"error,omitempty"`
+	Name  string      `json:"name"`
+	State HealthState `json:"state"`
+	Error string      `json:"error,omitempty"`
 }
 
 // A PluginStatus is a PluginHealth with times.
 type PluginStatus struct {
-	State      int    `json:"state"`
-	LastChange int64  `json:"last_change,omitempty"`
-	LastUpdate int64  `json:"last_update,omitempty"`
-	Error      string `json:"error,omitempty"`
+	State      HealthState `json:"state"`
+	LastChange int64       `json:"last_change,omitempty"`
+	LastUpdate int64       `json:"last_update,omitempty"`
+	Error      string      `json:"error,omitempty"`
 }
 
 // Add adds the state of a part. Since is when it last changed.
@@ -96,13 +113,10 @@ func (p PluginStatus) Stored() StoredPlugin {
 	return StoredPlugin{State: storedState(p.State), LastChange: p.LastChange, LastUpdate: p.LastChange, Error: p.Error}
 }
 
-// storedState returns the name of a state.
-func storedState(state int) string {
-	switch state {
-	case StateOK:
-		return "OK"
-	case StateError:
-		return "ERROR"
+// storedState returns the name of a state; "" for INIT, which the JSON of protobuf leaves out.
+func storedState(state HealthState) string {
+	if state == StateInit {
+		return ""
 	}
-	return ""
+	return state.String()
 }

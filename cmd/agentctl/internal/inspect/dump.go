@@ -2,29 +2,79 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// A dumpRow is one value of a dump with the name of its model. Templates of -f see its
-// fields. The names of the fields are an interface of scripts.
+// A dumpRow is one value of a dump with the name of its model.
 type dumpRow struct {
 	// The name of the model, such as vpp.interfaces.
 	Model string
 	wire.DumpEntry
 }
 
+// A dumped is a dumpRow as -f prints it. Templates see its fields, and those of the message: {{.Value.Name}}. The names of
+// the fields are an interface of scripts.
+type dumped struct {
+	Model, Key string
+	Value      proto.Message // nil: none
+	Origin     int           // as package wire numbers it
+	Metadata   any           // of encoding/json
+}
+
 // Held implements show.Holder.
-func (d dumpRow) Held() any { return d.Value }
+func (d dumped) Held() any { return d.Value }
+
+// MarshalJSON writes the value with the field names of its proto file.
+func (d dumped) MarshalJSON() ([]byte, error) {
+	var value json.RawMessage
+	if d.Value != nil {
+		var err error
+		if value, err = models.JSON(d.Value); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(struct {
+		Model, Key string
+		Value      json.RawMessage
+		Origin     int
+		Metadata   any
+	}{d.Model, d.Key, value, d.Origin, d.Metadata})
+}
+
+// formatted returns rows as -f prints them. The types are those of the agent.
+func formatted(types show.Types, rows []dumpRow) ([]dumped, error) {
+	out := make([]dumped, len(rows))
+	for i, row := range rows {
+		out[i] = dumped{Model: row.Model, Key: row.Key, Origin: row.Origin}
+		if len(row.Metadata) > 0 {
+			if err := json.Unmarshal(row.Metadata, &out[i].Metadata); err != nil {
+				return nil, fmt.Errorf("metadata of %s: %w", row.Key, err)
+			}
+		}
+		if row.Value == nil {
+			continue
+		}
+		m, err := show.Message(types, row.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", row.Key, err)
+		}
+		out[i].Value = m
+	}
+	return out, nil
+}
 
 // origins returns the words for the origins that package wire numbers, in that order.
 func origins() []string { return []string{"unknown", "NB", "SB"} }
@@ -60,7 +110,14 @@ func dump(s *session.Session) *cobra.Command {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(d dumpRow) bool { return origin.Value != "" && originName(d.Origin) != origin.Value })
-		return f.Write(s.Out, all, func(out io.Writer) error { return dumpTable(out, all) })
+		if f.Word() == "" {
+			return dumpTable(s.Out, all)
+		}
+		rows, err := formatted(s, all)
+		if err != nil {
+			return err
+		}
+		return f.Write(s.Out, rows, nil)
 	})
 	return cmd
 }

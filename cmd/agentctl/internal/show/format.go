@@ -12,6 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
 )
 
 // A Format is the value of the flag -f: a word, or a Go template. It implements pflag.Value,
@@ -113,19 +116,37 @@ func (f *Format) functions() template.FuncMap {
 	}
 }
 
-// JSON returns v as indented JSON. HTML characters are not escaped: the output goes to
-// terminals and scripts.
+// JSON returns v as indented JSON; a protobuf message with the field names of its file. HTML characters are not
+// escaped: the output goes to terminals and scripts.
 func JSON(v any) (string, error) {
+	v, err := plain(v)
+	if err != nil {
+		return "", err
+	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	err := e.Encode(v)
+	err = e.Encode(v)
 	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// plain returns v as encoding/json can write it.
+func plain(v any) (any, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return v, nil
+	}
+	text, err := models.JSON(m)
+	return json.RawMessage(text), err
 }
 
 // YAML returns v as YAML with the field names of its JSON.
 func YAML(v any) (string, error) {
+	v, err := plain(v)
+	if err != nil {
+		return "", err
+	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return "", err

@@ -47,7 +47,8 @@ func messagesOf(types Types, v any) ([]proto.Message, error) {
 		if v == nil {
 			return nil, nil
 		}
-		return messageNamed(types, v.ProtoMsgName, v.ProtoMsgData)
+		m, err := Message(types, v)
+		return []proto.Message{m}, err
 	case proto.Message:
 		return []proto.Message{v}, nil
 	case Holder:
@@ -74,14 +75,14 @@ func messagesOf(types Types, v any) ([]proto.Message, error) {
 	return out, nil
 }
 
-// messageNamed decodes a message by the name of its type.
-func messageNamed(types Types, name string, data json.RawMessage) ([]proto.Message, error) {
-	kind, err := types.MessageType(name)
+// Message decodes a message of the agent. Fields that its type does not have are left out.
+func Message(types Types, w *wire.Message) (proto.Message, error) {
+	kind, err := types.MessageType(w.ProtoMsgName)
 	if err != nil {
 		return nil, err
 	}
 	m := kind.New().Interface()
-	return []proto.Message{m}, unmarshaler().Unmarshal(data, m)
+	return m, unmarshaler().Unmarshal(w.ProtoMsgData, m)
 }
 
 // messageLike decodes v into m by way of JSON: their JSON forms have the same fields.

@@ -26,9 +26,9 @@ func Commands(s *session.Session) []*cobra.Command {
 // scripts.
 type agent struct {
 	// Ready tells whether the network is as declared as far as possible.
-	Ready bool
-	wire.AgentStatus
-	Build wire.Version
+	Ready   bool
+	Status  struct{ wire.AgentStatus }
+	Version wire.Version
 }
 
 // errNotReady ends the command status with the exit code 1, which makes it a health check.
@@ -42,17 +42,17 @@ func state(s *session.Session) *cobra.Command {
 		Long: "Status prints the build of the agent, its state, and the state of each source and connection. An agent is ready when the\n" +
 			"network is as declared as far as possible.\n\n" +
 			"Exit codes: 0 the agent is ready, 1 it is not or does not answer. So the command is a health check of a container.",
-		Example: "  agentctl status\n  agentctl status -f json",
+		Example: "  agentctl status\n  agentctl status -f '{{.Status.AgentStatus.State}}'",
 		Args:    session.ExpectArgs(),
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
 		var a agent
-		if err := s.Probe(ctx, "/readiness", &a.AgentStatus); err != nil {
+		if err := s.Probe(ctx, "/readiness", &a.Status.AgentStatus); err != nil {
 			return err
 		}
-		a.Ready = a.State == wire.StateOK
-		if err := s.Get(ctx, "/info/version", nil, &a.Build); err != nil {
+		a.Ready = a.Status.State == wire.StateOK
+		if err := s.Get(ctx, "/info/version", nil, &a.Version); err != nil {
 			return err
 		}
 		if err := f.Write(s.Out, a, a.print); err != nil {
@@ -71,22 +71,22 @@ func (a agent) print(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("AGENT\n")
 	for _, line := range [][2]string{
-		{"App name", a.Build.App}, {"Version", strings.TrimSpace(a.Build.Version + " " + a.Build.GitCommit)}, {"Go version", a.Build.GoVersion},
-		{"OS/Arch", strings.Trim(a.Build.OS+"/"+a.Build.Arch, "/")}, {"State", word(a.State)},
-		{"Started", since(a.StartTime)}, {"Last change", since(a.LastChange)},
+		{"App name", a.Version.App}, {"Version", strings.TrimSpace(a.Version.Version + " " + a.Version.GitCommit)}, {"Go version", a.Version.GoVersion},
+		{"OS/Arch", strings.Trim(a.Version.OS+"/"+a.Version.Arch, "/")}, {"State", a.Status.State.String()},
+		{"Started", since(a.Status.StartTime)}, {"Last change", since(a.Status.LastChange)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "  %-12s %s\n", line[0]+":", show.Line(line[1]))
 		}
 	}
-	if len(a.Plugins) > 0 {
+	if len(a.Status.Plugins) > 0 {
 		b.WriteString("\nPLUGINS\n")
 	}
-	for _, p := range a.Plugins {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("  %s: %s %s", show.Line(p.Name), word(p.State), show.Remote(p.Error)), " ") + "\n")
+	for _, p := range a.Status.Plugins {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("  %s: %s %s", show.Line(p.Name), p.State, show.Remote(p.Error)), " ") + "\n")
 	}
-	block(&b, "MISSING", a.Missing)
-	block(&b, "NOT APPLIED", a.Unapplied)
+	block(&b, "MISSING", a.Status.Missing)
+	block(&b, "NOT APPLIED", a.Status.Unapplied)
 	_, err := io.WriteString(out, show.Broken(out, b.String(), 2))
 	return err
 }
@@ -98,18 +98,6 @@ func block(b *strings.Builder, header string, lines []string) {
 	}
 	for _, line := range lines {
 		b.WriteString("  " + show.Remote(line) + "\n")
-	}
-}
-
-// word returns the word for a state that package wire numbers.
-func word(state int) string {
-	switch state {
-	case wire.StateInit:
-		return "INIT"
-	case wire.StateOK:
-		return "OK"
-	default:
-		return "ERROR"
 	}
 }
 
