@@ -309,9 +309,8 @@ func (h *handler) applied(ctx context.Context, index interface_types.InterfaceIn
 	return all, err
 }
 
-// readAttachments reads the interfaces of all lists, and renews the vectors. slots are the names of
-// this agent's IP lists by number.
-func (h *handler) readAttachments(ctx context.Context, slots map[uint32]string) (map[Meta]*acl.ACL_Interfaces, error) {
+// readAttachments reads the interfaces of all lists. applied are the IP lists among them, for renewVectors.
+func (h *handler) readAttachments(ctx context.Context) (at map[Meta]*acl.ACL_Interfaces, applied []vppacl.ACLInterfaceListDetails, err error) {
 	names, out := h.Interfaces.Names(), map[Meta]*acl.ACL_Interfaces{}
 	note := func(list Meta, index interface_types.InterfaceIndex, egress bool) {
 		name := names[uint32(index)]
@@ -327,11 +326,10 @@ func (h *handler) readAttachments(ctx context.Context, slots map[uint32]string) 
 			out[list].Ingress = append(out[list].Ingress, name)
 		}
 	}
-	applied, err := h.applied(ctx, allInterfaces)
+	applied, err = h.applied(ctx, allInterfaces)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	h.renewVectors(applied, slots)
 	for _, d := range applied {
 		for i, list := range d.Acls {
 			note(Meta{Index: list}, d.SwIfIndex, i >= int(d.NInput))
@@ -339,17 +337,18 @@ func (h *handler) readAttachments(ctx context.Context, slots map[uint32]string) 
 	}
 	macip, err := conn.Dump[vppacl.MacipACLInterfaceListDetails](ctx, h.API, &vppacl.MacipACLInterfaceListDump{SwIfIndex: allInterfaces})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, d := range macip {
 		for _, list := range d.Acls {
 			note(Meta{Index: list, MACIP: true}, d.SwIfIndex, false)
 		}
 	}
-	return out, nil
+	return out, applied, nil
 }
 
-// renewVectors replaces the vectors of all interfaces by VPP's.
+// renewVectors replaces the vectors of all interfaces by VPP's. slots are the names of this agent's IP lists by number.
+// No verb runs meanwhile: it would go on with its former vectors, whose turn excludes nobody any more.
 func (h *handler) renewVectors(applied []vppacl.ACLInterfaceListDetails, slots map[uint32]string) {
 	all := map[interface_types.InterfaceIndex]*vectors{}
 	for _, d := range applied {

@@ -131,7 +131,7 @@ func vector(t *testing.T, h *handler, name string) (tags []string) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d vectors, %v", len(all), err)
 	}
-	lists, err := h.read(t.Context(), nil)
+	lists, err := h.read(t.Context(), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,8 +152,8 @@ type tagged struct {
 }
 
 // retrieve yields all lists with their interfaces. An interface without a name is left out: it
-// is deleted, or not the agent's. As a side effect, it renews the knowledge of what interfaces
-// have.
+// is deleted, or not the agent's. If the read learns, it renews the knowledge of what interfaces
+// have. Otherwise verbs may run beside it.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.ACL]) iter.Seq2[found, error] {
 	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))
@@ -161,7 +161,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*acl.
 			declared[w.Value.GetName()] = true
 			h.Tags.Expect(w.Value.GetName())
 		}
-		all, err := h.read(ctx, declared)
+		all, err := h.read(ctx, learns, declared)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -200,10 +200,21 @@ func (h *handler) rememberAll(all []found) {
 	}
 }
 
+// slots returns the names of this agent's IP lists by number.
+func (h *handler) slots(ip []vppacl.ACLDetails, declared map[string]bool) map[uint32]string {
+	out := make(map[uint32]string, len(ip))
+	for _, d := range ip {
+		if !h.Tags.Foreign(d.Tag) && !h.ownerUnknown(d.Tag, declared) {
+			out[d.ACLIndex] = d.Tag
+		}
+	}
+	return out
+}
+
 // read dumps all lists; their names are their tags. Two lists with the same tag come from a
 // request whose answer was lost: all but the first get a name with a number, which nobody
 // declares, so that the scheduler removes them.
-func (h *handler) read(ctx context.Context, declared map[string]bool) ([]found, error) {
+func (h *handler) read(ctx context.Context, learns bool, declared map[string]bool) ([]found, error) {
 	ip, err := conn.Dump[vppacl.ACLDetails](ctx, h.API, &vppacl.ACLDump{ACLIndex: none})
 	if err != nil {
 		return nil, err
@@ -212,15 +223,12 @@ func (h *handler) read(ctx context.Context, declared map[string]bool) ([]found, 
 	if err != nil {
 		return nil, err
 	}
-	slots := make(map[uint32]string, len(ip))
-	for _, d := range ip {
-		if !h.Tags.Foreign(d.Tag) && !h.ownerUnknown(d.Tag, declared) {
-			slots[d.ACLIndex] = d.Tag
-		}
-	}
-	at, err := h.readAttachments(ctx, slots)
+	at, applied, err := h.readAttachments(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if learns {
+		h.renewVectors(applied, h.slots(ip, declared))
 	}
 	seen := map[string]bool{}
 	unique := func(tag string, index uint32) string {
