@@ -270,6 +270,28 @@ func TestNewSource(t *testing.T) {
 	}
 }
 
+// Somebody looks at a policy that is declared, but that this agent has not read back or made: it is not the agent's by that.
+func TestLookClaimsNoPolicy(t *testing.T) {
+	h, vpp := onVPP(t, "")
+	v := testkit.Parse[*srv6.Policy](t, `bsid: "fd01::1" segment_lists: { segments: "fd02::1" }`)
+	vpp.Ask(vpp.Dial(), &sr.SrPolicyAdd{BsidAddr: unicast("fd01::1").As16(), Sids: list{"fd02::1", 1}.wire()}, &sr.SrPolicyAddReply{})
+	read := h.policyDescriptor().Retrieve(t.Context(), []scheduler.Desired[*srv6.Policy]{{Value: v}})
+	for _, taken := range []bool{false, true} {
+		found := read
+		if taken {
+			found = conformance.Taken(read)
+		}
+		for _, err := range found {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ours := h.policies.has(unicast("fd01::1")); ours != taken {
+			t.Errorf("taken %t: the policy is the agent's: %t", taken, ours)
+		}
+	}
+}
+
 func TestSteeringConforms(t *testing.T) {
 	p := func(text string) *srv6.Steering { return testkit.Parse[*srv6.Steering](t, text) }
 	v := func(text string) scheduler.Desired[*srv6.Steering] {

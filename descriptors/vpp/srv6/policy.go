@@ -58,7 +58,8 @@ func (h *handler) policyDescriptor() scheduler.Descriptor[*srv6.Policy, struct{}
 		Retrieve: readback.Retriever[*srv6.Policy]{
 			Read:       h.readPolicies,
 			ID:         func(v *srv6.Policy) string { return spelling.Canonical(v.GetBsid()) },
-			AsDeclared: h.isDeclared,
+			AsDeclared: func(v, declared *srv6.Policy) { v.Bsid = declared.GetBsid() },
+			Declared:   func(v *srv6.Policy) { h.policies.set(v.GetBsid(), true) },
 		}.Retrieve,
 		// The lists of a policy depend on the source address.
 		RetrieveAfter: []string{GlobalName},

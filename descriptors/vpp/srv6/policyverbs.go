@@ -57,12 +57,6 @@ func (p *policies) has(bsid netip.Addr) bool {
 	return p.ours[bsid.String()]
 }
 
-// isDeclared takes the spelling of the declared value, and notes that the policy is ours.
-func (h *handler) isDeclared(v, declared *srv6.Policy) {
-	v.Bsid = declared.GetBsid()
-	h.policies.set(v.GetBsid(), true)
-}
-
 // createPolicy makes a policy. If VPP has one of the address, it is changed, or replaced.
 func (h *handler) createPolicy(ctx context.Context, _ string, v *srv6.Policy) (struct{}, error) {
 	h.policies.changing.RLock()
