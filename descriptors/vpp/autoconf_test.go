@@ -1,6 +1,7 @@
 package vpp_test
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"strings"
@@ -124,5 +125,54 @@ func TestAutoconfOverRestarts(t *testing.T) {
 	delete(left, "vpp/run") // which run of VPP it was
 	if len(left) > 0 {
 		t.Errorf("the agent remembers %q", left)
+	}
+}
+
+// VPP fails when the autoconfiguration of an interface is to end or to change, and has carried that out or not. The agent,
+// or the next one, does it again. The other interfaces get back the addresses that VPP then takes from them.
+func TestAutoconfWhoseEndFails(t *testing.T) {
+	const addresses, both = `,"ip6_nd":{"address_autoconfig":true}`, `,"ip6_nd":{"address_autoconfig":true,"install_default_routes":true}`
+	values := func(nd string) []string {
+		return []string{
+			interfacesPrefix + "loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true` + nd + `}`,
+			interfacesPrefix + "loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true` + both + `}`,
+		}
+	}
+	for _, c := range []struct{ name, nd, shows string }{
+		{"ended", "", "loop1 autoconfig routes true\n"},
+		{"changed", addresses, "loop0 autoconfig routes false\nloop1 autoconfig routes true\n"},
+	} {
+		for _, done := range []bool{false, true} {
+			for _, restarted := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, done %t, restarted %t", c.name, done, restarted), func(t *testing.T) {
+					sim, socket := startSim(t)
+					known := memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}}
+					a := startAgentKnowing(t, socket, known)
+					awaitReady(t, a)
+					a.want(true, values(both)[:2]...) // alone, so that its index is 1
+					a.want(false, values(both)...)
+					if err := sim.Advertise("loop2", netip.MustParsePrefix("fd02::/64")); err != nil {
+						t.Fatal(err)
+					}
+					fault := vppsim.Fault{Retval: -1, Done: done, Times: 1}
+					if restarted {
+						fault.Times = 0 // until the next agent
+					}
+					sim.Fail("ip6_nd_address_autoconfig", fault)
+					if _, err := a.declare(false, values(c.nd)...); err == nil {
+						t.Error("VPP has not failed")
+					}
+					if restarted {
+						a.stop()
+						sim.Fail("ip6_nd_address_autoconfig", vppsim.Fault{})
+						a = startAgentKnowing(t, socket, known)
+						awaitReady(t, a)
+						a.want(true, values(c.nd)...)
+					}
+					shown := func() string { return sim.Show("show ip6 nd") + sim.Show("show interface") }
+					until(t, func() bool { return sim.Show("show ip6 nd") == c.shows && strings.Contains(shown(), "fd02::") }, shown)
+				})
+			}
+		}
 	}
 }

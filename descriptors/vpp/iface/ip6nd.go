@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/slaac"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/unreported"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -92,19 +93,27 @@ func (h *handler) suspectAutoconf(index uint32) {
 	}
 }
 
-// autoconfOf returns the setting of an interface that has an index; nil: none is known.
+// autoconfOf returns the setting of an interface that has an index, or slaac.Unknown; nil: it has none.
 func (h *handler) autoconfOf(name string, index uint32) *slaac.Setting {
-	note, _ := h.autoconf.Of(name)
+	note, state := h.autoconf.Of(name)
+	if state == unreported.Unknown {
+		return slaac.Unknown()
+	}
 	return slaac.Noted(note, index)
 }
 
 // readAutoconf fills in the setting of a found interface. VPP keeps it when somebody else deletes the interface,
 // which is noted if the read learns.
+//
+// An unknown setting is reported so that it differs from the declared one: it is set again, or ended.
 func (h *handler) readAutoconf(f *kinds.Found, learns bool) {
 	name := f.Value.GetName()
 	f.Value.Ip6Nd = h.autoconfOf(name, f.Meta.Index)
 	if f.Value.Ip6Nd != nil && learns {
 		h.leftovers.Note(f.Meta.Index, name, autoconfMark, h.endAutoconf)
+	}
+	if _, state := h.autoconf.Of(name); state == unreported.Unknown && f.Desired.GetIp6Nd() != nil {
+		f.Value.Ip6Nd = nil
 	}
 }
 

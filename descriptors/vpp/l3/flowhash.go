@@ -106,16 +106,19 @@ func (r flowHashes) begin(t ip.IPTable, s *l3.VrfTable_FlowHashSettings) (done f
 func (r flowHashes) forget(t ip.IPTable) { r.notes.Forget(r.nameOf(t)) }
 
 // mayDiffer tells whether the flow hash of a table may be another one than VPP's default.
-func (r flowHashes) mayDiffer(t ip.IPTable) bool { return r.notes.Has(r.nameOf(t)) }
+func (r flowHashes) mayDiffer(t ip.IPTable) bool {
+	_, state := r.notes.Of(r.nameOf(t))
+	return state != unreported.None
+}
 
 // of returns the settings of a table. Unknown ones are reported so that they differ from the
 // declared ones, which are then set again.
 func (r flowHashes) of(t ip.IPTable, declared *l3.VrfTable_FlowHashSettings) *l3.VrfTable_FlowHashSettings {
-	note, known := r.notes.Of(r.nameOf(t))
-	if config, err := strconv.ParseUint(string(note), 10, 32); known && err == nil {
+	note, state := r.notes.Of(r.nameOf(t))
+	if config, err := strconv.ParseUint(string(note), 10, 32); state == unreported.Known && err == nil {
 		return settingsOf(ip.IPFlowHashConfig(config))
 	}
-	if declared == nil && r.mayDiffer(t) {
+	if declared == nil && state != unreported.None {
 		return &l3.VrfTable_FlowHashSettings{}
 	}
 	return nil

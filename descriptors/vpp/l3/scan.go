@@ -10,6 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/unreported"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -120,10 +121,10 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 
 // lastSetAges returns the noted ages. Without a note, VPP has its default.
 func (h handler) lastSetAges() (last ages) {
-	if !h.ages.Has("") {
+	note, state := h.ages.Of("")
+	if state == unreported.None {
 		return ages{}
 	}
-	note, _ := h.ages.Of("")
 	if n, _ := fmt.Sscanf(string(note), "%d %d", &last[0], &last[1]); n != len(last) {
 		return unknownAges
 	}

@@ -5,16 +5,15 @@
 //	done := notes.Begin("ip4")       // before VPP is asked: what it has is unknown from here on
 //	...
 //	done([]byte("240"))              // VPP has taken it
-//	data, known := notes.Of("ip4")   // to read it back
+//	data, state := notes.Of("ip4")   // to read it back
 //
-// A note is of one run of VPP, from its start to its end. The next run has its default settings, so Of knows none of
-// the notes from before. The states of a note are:
+// A note is of one run of VPP, from its start to its end. The states of a note are:
 //
-//	state     | begins with                              | Of             | Has
-//	none      | Forget, or nothing was ever set          | not known      | false
-//	unknown   | Begin; an error or a kill may follow it  | not known      | true
-//	known     | the function that Begin returned         | the setting    | true
-//	outdated  | another run of VPP                       | not known      | true
+//	state     | begins with                                                  | VPP has
+//	None      | Forget, or nothing was ever set                              | its default
+//	Unknown   | Begin, which an error or a kill may follow; or a run of VPP  | any setting, or its default
+//	          | that is another one, or was not recognized                   |
+//	Known     | the function that Begin returned                             | the setting
 package unreported
 
 import (
@@ -48,6 +47,16 @@ type Notes struct {
 	byName map[string][]byte
 }
 
+// A State is what a note says about VPP.
+type State int
+
+// See the table of the package.
+const (
+	None State = iota
+	Unknown
+	Known
+)
+
 // unknown is a note of a setting whose outcome is unknown. Agents that knew no runs wrote no other one.
 const unknown = "set"
 
@@ -80,22 +89,19 @@ func (n *Notes) Begin(name string) (done func(setting []byte)) {
 // Forget notes that VPP has no such setting, or its default.
 func (n *Notes) Forget(name string) { n.write(name, nil) }
 
-// Of returns a setting of this run of VPP. It is not known, and empty, if the agent has not set it in this run.
-func (n *Notes) Of(name string) (setting []byte, known bool) {
+// Of returns a setting, which is empty unless it is Known.
+func (n *Notes) Of(name string) (setting []byte, state State) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	run, setting, is := bytes.Cut(n.byName[name], []byte{0})
-	if !is || string(run) != n.Run() {
-		return nil, false
+	note, noted := n.byName[name]
+	if !noted {
+		return nil, None
 	}
-	return setting, true
-}
-
-// Has reports whether the agent may have made a setting, in any run of VPP.
-func (n *Notes) Has(name string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.byName[name] != nil
+	run, setting, is := bytes.Cut(note, []byte{0})
+	if !is || string(run) != n.Run() {
+		return nil, Unknown
+	}
+	return setting, Known
 }
 
 // Names returns the names of all notes, in order.
