@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/ip_types"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/acl"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -63,7 +66,7 @@ func tellsDetails(t *testing.T, vpp *simulated.VPP) {
 			}
 		}
 	}
-	// What VPP makes by itself: for addresses only those who look see it.
+	// What VPP makes by itself. Of routes, only those who look see it.
 	routes := a.details(l3.RouteName)
 	for _, want := range []string{"vrf/7/dst/10.1.0.0/24", "vrf/7/dst/240.0.0.0/4", "vrf/0/dst/::/0"} {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(routes)), func(key string) bool { return strings.Contains(key, want) }) {
@@ -71,8 +74,8 @@ func tellsDetails(t *testing.T, vpp *simulated.VPP) {
 		}
 	}
 	for key := range routes {
-		if st, kept := a.sched.Status(key); kept && strings.Contains(key, "dst/10.1.0.") {
-			t.Errorf("the scheduler keeps %s: %s", key, st.State)
+		if st, kept := a.sched.Status(key); kept && st.State == scheduler.Obtained {
+			t.Errorf("the scheduler keeps %s", key)
 		}
 	}
 	a.expectState("config/vpp/v2/interfaces/"+iface.Untagged+"local0", scheduler.Obtained)
@@ -89,9 +92,8 @@ func tellsDetails(t *testing.T, vpp *simulated.VPP) {
 func (a *agent) obtainedBecomesOurs() {
 	a.Helper()
 	values := map[string]string{
-		"config/vpp/ipfix/v2/ipfix":                 `{"collector": {"address": "10.2.0.7"}, "source_address": "10.2.0.1"}`,
-		"config/vpp/v2/proxyarp-global":             `{"ranges": [{"first_ip_addr": "10.2.0.3", "last_ip_addr": "10.2.0.4"}]}`,
-		"config/vpp/v2/route/vrf/0/dst/240.0.0.0/4": `{"type": "DROP", "dst_network": "240.0.0.0/4"}`,
+		"config/vpp/ipfix/v2/ipfix":     `{"collector": {"address": "10.2.0.7"}, "source_address": "10.2.0.1"}`,
+		"config/vpp/v2/proxyarp-global": `{"ranges": [{"first_ip_addr": "10.2.0.3", "last_ip_addr": "10.2.0.4"}]}`,
 	}
 	for key, value := range values {
 		a.want(false, key, value)
@@ -103,6 +105,41 @@ func (a *agent) obtainedBecomesOurs() {
 	for key := range values {
 		a.expectState(key, scheduler.Configured)
 		a.unwant(key)
+	}
+}
+
+// A route that VPP has made itself is declared, after it was read: VPP gets it from the agent nevertheless, which ranks
+// above a default route of DHCP. When it goes, VPP's own is there again.
+func TestDeclaredRouteOfVPP(t *testing.T) { onEachVPP(t, declaresRouteOfVPP) }
+
+func declaresRouteOfVPP(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	c := vpp.Dial()
+	const vppsOwn, ofAgents = false, true
+	for _, network := range []string{"0.0.0.0/0", "240.0.0.0/4", "::/0"} {
+		expect := func(when string, want bool) {
+			t.Helper()
+			prefix, err := ip_types.ParsePrefix(network)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var has ip.IPRouteLookupV2Reply
+			vpp.Ask(c, &ip.IPRouteLookupV2{Exact: 1, Prefix: prefix}, &has)
+			if of := has.Route.Src; (of == 8) != want {
+				t.Errorf("%s: the source of %s is %d; of the agent: %t", when, network, of, want)
+			}
+		}
+		key := "config/vpp/v2/route/vrf/0/dst/" + network
+		for _, value := range []string{`{"type": "DROP", "dst_network": "` + network + `"}`, `{"dst_network": "` + network + `"}`} {
+			expect("before", vppsOwn)
+			if done := fmt.Sprint(done(a.want(false, key, value))); done != "[CREATE "+key+"]" {
+				t.Errorf("%s: the agent did %s", value, done)
+			}
+			expect(value, ofAgents)
+			a.unwant(key)
+			expect(value+" is removed", vppsOwn)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package l3
 
 import (
 	"net/netip"
-	"slices"
 
 	"go.fd.io/govpp/binapi/fib_types"
 	"go.fd.io/govpp/binapi/ip"
@@ -35,14 +34,7 @@ type path struct {
 	kind               l3.Route_RouteType
 	viaVRF             uint32
 	weight, preference uint8
-
-	// For people only; see details.
-	table       *ip.IPTable
-	form, flags uint8 // FibPathType and FibPathFlags
-	proto       uint8 // FibPathNhProto
-	source      uint8 // of a route that VPP has made itself
-	object, rpf uint32
-	labels      []fib_types.FibMplsLabel
+	shown              *shownPath // nil: nobody looks
 }
 
 // pathOf converts VPP's answer. ok is false for paths that no value can express, such as
@@ -57,10 +49,6 @@ func pathOf(t *ip.IPTable, r ip.IPRoute, p *fib_types.FibPath) (out path, ok boo
 	out = path{
 		pathID: newPathID(t.TableID, p.SwIfIndex, dst.Masked(), next),
 		ipv6:   t.IsIP6, weight: p.Weight, preference: p.Preference,
-		table: t, form: uint8(p.Type), flags: uint8(p.Flags), proto: uint8(p.Proto), object: p.Nh.ObjID, rpf: p.RpfID,
-	}
-	if n := int(p.NLabels); n > 0 && n <= len(p.LabelStack) {
-		out.labels = slices.Clone(p.LabelStack[:n])
 	}
 	switch {
 	case p.Type == fib_types.FIB_API_PATH_TYPE_DROP:
@@ -154,7 +142,7 @@ func (d declaredIndex) retrieved(p *path, names map[uint32]string) (f scheduler.
 		w = d.desired[at]
 	}
 	if ours && p.equals(w.Value) {
-		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value, Details: p}, true
+		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value, Details: p.details()}, true
 	}
 	v := p.route(names)
 	switch {
@@ -167,14 +155,11 @@ func (d declaredIndex) retrieved(p *path, names map[uint32]string) (f scheduler.
 	case v == nil:
 		return f, false
 	}
-	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours, Details: p}, true
+	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours, Details: p.details()}, true
 }
 
-// isLocal reports whether the path leads to an address of VPP itself.
-func (p path) isLocal() bool { return p.form == uint8(fib_types.FIB_API_PATH_TYPE_LOCAL) }
-
-// ofVPP returns a path that VPP has made itself, unless somebody declares the same: that is then not there.
-// There are several for each address of an interface, so the scheduler keeps only those of tables.
+// ofVPP returns a path that VPP has made itself, unless somebody declares the same: that is then not there. The
+// scheduler keeps none: a route that is declared must come over the API, by which it has a rank above other sources.
 func (d declaredIndex) ofVPP(p *path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
 	if _, declared := d.byID[p.pathID]; declared {
 		return f, false
@@ -183,7 +168,7 @@ func (d declaredIndex) ofVPP(p *path, names map[uint32]string) (f scheduler.Foun
 	if v == nil {
 		return f, false
 	}
-	return scheduler.Found[*l3.Route, struct{}]{Value: v, Foreign: true, Shown: p.source == srcInterface, Details: p}, true
+	return scheduler.Found[*l3.Route, struct{}]{Value: v, Foreign: true, Shown: true, Details: p.details()}, true
 }
 
 // withoutReferences returns v with allocated addresses in place of references. Unresolved

@@ -2,8 +2,10 @@ package l3
 
 import (
 	"encoding/json"
+	"slices"
 
 	"go.fd.io/govpp/binapi/fib_types"
+	"go.fd.io/govpp/binapi/ip"
 )
 
 // routeDetails are what VPP tells of a path besides the value, for people. The names in JSON are those of
@@ -33,13 +35,40 @@ type labelDetails struct {
 	TTL, Exp  uint8
 }
 
-// MarshalJSON writes the details of the path. A dump may have a million paths, so each is converted
+// A shownPath is what VPP tells of a path besides the value, as its message has it.
+type shownPath struct {
+	table       *ip.IPTable
+	out         uint32
+	form, flags uint8 // FibPathType and FibPathFlags
+	proto       uint8 // FibPathNhProto
+	object, rpf uint32
+	labels      []fib_types.FibMplsLabel
+}
+
+// shownPathOf converts VPP's answer; out is the outgoing interface, or noInterface.
+func shownPathOf(t *ip.IPTable, p *fib_types.FibPath, out uint32) *shownPath {
+	s := &shownPath{table: t, out: out, form: uint8(p.Type), flags: uint8(p.Flags), proto: uint8(p.Proto), object: p.Nh.ObjID, rpf: p.RpfID}
+	if n := int(p.NLabels); n > 0 && n <= len(p.LabelStack) {
+		s.labels = slices.Clone(p.LabelStack[:n])
+	}
+	return s
+}
+
+// details returns what Found.Details shows of the path.
+func (p *path) details() any {
+	if p.shown == nil {
+		return nil
+	}
+	return p.shown
+}
+
+// MarshalJSON writes the details of a path. A dump may have a million paths, so each is converted
 // only when it is shown.
-func (p *path) MarshalJSON() ([]byte, error) {
+func (p *shownPath) MarshalJSON() ([]byte, error) {
 	is := func(form fib_types.FibPathType) bool { return p.form == uint8(form) }
 	has := func(flag fib_types.FibPathFlags) bool { return p.flags&uint8(flag) != 0 }
 	d := routeDetails{
-		TableName: p.table.Name, OutgoingIfIdx: p.out, IsIPv6: p.ipv6, Afi: p.proto, NextHopID: p.object, RpfID: p.rpf,
+		TableName: p.table.Name, OutgoingIfIdx: p.out, IsIPv6: p.table.IsIP6, Afi: p.proto, NextHopID: p.object, RpfID: p.rpf,
 		IsLocal: is(fib_types.FIB_API_PATH_TYPE_LOCAL), IsUDPEncap: is(fib_types.FIB_API_PATH_TYPE_UDP_ENCAP),
 		IsUnreach: is(fib_types.FIB_API_PATH_TYPE_ICMP_UNREACH), IsProhibit: is(fib_types.FIB_API_PATH_TYPE_ICMP_PROHIBIT),
 		IsDvr: is(fib_types.FIB_API_PATH_TYPE_DVR), IsSourceLookup: is(fib_types.FIB_API_PATH_TYPE_SOURCE_LOOKUP),

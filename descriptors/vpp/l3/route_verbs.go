@@ -235,7 +235,7 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 		defer ahead.Wait()
 		var known declaredIndex
 		index := sync.OnceFunc(func() { ahead.Go(func() { known = h.declaredRoutes(wanted) }) })
-		all, own, err := h.paths(ctx, index)
+		all, own, err := h.paths(ctx, learns, index)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -267,9 +267,9 @@ const (
 	srcSpecial, srcInterface, srcAPI, srcDefault = 1, 4, 8, 20
 )
 
-// paths returns the paths of all routes that came over the API, and those that VPP has made itself. It calls
-// begun at the first path.
-func (h handler) paths(ctx context.Context, begun func()) (out, own []path, err error) {
+// paths returns the paths of all routes that came over the API. For those who only look, it also returns what is for
+// people alone: those that VPP has made itself, and details. It calls begun at the first path.
+func (h handler) paths(ctx context.Context, learns bool, begun func()) (out, own []path, err error) {
 	tables, err := h.tables(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -277,35 +277,42 @@ func (h handler) paths(ctx context.Context, begun func()) (out, own []path, err 
 	// Only version 2 can leave out the routes of other sources, such as connected ones.
 	newer := h.API.Has(&ip.IPRouteV2Dump{})
 	for _, t := range tables {
-		add := func(r ip.IPRoute) {
+		each := func(r ip.IPRoute, take func(one path, ok bool, form fib_types.FibPathType)) {
 			for i := range r.Paths {
 				one, ok := pathOf(&t, r, &r.Paths[i])
-				if !ok {
-					continue
+				if !learns {
+					one.shown = shownPathOf(&t, &r.Paths[i], one.out)
 				}
-				begun()
-				out = append(out, one)
+				take(one, ok, r.Paths[i].Type)
 			}
 		}
-		addOwn := func(of int) func(ip.IPRoute) {
-			return func(r ip.IPRoute) {
-				for i := range r.Paths {
-					if one, ok := pathOf(&t, r, &r.Paths[i]); ok || one.isLocal() {
-						one.source = uint8(of)
-						own = append(own, one)
-					}
+		add := func(r ip.IPRoute) {
+			each(r, func(one path, ok bool, _ fib_types.FibPathType) {
+				if ok {
+					begun()
+					out = append(out, one)
 				}
-			}
+			})
+		}
+		addOwn := func(r ip.IPRoute) {
+			each(r, func(one path, ok bool, form fib_types.FibPathType) {
+				if ok || form == fib_types.FIB_API_PATH_TYPE_LOCAL {
+					own = append(own, one)
+				}
+			})
+		}
+		if learns {
+			addOwn = func(ip.IPRoute) {}
 		}
 		if newer {
 			err = h.dumpRoutesOf(ctx, srcAPI, t, add)
-			for _, of := range []int{srcSpecial, srcDefault, srcInterface} {
-				if err == nil {
-					err = h.dumpRoutesOf(ctx, uint8(of), t, addOwn(of))
+			for _, of := range []uint8{srcSpecial, srcDefault, srcInterface} {
+				if err == nil && !learns {
+					err = h.dumpRoutesOf(ctx, of, t, addOwn)
 				}
 			}
 		} else {
-			err = h.dumpRoutes(ctx, t, add, addOwn(srcInterface))
+			err = h.dumpRoutes(ctx, t, add, addOwn)
 		}
 		if err != nil {
 			return nil, nil, err
