@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -108,6 +109,26 @@ func TestBackWhileWaiting(t *testing.T) {
 		}
 	}
 	next(t, l.ready)
+}
+
+// A VPP whose socket gets another mode is the same when it is connected again. One that was started anew is not.
+func TestSameRun(t *testing.T) {
+	sim, socket := start(t, vppsim.Options{})
+	l := keep(t, conn.Options{Socket: socket, MinBackoff: time.Millisecond})
+	next(t, l.ready)
+	if err := os.Chmod(socket, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sim.Drop()
+	if about := next(t, l.ready); !about.Same {
+		t.Errorf("with another mode of its socket, VPP counts as %s", about.Run)
+	}
+	if err := sim.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if about := next(t, l.ready); about.Same {
+		t.Errorf("after a restart, VPP counts as %s still", about.Run)
+	}
 }
 
 func TestCallInFlightWhenVPPGoes(t *testing.T) {
