@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -149,5 +150,44 @@ func TestMetadataThatCannotBeSaved(t *testing.T) {
 	}
 	if created != 2 {
 		t.Errorf("Create was called %d times; want 2", created)
+	}
+}
+
+// An agent is killed during Create, so it has no metadata. The next one finds none in the index, where a zero value would be
+// that of another item, and deletes the item without it.
+func TestKilledBeforeMetadata(t *testing.T) {
+	memory := notebook{}
+	var left notebook
+	for _, wanted := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory, Boot: "1"})
+			var index *scheduler.Index[handle]
+			deleted := ""
+			index, err := scheduler.Register(s, scheduler.Descriptor[*wrapperspb.StringValue, handle]{
+				Name: "item", Prefix: "item/",
+				Create: func(context.Context, string, *wrapperspb.StringValue) (handle, error) {
+					left = maps.Clone(memory) // by a kill
+					return handle{7, "now"}, nil
+				},
+				Delete: func(_ context.Context, key string, _ *wrapperspb.StringValue, m handle) error {
+					_, known := index.Get("a")
+					deleted = fmt.Sprint(key, " ", m, " ", known)
+					return nil
+				},
+			})
+			must(t, err)
+			defer begin(t, s)()
+			txn := scheduler.Txn{Refresh: true, Replace: true}
+			if wanted {
+				v, err := s.Value("item/a", wrapperspb.String("a"))
+				must(t, err)
+				txn.Changes = append(txn.Changes, v.Change())
+			}
+			mustCommit(t, s, txn)
+			if want := "item/a {0 } false"; !wanted && deleted != want {
+				t.Errorf("deleted, with metadata, in the index: %q; want %q", deleted, want)
+			}
+		})
+		memory = left
 	}
 }

@@ -50,10 +50,10 @@ type Codec struct {
 // as a field that is not exported.
 func CodecOf[M any]() Codec {
 	load := func(data []byte) (any, error) {
-		var m M
 		if len(data) == 0 {
-			return Boxed(m), nil
+			return nil, nil // none was known, which is not the same as the zero value
 		}
+		var m M
 		err := json.Unmarshal(data, &m)
 		return Boxed(m), err
 	}
