@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -44,4 +45,36 @@ func TestLostConnectionIsNotLostAgain(t *testing.T) {
 	if said := log.String(); !strings.Contains(said, "connection is not available") || strings.Contains(said, "connection lost") {
 		t.Errorf("log:\n%s", said)
 	}
+}
+
+// A value was found as desired, so it had no operation. When its connection is lost, none waits; a value that does not
+// exist waits for its CREATE.
+func TestLastOperationOfFoundValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type text = *wrapperspb.StringValue
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		c, err := s.Connection("away")
+		must(t, err)
+		_, err = scheduler.Register(s, scheduler.Descriptor[text, struct{}]{
+			Name: "thing", Prefix: "thing/", Connection: "away",
+			Create: func(context.Context, string, text) (struct{}, error) { return struct{}{}, nil },
+			Delete: func(context.Context, string, text, struct{}) error { return nil },
+			Retrieve: func(context.Context, []scheduler.Desired[text]) scheduler.Retrieved[text, struct{}] {
+				return func(yield func(scheduler.Found[text, struct{}], error) bool) {
+					yield(scheduler.Found[text, struct{}]{Key: "thing/a", Value: wrapperspb.String("a")}, nil)
+				}
+			},
+		})
+		must(t, err)
+		defer begin(t, s)()
+		c.Ready()
+		mustCommit(t, s, scheduler.Txn{Refresh: true, Changes: []scheduler.Change{scheduler.Want("thing/a", wrapperspb.String("a"))}})
+		c.Lost(errors.New("gone"))
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want("thing/b", wrapperspb.String("b"))}})
+		for key, want := range map[string]scheduler.Verb{"thing/a": 0, "thing/b": scheduler.Create} {
+			if st, _ := s.Status(key); st.State != scheduler.Pending || st.Last != want {
+				t.Errorf("%s is %s with the last operation %d; want PENDING with %d", key, st.State, st.Last, want)
+			}
+		}
+	})
 }

@@ -38,7 +38,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing
 	x.Last = uint8(verbs[n.Last()])
 	if state == Pending {
 		x.Await(n.Unmet())
-		if x.Last == 0 {
+		if x.Last == 0 && n.Actual() == nil {
 			x.Last = uint8(Create) // the operation that waits
 		}
 	}

@@ -18,8 +18,8 @@ import (
 type Status struct {
 	Key   string
 	State State
-	// Last is the last operation; VALIDATE if the newest intent was refused. A PENDING value without an
-	// operation so far has CREATE, which waits.
+	// Last is the last operation; VALIDATE if the newest intent was refused. A PENDING value that
+	// does not exist, and had no operation so far, has CREATE, which waits.
 	Last Verb
 	// Err is the reason of INVALID, UNIMPLEMENTED, FAILED and RETRYING; else nil.
 	Err error
