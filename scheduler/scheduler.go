@@ -61,7 +61,7 @@ type Options struct {
 	// Memory remembers applied values across restarts. Defaults to none.
 	Memory Memory
 	// Boot identifies the boot of the host: after another one, values that cannot be read back are assumed to be
-	// gone. Defaults to the kernel's boot id.
+	// gone, and without one at each start. Defaults to the kernel's boot id.
 	Boot string
 	// HistoryCount and HistoryBytes bound the history. HistoryBytes is an estimate of the
 	// memory of the records, their values and texts. The oldest records are removed first;

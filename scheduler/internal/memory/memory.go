@@ -181,7 +181,7 @@ func (l *Ledger) loadValue(kind Kind, key string, data []byte) bool {
 		l.log.Warn("remembered value is unreadable; it is ignored", "key", key, "err", err)
 		return true
 	}
-	if !saved.whole || kind.EndWithBoot() && saved.boot != l.boot {
+	if !saved.whole || kind.EndWithBoot() && (l.boot == "" || saved.boot != l.boot) {
 		l.log.Info("a value that cannot be read back is assumed to be gone since the last run", "key", key)
 		return false
 	}

@@ -57,9 +57,12 @@ func (k *kind) value(key string, m proto.Message) *graph.Value {
 }
 
 // open returns a ledger over s with an empty graph, as after a restart.
-func open(s store, k *kind) (*memory.Ledger, *graph.Graph) {
+func open(s store, k *kind) (*memory.Ledger, *graph.Graph) { return openAt("boot", s, k) }
+
+// openAt is open after this boot of the host.
+func openAt(boot string, s store, k *kind) (*memory.Ledger, *graph.Graph) {
 	g := graph.New()
-	l := memory.New(s, "boot", slog.New(slog.DiscardHandler), g,
+	l := memory.New(s, boot, slog.New(slog.DiscardHandler), g,
 		func(string) (memory.Kind, bool) { return k, true },
 		func(_ memory.Kind, key string, m proto.Message) *graph.Value { return k.value(key, m) })
 	l.Load()
@@ -139,5 +142,18 @@ func TestFailedAttemptsLeaveOneRecord(t *testing.T) {
 	}
 	if got, want := string(s["a"]), "resolved/a\x00resolved/far/a"; got != want {
 		t.Errorf("the store has %q, want %q", got, want)
+	}
+}
+
+// TestUnknownBoot: a host that does not tell its boots apart may have been booted.
+func TestUnknownBoot(t *testing.T) {
+	s, k := store{}, &kind{onlyRemembered: true}
+	for range 2 {
+		l, g := openAt("", s, k)
+		if n := g.Node("a"); n != nil {
+			t.Error("the value of an earlier start stands")
+		}
+		g.Done(create(t, l, g, k.value("a", wrapperspb.String("v"))), nil, nil)
+		l.After(ended("a", false))
 	}
 }
