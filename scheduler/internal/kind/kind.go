@@ -169,6 +169,9 @@ func (d *Descriptor) OnlyRemembered() bool { return d.Retrieve == nil }
 // host. Those behind a connection are gone when that leads to another system.
 func (d *Descriptor) EndWithBoot() bool { return !d.Losable }
 
+// HasMeta reports whether verbs of d need what Create has learned.
+func (d *Descriptor) HasMeta() bool { return d.Learns }
+
 // SaveMeta returns metadata in the form that LoadMeta reads.
 func (d *Descriptor) SaveMeta(meta any) ([]byte, error) { return d.Metadata.Save(meta) }
 

@@ -40,6 +40,7 @@ type Kind interface {
 	Passive() bool                     // its values are only observed
 	OnlyRemembered() bool              // its actual values are known from the store alone
 	EndWithBoot() bool                 // those are gone after another boot of the host
+	HasMeta() bool                     // its verbs need metadata
 	ResolvedKey(v *graph.Value) string // the key of v without references; empty: the same key
 	SaveMeta(meta any) ([]byte, error)
 	LoadMeta(data []byte) (any, error)
@@ -151,52 +152,78 @@ func (l *Ledger) Load() {
 	if l.store == nil {
 		return
 	}
-	var gone []record
+	var changed []record
 	for key, data := range l.store.Load() {
 		kind, ok := l.kindOf(key)
 		switch {
 		case !ok: // it stays in the store until its descriptor is registered again
 		case kind.OnlyRemembered():
 			l.set(key, "", false)
-			if !l.loadValue(kind, key, data) {
-				gone = append(gone, record{key: key})
-			}
+			changed = l.loadValue(changed, kind, key, data)
 		default:
 			l.set(key, string(data), false)
 			l.markUnsure(kind, key)
 		}
 	}
-	l.save(gone)
+	l.save(changed)
 }
 
-// loadValue adds an actual value to the graph that only the store knows. It returns false if the value is gone:
-// it has not outlived a boot, or its metadata could not be saved.
-func (l *Ledger) loadValue(kind Kind, key string, data []byte) bool {
+// loadValue adds an actual value to the graph that only the store knows. It returns the changes of the store: a value
+// that is gone leaves it, and one of a version that knew no boots gets the present one.
+func (l *Ledger) loadValue(changed []record, kind Kind, key string, data []byte) []record {
 	unsure := len(data) > 0 && data[0] == uncertain
 	if unsure {
 		data = data[1:]
 	}
+	if !isPacked(data) {
+		l.log.Warn("an earlier version remembered the key alone; the value is assumed to be gone, and stays in the system if it is not declared", "key", key)
+		return append(changed, record{key: key})
+	}
 	saved, err := unpack(data)
 	if err != nil {
 		l.log.Warn("remembered value is unreadable; it is ignored", "key", key, "err", err)
-		return true
+		return changed
 	}
-	if !saved.whole || kind.EndWithBoot() && (l.boot == "" || saved.boot != l.boot) {
-		l.log.Info("a value that cannot be read back is assumed to be gone since the last run", "key", key)
-		return false
+	if why := l.gone(kind, saved); why != "" {
+		l.log.Info("a value that cannot be read back is assumed to be gone", "key", key, "reason", why)
+		return append(changed, record{key: key})
 	}
 	meta, err := kind.LoadMeta(saved.meta)
 	if err != nil {
 		l.log.Warn("remembered metadata is unreadable; the value is assumed to be gone", "key", key, "err", err)
-		return false
+		return append(changed, record{key: key})
 	}
 	v := l.prepare(kind, key, saved.message)
 	if v.Err() != nil {
-		return true
+		return changed
 	}
 	v.Doubt = unsure
 	l.graph.Found(v, meta, false)
-	return true
+	switch {
+	case saved.hasBoot:
+	case unsure:
+		changed = l.recordUncertain(changed, kind, v, meta)
+	default:
+		changed = l.recordActual(changed, l.graph.Node(key), false)
+	}
+	return changed
+}
+
+// gone returns why a remembered value counts as gone; empty: it stands.
+func (l *Ledger) gone(kind Kind, saved packed) string {
+	switch {
+	case !saved.hasBoot && !kind.HasMeta(): // of an earlier version, which knew no boots
+		return ""
+	case !saved.whole && !saved.hasBoot:
+		return "an earlier version did not remember its metadata; it stays in the system if it is not declared"
+	case !saved.whole:
+		return "its metadata could not be saved"
+	case kind.EndWithBoot() && l.boot == "":
+		return "the host does not tell its boots apart"
+	case kind.EndWithBoot() && saved.boot != l.boot:
+		return "the host was booted"
+	}
+	return ""
 }
 
 // Expect makes room for n keys, so that remembering them moves no memory.
@@ -400,8 +427,16 @@ const (
 type packed struct {
 	message proto.Message
 	boot    string
+	hasBoot bool
 	meta    []byte
 	whole   bool // the metadata was saved
+}
+
+// isPacked reports whether data may come from pack. Earlier versions remembered keys alone, or nothing, of values behind
+// a connection.
+func isPacked(data []byte) bool {
+	const typeURL = 1 // the first field of anypb.Any
+	return len(data) > 0 && data[0] == byte(protowire.EncodeTag(typeURL, protowire.BytesType))
 }
 
 // pack returns a value in the form that unpack reads after a restart: its message with the
@@ -442,7 +477,7 @@ func unpack(data []byte) (out packed, err error) {
 		}
 		switch rest = rest[n+m:]; number {
 		case bootField:
-			out.boot = string(field)
+			out.boot, out.hasBoot = string(field), true
 		case metaField:
 			out.meta, out.whole = field, true
 		default: // of a later version

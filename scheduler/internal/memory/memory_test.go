@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
@@ -36,12 +37,15 @@ func (s store) Save(changes iter.Seq2[string, []byte]) error {
 // kind is a descriptor that can be read back, or only be remembered.
 type kind struct {
 	onlyRemembered bool
+	hasMeta        bool
+	lasts          bool   // its values outlive a boot
 	moved          string // where references lead now
 }
 
 func (k *kind) Passive() bool                     { return false }
 func (k *kind) OnlyRemembered() bool              { return k.onlyRemembered }
-func (k *kind) EndWithBoot() bool                 { return true }
+func (k *kind) EndWithBoot() bool                 { return !k.lasts }
+func (k *kind) HasMeta() bool                     { return k.hasMeta }
 func (k *kind) SaveMeta(any) ([]byte, error)      { return nil, nil }
 func (k *kind) LoadMeta([]byte) (any, error)      { return nil, nil }
 func (k *kind) ResolvedKey(v *graph.Value) string { return "resolved/" + k.moved + v.Key }
@@ -155,5 +159,40 @@ func TestUnknownBoot(t *testing.T) {
 		}
 		g.Done(create(t, l, g, k.value("a", wrapperspb.String("v"))), nil, nil)
 		l.After(ended("a", false))
+	}
+}
+
+// TestRecordsOfEarlierVersions: they had values without boot and metadata, and of values behind a connection the key alone,
+// perhaps with its resolved keys.
+func TestRecordsOfEarlierVersions(t *testing.T) {
+	packed, err := anypb.New(wrapperspb.String("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := proto.Marshal(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		kind   kind
+		data   []byte
+		stands bool
+	}{
+		{"a value", kind{}, value, true},
+		{"a value during a verb", kind{}, append([]byte{0}, value...), true},
+		{"a value that had metadata", kind{hasMeta: true}, value, false},
+		{"a key", kind{lasts: true}, nil, false},
+		{"a key with resolved ones", kind{lasts: true}, []byte("config/a\x00config/b"), false},
+	} {
+		c.kind.onlyRemembered = true
+		s := store{"a": append([]byte{}, c.data...)}
+		for _, boot := range []string{"boot", "boot", "another boot"} {
+			_, g := openAt(boot, s, &c.kind)
+			stands := c.stands && boot == "boot"
+			if n := g.Node("a"); (n != nil) != stands || (s["a"] != nil) != stands {
+				t.Errorf("%s, at boot %q: %v stands, and the store has %q; stands: %t", c.name, boot, n, s, stands)
+			}
+		}
 	}
 }
