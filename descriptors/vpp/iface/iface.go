@@ -191,7 +191,7 @@ type handler struct {
 	stuck    map[uint32]string       // by index: interfaces that cannot leave their IPv6 VRF
 	// memberships are the VRFs that interfaces may be in, by name, according to the last read.
 	memberships map[string]membership
-	looked      map[string]membership                     // the same according to the last look, which changes nothing else
+	looked      map[string]membership                     // the same according to a look since, which changes nothing else
 	rxModes     map[string][]*interfaces.Interface_RxMode // that were set, by interface
 }
 

@@ -47,7 +47,7 @@ type membership struct {
 }
 
 // rememberVRFs stores the memberships of interfaces that were read. all means that there
-// are no others. Those of a look are only for the memberships that are looked at next.
+// are no others. Those of a look are only for looks at memberships, until the next read that counts.
 func (h *handler) rememberVRFs(read []*kinds.Found, all, learns bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,6 +70,12 @@ func (h *handler) rememberVRFs(read []*kinds.Found, all, learns bool) {
 			m.wanted = h.vrfKeyOf(f.Desired)
 		}
 		(*stored)[f.Value.GetName()] = m
+		if learns {
+			delete(h.looked, f.Value.GetName())
+		}
+	}
+	if all && learns {
+		h.looked = nil
 	}
 }
 
@@ -78,20 +84,16 @@ func (h *handler) rememberVRFs(read []*kinds.Found, all, learns bool) {
 func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
 	return reading.Of(func(learns bool, yield func(foundVRF, error) bool) {
 		all := map[string]membership{}
-		for _, w := range wanted {
-			v, _ := keys.ParseVRF(w.Key)
-			all[v.Interface] = membership{wanted: w.Key}
-		}
 		h.mu.Lock()
 		for name := range h.entered {
-			all[name] = membership{wanted: all[name].wanted}
+			all[name] = membership{}
 		}
-		last := h.looked
-		if learns {
-			last = h.memberships
+		maps.Copy(all, h.memberships)
+		if !learns { // nothing counts that was read since
+			maps.Copy(all, h.looked)
 		}
-		maps.Copy(all, last)
 		h.mu.Unlock()
+		want(all, wanted)
 		h.readVRFs(ctx, all, learns, yield)
 	})
 }
@@ -107,14 +109,19 @@ func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []sc
 			some[v.Interface] = h.memberships[v.Interface]
 		}
 		h.mu.Unlock()
-		for _, w := range wanted { // newer than the last read
-			v, _ := keys.ParseVRF(w.Key)
-			m := some[v.Interface]
-			m.wanted = w.Key
-			some[v.Interface] = m
-		}
+		want(some, wanted)
 		h.readVRFs(ctx, some, learns, yield)
 	})
+}
+
+// want enters the declared memberships, which are newer than the last read.
+func want(all map[string]membership, wanted []scheduler.Desired[*emptypb.Empty]) {
+	for _, w := range wanted {
+		v, _ := keys.ParseVRF(w.Key)
+		m := all[v.Interface]
+		m.wanted = w.Key
+		all[v.Interface] = m
+	}
 }
 
 // readVRFs yields the actual memberships of these interfaces.
