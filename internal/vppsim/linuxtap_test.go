@@ -2,6 +2,7 @@ package vppsim_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.fd.io/govpp/binapi/tapv2"
@@ -34,5 +35,8 @@ func TestTAPsEndWithVPP(t *testing.T) {
 	sim.Kill()
 	if len(there) > 0 {
 		t.Errorf("after the end of VPP there are %v", there)
+	}
+	if text := sim.Show("show interface"); strings.Contains(text, "tap0") {
+		t.Errorf("a VPP that has ended has\n%s", text)
 	}
 }

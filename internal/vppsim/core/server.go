@@ -115,11 +115,14 @@ func (s *Server) kill() {
 	s.Drop()
 	s.all.Wait()
 	s.sock = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range s.vpp.plugins {
 		if p.Ended != nil {
 			p.Ended()
 		}
 	}
+	s.vpp = newVPP(s) // what somebody does until the next start must not end things again
 }
 
 // endStats closes the stats segment, if there is one.
