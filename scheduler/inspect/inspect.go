@@ -84,22 +84,11 @@ func Message(s *scheduler.Scheduler, key string, m proto.Message) Parts {
 		return p
 	}
 	v := registry.Actual(d, key, m)
-	for _, d := range v.Deps {
-		p.Dependencies = append(p.Dependencies, dependency(d))
-	}
+	p.Dependencies = scheduler.PublicDependencies(v.Deps)
 	for _, part := range v.Derived() {
 		p.Derived = append(p.Derived, part.Key)
 	}
 	return p
-}
-
-// dependency returns the public form of a dependency.
-func dependency(d value.Dep) scheduler.Dependency {
-	out := scheduler.Dependency{Label: d.Label, Key: d.Key}
-	if a := d.Any; a != nil {
-		out.Keys, out.Prefixes, out.Match = a.Keys, a.Prefixes, a.Match
-	}
-	return out
 }
 
 // ErrNoRetrieve is returned by Dump if the descriptor is unknown or has no Retrieve.
