@@ -270,6 +270,9 @@ func (x *explainer) without(base, missing string) Explanation {
 		return e
 	}
 	e.Text += ", without " + missing
+	if x.terse {
+		return e
+	}
 	if near := nearest.Word(missing, st.Derived()); near != "" {
 		e.Text += "; the nearest that it has: " + near
 	}

@@ -74,7 +74,8 @@ func TestGoesOnToTheDeclaredValue(t *testing.T) {
 			t.Errorf("it is\n%swant\n%s", got, want)
 		}
 	}
-	if root := explain.Roots(s, []string{"entry/known"}, 1)["entry/known"][0].Key; root != "bridge/b1" {
-		t.Errorf("the root is %s; want the value that somebody can change", root)
+	root := explain.Roots(s, []string{"entry/known"}, 1)["entry/known"][0]
+	if want := "bridge/b1 is CONFIGURED, without part/b1/eth2"; root.Key != "bridge/b1" || root.Text != want {
+		t.Errorf("the root is %s: %s; want the value that somebody can change: %s", root.Key, root.Text, want)
 	}
 }
