@@ -14,12 +14,14 @@
 // does not fit is cut and gets its hash as suffix. A cut name is translated back if it was
 // written or passed to [Owner.Expect] before; otherwise the cut name is used.
 //
-//	sign of a tag                 | Foreign | Older | Unsigned
-//	own label, own installation   | no      | no    | no
-//	own label, dead installation  | no      | yes   | no
-//	own label, alive installation | yes     | no    | no
-//	another label                 | yes     | no    | no
-//	none                          | no      | yes   | yes
+//	sign of a tag                                    | Foreign | Older | Unsigned
+//	own label, own installation                      | no      | no    | no
+//	own label, dead installation                     | no      | yes   | no
+//	own label, alive installation, or dead since     | yes     | no    | no
+//	another label                                    | yes     | no    | no
+//	none                                             | no      | yes   | yes
+//
+// An installation is dead since if its tag was learned while it was alive ([Owner.Learn]).
 //
 // An Owner is safe for concurrent use.
 package ownership

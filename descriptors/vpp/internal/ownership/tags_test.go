@@ -73,6 +73,22 @@ func TestTagsOfEarlierAgents(t *testing.T) {
 	none.Expect("a")
 }
 
+// An agent with our label runs, and is down later. What it has made stays its own if that was learned, and not only seen.
+func TestTagsOfAgentThatEnds(t *testing.T) {
+	theirs := New(Options{Label: "vpp1", Installation: instA}).Tag("a")
+	for _, learned := range []bool{false, true} {
+		lives := true
+		b := New(Options{Label: "vpp1", Installation: instB, Alive: func(id string) bool { return lives && id == instA }})
+		if name := b.Name(theirs); learned {
+			b.Learn(name)
+		}
+		lives = false
+		if name := b.Name(theirs); b.Foreign(name) != learned || b.Older(name) == learned {
+			t.Errorf("learned %t: %q is foreign %t, older %t", learned, name, b.Foreign(name), b.Older(name))
+		}
+	}
+}
+
 func FuzzName(f *testing.F) {
 	f.Add("vpp1." + instA + "@a")
 	f.Add("@.")
