@@ -15,7 +15,7 @@ type MessageCount struct {
 	// "no answer", or "other".
 	Errors map[string]uint64
 	// Took is the time from the request to the last answer of those that were done. A dump or
-	// a batch counts with the time of the whole call. Shortest and Longest are those of one request.
+	// a batch counts with the time of the whole call. Shortest and Longest are those of one call.
 	Took, Shortest, Longest time.Duration
 	// Buckets has the number of those that took at most the duration of the same index in
 	// CountBounds, and longer than the one before it.
