@@ -64,7 +64,10 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 			if f.Skipped {
 				continue
 			}
-			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.Value, Meta: f.Meta, Details: detailsOf(f)}
+			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.Value, Meta: f.Meta}
+			if !learns {
+				one.Details = detailsOf(f)
+			}
 			one.Foreign, one.OwnerUnknown = h.isForeign(f), h.isUnknown(f)
 			if !yield(one, nil) {
 				return

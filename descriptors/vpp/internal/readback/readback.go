@@ -22,7 +22,7 @@ type Retriever[V proto.Message] struct {
 	// AsDeclared changes v to the notation of the declared value, so that both compare
 	// equal. Optional.
 	AsDeclared func(v, declared V)
-	// Details returns what VPP tells of a value besides, for people. Optional.
+	// Details returns what VPP tells of a value besides, for people who look. Optional.
 	Details func(v V) any
 	// Declared is called with each declared value that VPP has, unless somebody only looks. Optional.
 	Declared func(v V)
@@ -49,7 +49,7 @@ func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V
 				o.Declared(w.Value)
 			}
 			one := scheduler.Found[V, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}
-			if o.Details != nil {
+			if !learns && o.Details != nil {
 				one.Details = o.Details(v)
 			}
 			if !yield(one, nil) {
