@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // allIDs selects all bridge domains or interfaces in a dump request (~0).
@@ -176,7 +177,7 @@ func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDeta
 // out: the interface is deleted. The known numbers and the attachments are learned from it.
 func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desired[*l2.BridgeDomain]) scheduler.Retrieved[*l2.BridgeDomain, BridgeMeta] {
 	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
-	return func(yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))
 		for _, w := range wanted {
 			declared[w.Value.GetName()] = true
@@ -192,8 +193,8 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desire
 			yield(found{}, err)
 			return
 		}
-		if !yield(found{Learned: func() { h.rememberAll(all) }}, nil) {
-			return
+		if learns {
+			h.rememberAll(all)
 		}
 		names, members := h.interfaceNames(), map[string]attachment{}
 		for _, d := range all {
@@ -209,8 +210,10 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desire
 				return
 			}
 		}
-		yield(found{Learned: func() { h.attachments.replace(inBridge, members) }}, nil)
-	}
+		if learns {
+			h.attachments.replace(inBridge, members)
+		}
+	})
 }
 
 // arpTables returns the ARP termination tables by bd_id.

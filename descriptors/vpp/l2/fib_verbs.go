@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // createFIB adds an L2 FIB entry. Entries that drop have no interface.
@@ -190,7 +191,7 @@ type transmitter struct {
 // records no owner, so undeclared ones are Unknown. It also updates the attachments.
 func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desired[*l2.XConnectPair]) scheduler.Retrieved[*l2.XConnectPair, XConnectMeta] {
 	type found = scheduler.Found[*l2.XConnectPair, XConnectMeta]
-	return func(yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		all, err := conn.Dump[vppl2.L2XconnectDetails](ctx, h.API, &vppl2.L2XconnectDump{})
 		if err != nil {
 			yield(found{}, err)
@@ -207,11 +208,16 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desi
 				continue
 			}
 			used[v.ReceiveInterface] = xconnectTo(v)
-			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, OwnerUnknown: !declared[v.ReceiveInterface], Details: &transmitter{uint32(d.TxSwIfIndex)}}
+			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, OwnerUnknown: !declared[v.ReceiveInterface]}
+			if !learns {
+				one.Details = &transmitter{uint32(d.TxSwIfIndex)}
+			}
 			if !yield(one, nil) {
 				return
 			}
 		}
-		yield(found{Learned: func() { h.attachments.replace(inXConnect, used) }}, nil)
-	}
+		if learns {
+			h.attachments.replace(inXConnect, used)
+		}
+	})
 }

@@ -247,7 +247,9 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 				one.Value = w.Value
 			case !ours:
 				one.Foreign, one.OwnerUnknown = h.Tags.Foreign(label), read.unsigned[label]
-				one.Learned = func() { h.Tags.Learn(label) }
+				if learns {
+					h.Tags.Learn(label)
+				}
 			}
 			if !yield(one, nil) {
 				return

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // A vrfRoute leads translations of packets from one VRF to another. Both are numbers of IPv4
@@ -202,7 +203,7 @@ func parseVRFs(text string) map[uint32][]uint32 {
 // its table: retrieveVRFs reports it there, and a table that is ours loses it.
 func (h *handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*nat.Nat44VrfRoute]) iter.Seq2[scheduler.Found[*nat.Nat44VrfRoute, struct{}], error] {
 	type found = scheduler.Found[*nat.Nat44VrfRoute, struct{}]
-	return func(yield func(found, error) bool) {
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		all, err := h.readVRFs(ctx)
 		if err != nil {
 			yield(found{}, err)
@@ -212,8 +213,8 @@ func (h *handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired
 		for _, w := range wanted {
 			declared[routeOf(w.Value)] = true
 		}
-		if !yield(found{Learned: func() { h.routes.replace(declared) }}, nil) {
-			return
+		if learns {
+			h.routes.replace(declared)
 		}
 		stands := map[vrfRoute]bool{}
 		for from, destinations := range all {
@@ -226,7 +227,7 @@ func (h *handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired
 				return
 			}
 		}
-	}
+	})
 }
 
 // retrieveVRFs yields the tables, with the routes that are not values of their own.
