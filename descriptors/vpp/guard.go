@@ -33,7 +33,6 @@ type guard struct {
 
 	mu       sync.Mutex // guards the fields below
 	suspects suspects
-	runs     int // of VPP, which may have several connections
 }
 
 // newGuard returns a guard with the suspects of the memory.
@@ -53,17 +52,7 @@ func (g *guard) reborn(same bool) {
 			g.remember(key)
 		}
 	}
-	if !same || g.runs == 0 {
-		g.runs++
-	}
 	g.suspects.life++
-}
-
-// run is the number of VPP's run, from its start to its end. The first that the agent sees is 1.
-func (g *guard) run() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.runs
 }
 
 // do calls a verb, or refuses.

@@ -154,7 +154,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	linkChanged, err = p.registerItems(s, o, owner, guard)
+	linkChanged, err = p.registerItems(s, o, owner)
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
@@ -163,7 +163,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 
 // registerItems registers the descriptors of all items but interfaces. It returns the function that is
 // to be called when a link changes.
-func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownership.Owner, guard *guard) (linkChanged func(name string), err error) {
+func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownership.Owner) (linkChanged func(name string), err error) {
 	var lists acl.Index
 	var reapply acl.Reapply // l2 calls it when values change, after all are registered
 	for _, register := range []func() error{
@@ -200,10 +200,10 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
 		},
 		func() error {
-			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, RunNumber: guard.run, Connection: ConnectionName})
+			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Run: p.run, Connection: ConnectionName})
 		},
 		func() (err error) {
-			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, RunNumber: guard.run, Connection: ConnectionName})
+			p.sockets, err = punt.Register(s, punt.Options{API: p.api, Interfaces: p.links, Run: p.run, Connection: ConnectionName})
 			return err
 		},
 		func() (err error) {

@@ -31,7 +31,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
 	vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5}}, &ip.IPTableAddDelReply{})
-	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2"), RunNumber: func() int { return 1 }}}, vpp
+	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2"), Run: func() string { return "1" }}}, vpp
 }
 
 // keeping are interfaces with one registry of leftovers.
@@ -187,8 +187,8 @@ func TestActiveTimerAfterZero(t *testing.T) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			h, _ := onVPP(t, release)
-			lives := 1
-			h.RunNumber = func() int { return lives }
+			run := "1"
+			h.Run = func() string { return run }
 			zero, ten := testkit.Parse[*ipfix.FlowProbeParams](t, `record_l3: true`), testkit.Parse[*ipfix.FlowProbeParams](t, `record_l3: true active_timer: 10`)
 			if err := h.createParams(t.Context(), paramsOf(zero)); err != nil {
 				t.Fatal(err)
@@ -204,7 +204,7 @@ func TestActiveTimerAfterZero(t *testing.T) {
 			}
 
 			h, _ = onVPP(t, release)
-			h.RunNumber = func() int { return lives }
+			h.Run = func() string { return run }
 			v := &ipfix.FlowProbeFeature{Interface: "if1", Ip4: true}
 			if err := h.createParams(t.Context(), paramsOf(ten)); err != nil {
 				t.Fatal(err)
@@ -223,11 +223,11 @@ func TestActiveTimerAfterZero(t *testing.T) {
 			if now, err := h.params(t.Context()); err != nil || now.active != 10 {
 				t.Errorf("with tables, the active timer is %d, %v; expected 10", now.active, err)
 			}
-			lives++
+			run += "1" // VPP is connected again, and the agent knows nothing of it
 			if err := h.createParams(t.Context(), paramsOf(zero)); !errors.Is(err, ErrStateful) {
 				t.Errorf("on another connection, the error of the change to 0 is %v", err)
 			}
-			lives++
+			run += "1"
 			err = h.setParams(t.Context(), paramsOf(zero)) // as another program
 			if err := errors.Join(err, h.createParams(t.Context(), paramsOf(ten))); err != nil {
 				t.Errorf("with tables, from 0: %v", err)
@@ -349,7 +349,7 @@ func TestCommandLine(t *testing.T) {
 func TestWithoutPlugin(t *testing.T) {
 	vpp := simulated.StartWith(t, vppsim.Options{Without: []string{"flowprobe"}})
 	c := vpp.Dial()
-	h := &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1"), RunNumber: func() int { return 1 }}}
+	h := &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1"), Run: func() string { return "1" }}}
 	if v, found := standing(t, h.paramsDescriptor()); found {
 		t.Errorf("there is %v", v)
 	}

@@ -234,10 +234,10 @@ func (h *handler) retrieveFeatures(ctx context.Context, wanted []scheduler.Desir
 
 // noteTables notes that VPP has tables if an interface is recorded with an active timer.
 func (h *handler) noteTables(ctx context.Context) error {
-	life := h.RunNumber()
+	run := h.Run()
 	now, err := h.params(ctx)
 	if err == nil && now.active != 0 {
-		h.tables.made(life)
+		h.tables.made(run)
 	}
 	return err
 }

@@ -162,35 +162,35 @@ func (h *handler) readParams(ctx context.Context, _ bool) ([]*ipfix.FlowProbePar
 // So an active timer of 0 in VPP may change only if tables exist, and another one may become
 // 0 only if they do not.
 type tables struct {
-	mu   sync.Mutex
-	life int // the connection on which an interface was recorded with an active timer
+	mu  sync.Mutex
+	run string // of VPP, in which an interface was recorded with an active timer; empty: none
 }
 
-// haveTables reports whether VPP has tables. If this agent has not recorded with an active timer on
-// this connection, an earlier one may have.
+// haveTables reports whether VPP has tables. If this agent has not recorded with an active timer in
+// this run of VPP, an earlier one may have.
 func (h *handler) haveTables(ctx context.Context) (bool, error) {
-	life := h.RunNumber()
-	if h.tables.exist(life) {
+	run := h.Run()
+	if h.tables.exist(run) {
 		return true, nil
 	}
 	text, err := h.command(ctx, "show flowprobe statistics")
 	if err != nil || !strings.Contains(text, "Pool utilisation thread") {
 		return false, err
 	}
-	h.tables.made(life)
+	h.tables.made(run)
 	return true, nil
 }
 
 // made records that an interface is recorded with an active timer.
-func (t *tables) made(life int) {
+func (t *tables) made(run string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.life = life
+	t.run = run
 }
 
-// exist reports whether the tables are known to exist on this connection, which is not 0.
-func (t *tables) exist(life int) bool {
+// exist reports whether the tables are known to exist in this run of VPP.
+func (t *tables) exist(run string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.life == life
+	return t.run == run && run != ""
 }

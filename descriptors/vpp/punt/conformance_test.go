@@ -27,7 +27,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2", "if3"), RunNumber: func() int { return 1 }}}, vpp
+	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2", "if3"), Run: func() string { return "1" }}}, vpp
 }
 
 // socketReleases are the releases with the messages for sockets.
@@ -278,7 +278,7 @@ func TestOwnPath(t *testing.T) {
 func TestNotConfigured(t *testing.T) {
 	vpp := simulated.StartWith(t, vppsim.Options{})
 	vpp.Sim.Fail("punt_socket_register", vppsim.Fault{Retval: int32(api.UNSPECIFIED)})
-	h := &handler{Options: Options{API: vpp.Dial(), RunNumber: func() int { return 1 }}}
+	h := &handler{Options: Options{API: vpp.Dial(), Run: func() string { return "1" }}}
 	if err := h.toHost(t.Context(), host(t, `l3_protocol: ALL port: 9 socket_path: "/tmp/a"`)); !errors.Is(err, ErrNotConfigured) {
 		t.Errorf("the error is %v", err)
 	}

@@ -50,8 +50,8 @@ var (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	// RunNumber returns the number of VPP's run, which changes when VPP is restarted.
-	RunNumber  func() int
+	// Run identifies the run of VPP that is connected now, or was last. It is empty before the first connection.
+	Run        func() string
 	Connection string
 }
 

@@ -45,15 +45,15 @@ type own struct {
 	readers []*Sockets // complete before the scheduler runs
 
 	mu   sync.Mutex // guards the fields below
-	life int        // the connection that told it
+	run  string     // of VPP, which has told it; empty: none
 	path string
 }
 
 // learn stores the path.
-func (o *own) learn(life int, path string) {
+func (o *own) learn(run string, path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.life, o.path = life, path
+	o.run, o.path = run, path
 }
 
 // changed tells the readers that registrations come or go.
@@ -63,21 +63,21 @@ func (o *own) changed() {
 	}
 }
 
-// known returns the path, if it was told on this connection.
-func (o *own) known(life int) (string, bool) {
+// known returns the path, if it was told in this run of VPP.
+func (o *own) known(run string) (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.path, o.life == life && life != 0
+	return o.path, o.run == run && run != ""
 }
 
 // register makes a program's socket receive packets, or replaces the socket that does. An
 // answer has the path of VPP's own socket, also a refusal.
 func (h *handler) register(ctx context.Context, of vpppunt.Punt, path string) error {
-	life, reply := h.RunNumber(), &vpppunt.PuntSocketRegisterReply{}
+	run, reply := h.Run(), &vpppunt.PuntSocketRegisterReply{}
 	err := h.API.Call(ctx, &vpppunt.PuntSocketRegister{HeaderVersion: headerVersion, Punt: of, Pathname: path}, reply)
 	switch {
 	case err == nil:
-		h.own.learn(life, reply.Pathname)
+		h.own.learn(run, reply.Pathname)
 		h.own.changed()
 	case errors.Is(err, api.UNSPECIFIED) && reply.Pathname == "":
 		return fmt.Errorf("%w: %w", ErrNotConfigured, err)
@@ -106,11 +106,11 @@ func (h *handler) registered(ctx context.Context, of vpppunt.PuntType) ([]vpppun
 	return all, err
 }
 
-// ownPath returns the path of VPP's own socket. If no registration has told it on this
-// connection, VPP is asked for one with a wrong header: it refuses that, and tells the path.
+// ownPath returns the path of VPP's own socket. If no registration has told it in this
+// run of VPP, it is asked for one with a wrong header: it refuses that, and tells the path.
 func (h *handler) ownPath(ctx context.Context) (string, error) {
-	life := h.RunNumber()
-	if path, known := h.own.known(life); known {
+	run := h.Run()
+	if path, known := h.own.known(run); known {
 		return path, nil
 	}
 	reply := &vpppunt.PuntSocketRegisterReply{}
@@ -119,7 +119,7 @@ func (h *handler) ownPath(ctx context.Context) (string, error) {
 	if err != nil && !errors.Is(err, api.UNSPECIFIED) {
 		return "", err
 	}
-	h.own.learn(life, reply.Pathname)
+	h.own.learn(run, reply.Pathname)
 	return reply.Pathname, nil
 }
 
