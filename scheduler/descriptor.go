@@ -206,8 +206,8 @@ func (d Dependency) graph() value.Dep {
 	return out
 }
 
-// PublicDependencies returns dependencies of the graph in their public form, for packages on top of the scheduler.
-func PublicDependencies(deps []value.Dep) []Dependency {
+// publicDependencies returns dependencies of the graph in their public form.
+func publicDependencies(deps []value.Dep) []Dependency {
 	if len(deps) == 0 {
 		return nil
 	}

@@ -7,11 +7,11 @@ import (
 
 // Inside is for packages that show a scheduler: changes, drift, explain, inspect and stats. The type
 // of its result is internal.
-func (s *Scheduler) Inside() inside.View[*Status] {
-	return inside.View[*Status]{
+func (s *Scheduler) Inside() inside.View[*Status, Dependency] {
+	return inside.View[*Status, Dependency]{
 		Registry: &s.registry, Executor: s.executor, Counters: s.counters, Reader: s.reader,
 		Status: statusOf, Same: func(a, b *Status) bool { return a.of == b.of },
-		Remembers: s.ledger.Has, Recent: s.watchers.Recent, Loss: s.outputLoss,
+		Remembers: s.ledger.Has, Recent: s.watchers.Recent, Loss: s.outputLoss, Dependencies: publicDependencies,
 	}
 }
 

@@ -50,7 +50,7 @@ func statusOf(x *standing.Standing) *Status {
 	st := &Status{
 		Key: x.Key(), State: State(x.State), Last: Verb(x.Last), Err: x.Err(), Since: x.Since(),
 		Desired: kind.Declared(x.Desired), Actual: kind.Message(x.Actual), Meta: x.Meta,
-		Base: x.Base(), Descriptor: x.DescriptorName(), Waits: PublicDependencies(x.Unmet()), of: x,
+		Base: x.Base(), Descriptor: x.DescriptorName(), Waits: publicDependencies(x.Unmet()), of: x,
 	}
 	if x.Unknown {
 		st.Unknown, st.Actual, st.Meta = true, nil, nil
@@ -76,7 +76,7 @@ func (st *Status) Dependencies() []Dependency {
 	if v == nil {
 		return nil
 	}
-	return PublicDependencies(v.Deps)
+	return publicDependencies(v.Deps)
 }
 
 // Derived returns the keys of the values that are derived from it.

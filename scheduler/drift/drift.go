@@ -124,7 +124,7 @@ func counts(values []Value) map[string]counters.Drift {
 // A comparison compares what was read back with the statuses before it.
 type comparison struct {
 	s      *scheduler.Scheduler
-	in     inside.View[*scheduler.Status]
+	in     inside.View[*scheduler.Status, scheduler.Dependency]
 	before map[string]*scheduler.Status // by key
 	found  map[string]bool              // keys
 	unread map[string]bool              // names of descriptors of which nothing is known

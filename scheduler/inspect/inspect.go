@@ -74,8 +74,8 @@ type Parts struct {
 // Message returns the parts of the message m under key. Like Scheduler.Value it is pure, and
 // any goroutine may call it; m may also be a derived or an invalid value, or nil.
 func Message(s *scheduler.Scheduler, key string, m proto.Message) Parts {
-	registry := s.Inside().Registry
-	d := registry.Of(key)
+	in := s.Inside()
+	d := in.Registry.Of(key)
 	if d == nil {
 		return Parts{Name: key}
 	}
@@ -83,8 +83,8 @@ func Message(s *scheduler.Scheduler, key string, m proto.Message) Parts {
 	if m == nil || d.Accepts(m) != nil {
 		return p
 	}
-	v := registry.Actual(d, key, m)
-	p.Dependencies = scheduler.PublicDependencies(v.Deps)
+	v := in.Registry.Actual(d, key, m)
+	p.Dependencies = in.Dependencies(v.Deps)
 	for _, part := range v.Derived() {
 		p.Derived = append(p.Derived, part.Key)
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
-// A View is the inside of a scheduler; S is its type of statuses. Any goroutine may use it; no
+// A View is the inside of a scheduler; S is its type of statuses, and D that of dependencies. Any goroutine may use it; no
 // transaction waits for it.
-type View[S any] struct {
+type View[S, D any] struct {
 	Registry *kind.Registry
 	Executor *executor.Executor // only Running may be called
 	Counters *counters.Counters
@@ -28,6 +29,8 @@ type View[S any] struct {
 	// Same reports whether the value has not changed between two statuses of it, neither of which
 	// is nil.
 	Same func(a, b S) bool
+	// Dependencies returns dependencies of the graph in their public form.
+	Dependencies func([]value.Dep) []D
 	// Loss returns the numbers of transactions and plans that the transaction log lost.
 	Loss func() (transactions, plans uint64)
 }
