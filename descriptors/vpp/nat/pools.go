@@ -71,7 +71,14 @@ func (h *handler) poolDescriptor() scheduler.Descriptor[*nat.Nat44AddressPool, s
 			}
 			return out
 		},
-		// VPP does not know names.
+		// VPP does not know names, so another name is no other pool.
+		Identity: func(_ string, v *nat.Nat44AddressPool) scheduler.Claim {
+			r, ok := addressesOf(v)
+			if !ok {
+				return scheduler.Claim{}
+			}
+			return scheduler.Claim{Resource: models.For[*nat.Nat44AddressPool]().Prefix() + r.String(), Field: "first_ip", Value: v.GetFirstIp(), Want: "addresses that no other pool has"}
+		},
 		Resolve: func(_ string, v *nat.Nat44AddressPool) *nat.Nat44AddressPool {
 			if r, ok := addressesOf(v); ok {
 				return poolOf(r)
@@ -193,6 +200,11 @@ func poolOf(r addresses) *nat.Nat44AddressPool {
 		v.LastIp = r.Last.String()
 	}
 	return v
+}
+
+// String implements fmt.Stringer.
+func (r addresses) String() string {
+	return fmt.Sprintf("%s-%s of VRF %d, twice-NAT %t", r.First, r.Last, r.VRF, r.Twice)
 }
 
 // all yields the addresses, or none of an invalid pool.
