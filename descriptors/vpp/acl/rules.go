@@ -46,6 +46,8 @@ func validate(_ string, v *acl.ACL) error {
 		f.Add("name", name, "a name without zero bytes: it is the list's tag in VPP")
 	case ownership.WrongName(name) != "":
 		f.Add("name", name, "%s", ownership.WrongName(name))
+	case !keys.IsClean(name):
+		f.Add("name", name, keys.CleanName)
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which separates the parts of its interfaces' keys", keys.MembersIn(name))
 	}

@@ -53,6 +53,8 @@ func (f *findings) name(v *interfaces.Interface) {
 		f.Add("name", name, "a name without zero bytes: it is the interface's tag in VPP")
 	case ownership.WrongName(name) != "":
 		f.Add("name", name, "%s", ownership.WrongName(name))
+	case !keys.IsClean(name):
+		f.Add("name", name, keys.CleanName)
 	case part != "":
 		f.Add("name", name, "a name without %q, which the keys of its parts are read by", part)
 	}

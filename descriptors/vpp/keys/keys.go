@@ -17,6 +17,7 @@ package keys
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -498,6 +499,12 @@ func PartIn(name string) string {
 	}
 	return ""
 }
+
+// CleanName is what a name must be that values refer to: its key, which is a clean path, has it as it is written.
+const CleanName = `a name without an empty part, "." or ".." before, between or after slashes, which its key would lose`
+
+// IsClean reports whether a name is a CleanName.
+func IsClean(name string) bool { return path.Clean("/"+name) == "/"+name }
 
 // members stands between a bridge domain, a bond or an access list, and an interface of it.
 const members = "/interface/"

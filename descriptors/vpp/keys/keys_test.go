@@ -141,3 +141,15 @@ func TestPartIn(t *testing.T) {
 		}
 	})
 }
+
+// A name is clean if its key has it as it is written.
+func TestIsClean(t *testing.T) {
+	for name, clean := range map[string]bool{
+		"a": true, "a/b": true, "...": true, ".a": true, "a b": true,
+		"/a": false, "a/": false, "a//b": false, ".": false, "..": false, "a/./b": false, "a/../b": false, "../a": false, "/": false,
+	} {
+		if IsClean(name) != clean {
+			t.Errorf("%q is clean: %t; expected %t", name, !clean, clean)
+		}
+	}
+}

@@ -28,6 +28,8 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
 	case ownership.WrongName(name) != "":
 		f.Add("name", name, "%s", ownership.WrongName(name))
+	case !keys.IsClean(name):
+		f.Add("name", name, keys.CleanName)
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which separates the parts of its members' keys", keys.MembersIn(name))
 	}
