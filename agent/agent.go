@@ -234,7 +234,7 @@ func (a *assembly) merge(context.Context) error {
 	a.applied = announcer{a.Scheduler, wake.New(), applied, started}
 	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))
 	a.health = newHealth(a.Scheduler, a.VPP, a.options.Name)
-	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }
+	options.Complete = a.complete
 	a.trials = trial.New(a.known.trialOptions(options.Layers.Volatile, options.Log))
 	options.First = a.trials.Due()
 	options.Decoding = a.memory
@@ -244,6 +244,15 @@ func (a *assembly) merge(context.Context) error {
 	a.Client = client.NewLocal(a.Scheduler, a.Orchestrator, client.Options{})
 	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run}, Task{"trials", a.trials.Run})
 	return nil
+}
+
+// complete says that all values are declared.
+func (a *assembly) complete() {
+	a.health.Complete()
+	a.applied.complete.Set()
+	if a.Linux != nil {
+		a.Linux.Complete()
+	}
 }
 
 // offer creates the northbounds, and the publishers that write status into the stores.

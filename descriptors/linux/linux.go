@@ -43,7 +43,6 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
-	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -254,7 +253,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	}
 	if p.named {
 		g.Go(func() error { p.spaces.Watch(ctx, p.namespaces); return nil })
-		g.Go(func() error { p.tidy(ctx); return nil })
+		g.Go(func() error { p.spaces.Tidy(ctx); return nil })
 	}
 	g.Go(func() error { p.retryFailed(ctx); return nil })
 	if err := g.Wait(); err != nil {
@@ -297,41 +296,9 @@ func (p *Plugin) namespaces(c netns.Change) {
 	}
 }
 
-// tidy removes the namespaces of the agent that no value names any more. It looks when a value has left one,
-// between transactions.
-func (p *Plugin) tidy(ctx context.Context) {
-	for {
-		select {
-		case <-p.spaces.Leaves():
-		case <-ctx.Done():
-			return
-		}
-		release := p.sched.Pause(ctx)
-		if ctx.Err() == nil {
-			p.spaces.Tidy(p.namedByValues())
-		}
-		release()
-	}
-}
-
-// namedByValues returns the names of namespaces that values have, declared or applied.
-func (p *Plugin) namedByValues() map[string]bool {
-	out := map[string]bool{}
-	for st := range p.sched.All() {
-		for _, v := range []any{st.Desired, st.Actual} {
-			in, ok := v.(interface {
-				GetNamespace() *namespace.NetNamespace
-			})
-			if !ok {
-				continue
-			}
-			if name, ok := p.spaces.NameOf(in.GetNamespace()); ok {
-				out[name] = true
-			}
-		}
-	}
-	return out
-}
+// Complete says that all values are declared: namespaces that an earlier run has made, and that no value names,
+// are removed.
+func (p *Plugin) Complete() { p.spaces.Complete() }
 
 // retryFailed tries the failed values again each time they may succeed. Retry waits for the
 // scheduler, which verbs and the watcher of namespaces must not do.

@@ -329,7 +329,6 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 // delete releases the link. It leaves a link alone that another agent has marked
 // meanwhile.
 func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
-	defer h.Spaces.Left()
 	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
 	h.edits.drop(v.GetName())
 	space, ok := h.Spaces.ByID(meta.NS)

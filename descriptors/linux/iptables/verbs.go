@@ -250,7 +250,6 @@ func (h *handler) update(ctx context.Context, key string, _, v *iptables.RuleCha
 // changed it. A missing chain is no error, and one of another owner stays.
 func (h *handler) delete(ctx context.Context, key string, v *iptables.RuleChain, m Meta) error {
 	h.watcher.forget(m.NS, key)
-	defer h.Spaces.Left()
 	space, ok := h.Spaces.ByID(m.NS)
 	if !ok {
 		return nil // the chain vanished with its namespace

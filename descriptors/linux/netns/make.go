@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,8 +28,9 @@ import (
 //	ours       the agent made the namespace                it is made again
 //	foreign    it was there when a value needed it         its maker is waited for, such as a CNI
 //
-// A note ends when no value names the namespace any more. Notes survive a restart of the agent, and a reboot;
-// after a reboot a namespace of that name is another one.
+// Only Enter and Watch make notes: whoever only looks changes nothing. A note ends when no value names the
+// namespace any more; see tidy.go. Notes survive a restart of the agent, and a reboot; after a reboot a namespace
+// of that name is another one.
 
 // A note says who made the namespace of a name.
 type note struct {
@@ -46,23 +44,34 @@ type note struct {
 type notes struct {
 	saved scheduler.Memory // nil: nothing is saved
 	boot  string
-	// asked is set when a value needs a name that was not needed before.
-	asked wake.Signal
+	// unsettled is set when a name of left is to be looked at.
+	unsettled wake.Signal
 
-	mu sync.Mutex // guards the fields below, and that a namespace and its note change together
-	// When a value was last seen to need the name.
-	needed map[string]time.Time
+	// mu guards the fields below. Nobody holds it while the kernel makes or removes a namespace, which may
+	// take seconds: a busy name is held instead.
+	mu     sync.Mutex
+	idle   *sync.Cond // some name is not busy any more
+	busy   map[string]bool
 	byName map[string]note
+	// entered are the names that verbs have entered since Tidy has begun with them.
+	entered map[string]bool
+	// left are the names that perhaps no value has any more.
+	left map[string]bool
 }
 
 // bootID identifies the boot of the host.
-const bootID = "/proc/sys/kernel/random/boot_id"
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it, namespaces of the run before are those of others
+	return string(bytes.TrimSpace(id))
+}
 
 // newNotes returns the saved notes.
 func newNotes(saved scheduler.Memory) *notes {
-	n := &notes{saved: saved, asked: wake.New(), needed: map[string]time.Time{}, byName: map[string]note{}}
-	boot, _ := os.ReadFile(bootID) // without it, namespaces of the run before are those of others
-	n.boot = string(bytes.TrimSpace(boot))
+	n := &notes{
+		saved: saved, boot: bootID(), unsettled: wake.New(),
+		busy: map[string]bool{}, byName: map[string]note{}, entered: map[string]bool{}, left: map[string]bool{},
+	}
+	n.idle = sync.NewCond(&n.mu)
 	if saved == nil {
 		return n
 	}
@@ -84,19 +93,70 @@ func (n note) text() []byte {
 	return fmt.Appendf(nil, "ours %s %d %d", n.boot, n.id.Dev, n.id.Ino)
 }
 
-// put saves a note. The mutex is held.
+// hold waits until nobody makes or removes the namespace of a name, and keeps others from it until release.
+func (n *notes) hold(name string) (release func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.await(name)
+	n.busy[name] = true
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.busy, name)
+		n.idle.Broadcast()
+	}
+}
+
+// await waits until nobody holds a name. The mutex is held.
+func (n *notes) await(name string) {
+	for n.busy[name] {
+		n.idle.Wait()
+	}
+}
+
+// enter notes that a verb is about to work in a namespace, so that Tidy does not remove it meanwhile.
+func (n *notes) enter(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.await(name)
+	if _, noted := n.byName[name]; noted { // others are never removed
+		n.entered[name] = true
+	}
+}
+
+// of returns the note of a name.
+func (n *notes) of(name string) (one note, noted bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	one, noted = n.byName[name]
+	return one, noted
+}
+
+// all returns the names with a note, sorted.
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.byName))
+}
+
+// put saves a note.
 func (n *notes) put(name string, one note) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.byName[name] = one
 	return n.save(name, one.text())
 }
 
-// drop forgets a note. The mutex is held.
+// drop forgets a note.
 func (n *notes) drop(name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	delete(n.byName, name)
+	delete(n.entered, name)
 	return n.save(name, nil)
 }
 
-// save saves the text of a note; nil removes it.
+// save saves the text of a note; nil removes it. The mutex is held.
 func (n *notes) save(name string, text []byte) error {
 	if n.saved == nil {
 		return nil
@@ -105,57 +165,57 @@ func (n *notes) save(name string, text []byte) error {
 	return n.saved.Save(iter.Seq2[string, []byte](one))
 }
 
-// need notes that a value needs a name.
-func (n *notes) need(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, known := n.needed[name]
-	n.needed[name] = time.Now()
-	if !known {
-		n.asked.Set()
-	}
+// ours reports whether the agent made a namespace, of which n is the note.
+func (n note) ours(boot string, id kernel.ID) bool {
+	return !n.foreign && n.boot == boot && (n.id == id || n.id == kernel.ID{})
 }
 
-// ours reports whether the agent made the namespace that has a name now. The mutex is held.
-func (n *notes) ours(name string, id kernel.ID) bool {
-	one, noted := n.byName[name]
-	return noted && !one.foreign && one.boot == n.boot && (one.id == id || one.id == kernel.ID{})
-}
-
-// offers returns the needed names that lead nowhere, and whose namespaces the agent may make. It notes that
-// the others which exist now are foreign.
-func (s *Set) offers(now map[string]kernel.ID) (names []string) {
+// noteForeign notes that another program made the namespace that has a name, unless there is a note.
+func (s *Set) noteForeign(name string) {
 	n := s.notes
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for name := range n.needed {
-		one := n.byName[name]
-		id, exists := now[name]
-		switch {
-		case exists && !n.ours(name, id) && !one.foreign:
-			if err := n.put(name, note{foreign: true}); err != nil {
-				s.opts.Log.Warn("cannot save that another program made a network namespace; after a restart the agent may make it", "namespace", name, "err", err)
-			}
-		case !exists && !one.foreign && s.free(name):
-			names = append(names, name)
-		}
+	one, noted := n.byName[name]
+	if n.busy[name] || one.foreign {
+		return
 	}
-	return names
+	id, what := s.look(name)
+	if what != namespaceThere || noted && one.ours(n.boot, id) {
+		return
+	}
+	n.byName[name] = note{foreign: true}
+	if err := n.save(name, note{foreign: true}.text()); err != nil {
+		s.opts.Log.Warn("cannot save that another program made a network namespace; after a restart the agent may make it", "namespace", name, "err", err)
+	}
 }
 
-// free reports whether nothing has a name.
-func (s *Set) free(name string) bool {
-	_, err := s.opts.Host.Stat(filepath.Join(s.opts.Dir, name))
-	return errors.Is(err, fs.ErrNotExist)
+// noteAllForeign is noteForeign for the names that values need.
+func (s *Set) noteAllForeign() {
+	if s.opts.Wait {
+		return
+	}
+	for _, name := range s.users.needed() {
+		s.noteForeign(name)
+	}
 }
 
 // Enter is Open for a verb that creates something in the namespace. It makes the namespace of a name that
 // leads nowhere, if the agent may. An error about a missing right is terminal.
 func (s *Set) Enter(ns *namespace.NetNamespace) (*Space, error) {
-	space, err := s.Open(ns)
 	name, named := s.nameOf(ns)
-	if !errors.Is(err, ErrNotFound) || !named || s.opts.Wait {
+	if named && !s.opts.Disabled {
+		s.notes.enter(name)
+	}
+	space, err := s.Open(ns)
+	if ns.GetType() != namespace.NetNamespace_NSID || s.opts.Wait { // the file of a name is somebody's own matter
 		return space, err
+	}
+	switch {
+	case err == nil:
+		s.noteForeign(name)
+		return space, nil
+	case !errors.Is(err, ErrNotFound):
+		return nil, err
 	}
 	if err := s.make(name); err != nil {
 		return nil, err
@@ -166,14 +226,22 @@ func (s *Set) Enter(ns *namespace.NetNamespace) (*Space, error) {
 // make makes the namespace of a name, and notes that.
 func (s *Set) make(name string) error {
 	n := s.notes
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer n.hold(name)()
 	path := filepath.Join(s.opts.Dir, name)
+	before, noted := n.of(name)
+	_, what := s.look(name)
 	switch {
-	case !s.free(name): // made meanwhile, or a file that is none: Open says so
+	case what == namespaceThere: // made meanwhile
 		return nil
-	case n.byName[name].foreign:
+	case before.foreign:
 		return fmt.Errorf("namespace %s: %w: another program made it before; %s", printable.Word(name), ErrNotFound, remedy(name))
+	case what == fileThere && !noted: // Open says so
+		return nil
+	case what == fileThere:
+		// The rest of ours: the process was killed before the file was bound, or /run survived a reboot.
+		if err := s.opts.Host.Unmake(path); err != nil {
+			return s.cannot(name, err)
+		}
 	}
 	// Before it is made: a kill in between must not leave one that nobody removes.
 	if err := n.put(name, note{boot: n.boot}); err != nil {
@@ -187,6 +255,8 @@ func (s *Set) make(name string) error {
 	if err := n.put(name, note{boot: n.boot, id: id}); err != nil {
 		s.opts.Log.Warn("cannot save the identity of a network namespace", "namespace", name, "err", err)
 	}
+	// The value may be removed before its status is read, or have failed: nothing else would tell that it has left.
+	n.leave(name)
 	return nil
 }
 
@@ -199,81 +269,3 @@ func (s *Set) cannot(name string, err error) error {
 	return scheduler.Terminal(fmt.Errorf("the agent has no right to make namespace %s: %w; it needs CAP_SYS_ADMIN, a writable %s, "+
 		"and mounts there that the host sees (packaging/README.md); or %s", printable.Word(name), err, s.opts.Dir, remedy(name)))
 }
-
-// settled is the time after which a need without a value is forgotten. Dependencies are asked for before
-// the value is there.
-const settled = time.Minute
-
-// Tidy removes the namespaces that the agent made and that no value names any more, unless something foreign
-// is in them. No value may change meanwhile. named are the names that values have.
-func (s *Set) Tidy(named map[string]bool) {
-	n := s.notes
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for name, since := range n.needed {
-		if !named[name] && time.Since(since) > settled {
-			delete(n.needed, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(n.byName)) {
-		if named[name] {
-			continue
-		}
-		if err := s.remove(name); err != nil {
-			s.opts.Log.Warn("cannot remove a network namespace", "namespace", name, "err", err)
-		}
-	}
-}
-
-// remove ends the note of a name, and its namespace if that is ours and empty. The mutex of the notes is held.
-func (s *Set) remove(name string) error {
-	path := filepath.Join(s.opts.Dir, name)
-	id, err := s.opts.Host.Stat(path)
-	if err != nil || !s.notes.ours(name, id) {
-		return s.notes.drop(name) // it is gone, or of somebody else
-	}
-	what, err := s.foreignIn(name, id)
-	if err != nil {
-		return err
-	}
-	if what != "" {
-		s.opts.Log.Warn("a network namespace of the agent stays, because something of others is in it", "namespace", name, "what", what)
-		return s.notes.drop(name) // it belongs to them now
-	}
-	if err := s.opts.Host.Unmake(path); err != nil {
-		return err
-	}
-	s.opts.Log.Info("removed a network namespace", "namespace", name)
-	return s.notes.drop(name)
-}
-
-// foreignIn returns what is in a namespace besides the links that the kernel makes by itself, or "".
-func (s *Set) foreignIn(name string, id kernel.ID) (string, error) {
-	if pid, used := s.opts.Host.Used(id); used {
-		return "process " + pid, nil
-	}
-	space, err := s.Open(&namespace.NetNamespace{Type: namespace.NetNamespace_NSID, Reference: name})
-	if err != nil {
-		return "", err
-	}
-	defer space.Close()
-	links, err := space.Links()
-	for _, l := range links {
-		if !strings.Contains(fallbacks, " "+l.Name+" ") {
-			return "link " + l.Name, err
-		}
-	}
-	return "", err
-}
-
-// fallbacks are the links that the kernel makes in each new namespace, by its modules.
-const fallbacks = " lo tunl0 gre0 gretap0 erspan0 ip_vti0 ip6_vti0 sit0 ip6tnl0 ip6gre0 "
-
-// NameOf returns the name by which a value refers to its namespace, if it does.
-func (s *Set) NameOf(ns *namespace.NetNamespace) (name string, ok bool) { return s.nameOf(ns) }
-
-// Left tells that something was removed from a namespace, which may be the last.
-func (s *Set) Left() { s.left.Set() }
-
-// Leaves is readable after Left: then Tidy may find something.
-func (s *Set) Leaves() <-chan struct{} { return s.left.C() }

@@ -13,12 +13,12 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
-// enter has a value need a namespace, and enters it.
+// enter enters a namespace, as a verb does.
 func enter(t *testing.T, s *netns.Set, name string) error {
 	t.Helper()
-	s.Dependencies(nsid(name))
 	space, err := s.Enter(nsid(name))
 	if err == nil {
 		space.Close()
@@ -49,8 +49,9 @@ func TestTidy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := netns.New(netns.Options{Known: known})
-	again.Tidy(map[string]bool{"used": true})
+	again := startHouse(t, netns.Options{Known: known})
+	again.want("a", "used")
+	again.set.RemoveAll(t.Context())
 	for name, stays := range map[string]bool{"empty": false, "used": true, "full": true, "foreign": true} {
 		if exists(name) != stays {
 			t.Errorf("%s exists: %v, want %v", name, !stays, stays)
@@ -66,7 +67,8 @@ func TestTidy(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	again.Tidy(nil)
+	again.unwant("a")
+	again.set.RemoveAll(t.Context())
 	if exists("used") || !exists("full") {
 		t.Errorf("used exists: %v, full exists: %v; want false and true", exists("used"), exists("full"))
 	}
@@ -74,17 +76,16 @@ func TestTidy(t *testing.T) {
 
 // A new namespace with the name of one that the agent made is not the agent's.
 func TestTidyOfAReplacedNamespace(t *testing.T) {
-	testkit.Netns(t, "foreign") // so the folder of names stays a plain one, which other tests remove
-	set := netns.New(netns.Options{})
-	if err := enter(t, set, "red"); err != nil {
-		t.Fatal(err)
-	}
-	open(t, set, nsid("red")) // no other namespace has its number while it is open
+	h := startHouse(t, netns.Options{})
+	h.want("a", "red")
+	h.awaitState(keyOf("a"), scheduler.Configured)
+	open(t, h.set, nsid("red")) // no other namespace has its number while it is open
 	if err := errors.Join(scratch.DelNetns("red"), scratch.AddNetns("red")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = scratch.DelNetns("red") })
-	set.Tidy(nil)
+	h.unwant("a")
+	h.set.RemoveAll(t.Context())
 	if !exists("red") {
 		t.Error("a namespace of another program was removed")
 	}

@@ -1,5 +1,6 @@
 // Package netns finds and opens the network namespaces that values refer to, and reports
-// named namespaces that appear or vanish. It makes those that are missing; see make.go.
+// named namespaces that appear or vanish. It makes those that are missing, and removes
+// them; see make.go and tidy.go.
 //
 //	set := netns.New(netns.Options{})
 //	space, err := set.Open(value.GetNamespace()) // nil: the agent's own
@@ -31,7 +32,6 @@ import (
 	"sync"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -66,8 +66,12 @@ const ownPath = "/proc/thread-self/ns/net"
 // A Set opens namespaces.
 type Set struct {
 	opts  Options
-	notes *notes      // who made the namespaces
-	left  wake.Signal // see Left
+	sched *scheduler.Scheduler // nil: not registered
+	notes *notes               // who made the namespaces
+	users *users               // values that name them
+
+	tidying sync.Mutex        // guards kept, and that one goroutine removes namespaces
+	kept    map[string]string // names that stay as long as a process uses them
 
 	mu     sync.Mutex // guards the fields below, and the counters of each Space
 	open   map[kernel.ID]*Space
@@ -84,7 +88,7 @@ func New(o Options) *Set {
 	o.Dir = cmp.Or(o.Dir, namesDir())
 	o.Idle = cmp.Or(o.Idle, 16)
 	o.Log = cmp.Or(o.Log, slog.Default())
-	return &Set{opts: o, notes: newNotes(o.Known), left: wake.New(), open: map[kernel.ID]*Space{}, warned: map[reference]bool{}}
+	return &Set{opts: o, notes: newNotes(o.Known), users: newUsers(), open: map[kernel.ID]*Space{}, warned: map[reference]bool{}}
 }
 
 // usualDir is the folder in which iproute2 keeps names.

@@ -13,6 +13,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // A Change describes names of namespaces that appeared or vanished.
@@ -37,7 +38,7 @@ const (
 
 // Watch calls changed for each change of the names of namespaces until ctx ends. The first
 // call reports the names that exist already. If inotify is not available, for lack of instances,
-// the names are read every two seconds.
+// the names are read every two seconds. It also follows which values need names.
 func (s *Set) Watch(ctx context.Context, changed func(Change)) {
 	r := reader{set: s, changed: changed, wait: firstRetry}
 	var events chan fsnotify.Event
@@ -48,12 +49,25 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) {
 		defer w.Close()
 		r.watcher, events, failures = w, w.Events, w.Errors
 	}
+	var statuses *scheduler.Watch[*scheduler.Status]
+	var news <-chan struct{}
+	if s.sched != nil {
+		statuses = s.sched.Watch(followed)
+		defer statuses.Close()
+		news = statuses.Ready()
+	}
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-news:
+			asked, left := s.users.update(statuses.Take(), s.usesOf)
+			s.notes.leave(left...)
+			if asked {
+				again.Reset(0)
+			}
 		case e := <-events:
 			if strings.HasPrefix(e.Name, s.opts.Dir) {
 				r.wait = firstRetry
@@ -61,8 +75,6 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) {
 			}
 		case err := <-failures:
 			s.opts.Log.Warn("watching named network namespaces", "dir", s.opts.Dir, "err", err)
-			again.Reset(0)
-		case <-s.notes.asked.C():
 			again.Reset(0)
 		case <-again.C:
 			if delay := r.read(); delay > 0 {
@@ -105,9 +117,11 @@ func (r *reader) read() time.Duration {
 		r.set.opts.Log.Warn("the names of network namespaces may be out of date", "err", err)
 		return lastRetry
 	}
+	offers := r.set.offers(now)
 	c := Change{Appeared: appeared(now, r.known), Lost: lost(now, r.known), Gone: r.set.nameless(opened, now), Moved: moved(now, r.known)}
 	r.known = now
-	r.offer(&c, r.set.offers(now))
+	r.offer(&c, offers)
+	r.set.noteAllForeign()
 	if len(c.Appeared)+len(c.Lost)+len(c.Gone)+len(c.Offered) > 0 {
 		r.changed(c)
 	}

@@ -67,7 +67,8 @@ func (h host) Open(path string) (kernel.Kernel, kernel.ID, error) { return h[pat
 
 func (h host) Make(string) (kernel.ID, error) { return kernel.ID{}, errors.ErrUnsupported }
 func (h host) Unmake(string) error            { return errors.ErrUnsupported }
-func (h host) Used(kernel.ID) (string, bool)  { return "", false }
+
+func (h host) Used(func(kernel.ID) bool) map[kernel.ID]string { return nil }
 
 func (s *space) Close() error { s.closed++; return nil }
 

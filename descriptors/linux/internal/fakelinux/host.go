@@ -99,7 +99,7 @@ func (h *Host) Unmake(p string) error {
 }
 
 // Used implements kernel.Host: there are no processes.
-func (h *Host) Used(kernel.ID) (string, bool) { return "", false }
+func (h *Host) Used(func(kernel.ID) bool) map[kernel.ID]string { return nil }
 
 // space returns a new namespace.
 func (h *Host) space(id kernel.ID) *space {

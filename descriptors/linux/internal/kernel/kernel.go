@@ -36,8 +36,8 @@ type Host interface {
 	// as long as somebody uses it.
 	Make(path string) (ID, error)
 	Unmake(path string) error
-	// Used returns a process in the namespace, if there is one.
-	Used(id ID) (pid string, used bool)
+	// Used returns a process in each of these namespaces that has one.
+	Used(asked func(ID) bool) map[ID]string
 }
 
 // A Kernel is an open network namespace. Links are identified by their index.

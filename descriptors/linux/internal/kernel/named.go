@@ -36,23 +36,24 @@ func (This) Make(path string) (ID, error) {
 	return ID{}, errors.Join(err, os.Remove(path))
 }
 
-// Unmake implements Host, as "ip netns del" does.
+// Unmake implements Host, as "ip netns del" does. A file that is not bound is only removed.
 func (This) Unmake(path string) error {
-	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 		return &fs.PathError{Op: "unmount", Path: path, Err: err}
 	}
 	return os.Remove(path)
 }
 
 // Used implements Host. The link of a process that ends meanwhile cannot be read, and it uses nothing.
-func (This) Used(id ID) (pid string, used bool) {
+func (This) Used(asked func(ID) bool) map[ID]string {
+	out := map[ID]string{}
 	processes, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, path := range processes {
-		if at, err := (This{}).Stat(path); err == nil && at == id {
-			return strings.Split(path, "/")[2], true
+		if id, err := (This{}).Stat(path); err == nil && asked(id) {
+			out[id] = strings.Split(path, "/")[2]
 		}
 	}
-	return "", false
+	return out
 }
 
 // share makes the folder of names a mount that other mount namespaces share, as "ip netns" does. Without that,
