@@ -30,6 +30,9 @@ func (a *assembly) exit() Task {
 func (a *assembly) removeAll(ctx context.Context) error {
 	missing := a.reachVPP(ctx)
 	_, err := a.Scheduler.Commit(ctx, scheduler.Txn{Description: "the agent ends", Refresh: true, Replace: true, Retry: scheduler.RetryPolicy{Never: true}})
+	if a.Linux != nil {
+		a.Linux.RemoveNamespaces(ctx) // its own task would end before it has done that
+	}
 	if err != nil {
 		return fmt.Errorf("removing the network: %w", err)
 	}

@@ -300,6 +300,10 @@ func (p *Plugin) namespaces(c netns.Change) {
 // are removed.
 func (p *Plugin) Complete() { p.spaces.Complete() }
 
+// RemoveNamespaces removes the namespaces that the agent has made and no value names any more, and returns
+// when that is done. Run does the same by itself, a moment later.
+func (p *Plugin) RemoveNamespaces(ctx context.Context) { p.spaces.RemoveAll(ctx) }
+
 // retryFailed tries the failed values again each time they may succeed. Retry waits for the
 // scheduler, which verbs and the watcher of namespaces must not do.
 func (p *Plugin) retryFailed(ctx context.Context) {
