@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -71,6 +72,38 @@ func TestTidy(t *testing.T) {
 	again.set.RemoveAll(t.Context())
 	if exists("used") || !exists("full") {
 		t.Errorf("used exists: %v, full exists: %v; want false and true", exists("used"), exists("full"))
+	}
+}
+
+// busy is this host with a process in each namespace, until it ends.
+type busy struct {
+	kernel.This
+	ended *atomic.Bool
+}
+
+func (b busy) Used(asked func(kernel.ID) bool) map[kernel.ID]string {
+	id, err := b.Stat("/run/netns/red")
+	if err != nil || !asked(id) || b.ended.Load() {
+		return nil
+	}
+	return map[kernel.ID]string{id: "4711"}
+}
+
+// A process that passes by only delays the removal of a namespace.
+func TestTidyBesideAProcess(t *testing.T) {
+	host := busy{ended: &atomic.Bool{}}
+	h := startHouse(t, netns.Options{Host: host})
+	h.want("a", "red")
+	h.awaitState(keyOf("a"), scheduler.Configured)
+	h.unwant("a")
+	h.set.RemoveAll(t.Context())
+	if !exists("red") {
+		t.Error("it was removed below the process")
+	}
+	host.ended.Store(true)
+	h.set.RemoveAll(t.Context())
+	if exists("red") {
+		t.Error("it stays after the process has ended")
 	}
 }
 

@@ -36,7 +36,8 @@ type Host interface {
 	// as long as somebody uses it.
 	Make(path string) (ID, error)
 	Unmake(path string) error
-	// Used returns a process in each of these namespaces that has one.
+	// Used returns a process in each of these namespaces that has one. The
+	// agent does not count, nor do the programs that it runs, such as iptables.
 	Used(asked func(ID) bool) map[ID]string
 }
 

@@ -2,12 +2,14 @@ package kernel
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -49,11 +51,21 @@ func (This) Used(asked func(ID) bool) map[ID]string {
 	out := map[ID]string{}
 	processes, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	for _, path := range processes {
-		if id, err := (This{}).Stat(path); err == nil && asked(id) {
-			out[id] = strings.Split(path, "/")[2]
+		pid := strings.Split(path, "/")[2]
+		if id, err := (This{}).Stat(path); err == nil && asked(id) && !isAgents(pid) {
+			out[id] = pid
 		}
 	}
 	return out
+}
+
+// isAgents reports whether a process is the agent or a program that it runs.
+func isAgents(pid string) bool {
+	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+	// id (name) state parent: a name may contain blanks and parentheses (proc_pid_stat(5)).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	own := strconv.Itoa(os.Getpid())
+	return pid == own || len(fields) > 1 && fields[1] == own
 }
 
 // share makes the folder of names a mount that other mount namespaces share, as "ip netns" does. Without that,
