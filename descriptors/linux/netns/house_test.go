@@ -29,6 +29,7 @@ type house struct {
 	t     *testing.T
 	set   *netns.Set
 	sched *scheduler.Scheduler
+	end   func() // stops all
 	// inside is called by Create in the namespace; nil: nothing is done there.
 	inside func(key string) error
 
@@ -42,7 +43,9 @@ type house struct {
 // startHouse runs a scheduler, Watch and Tidy until the test ends.
 func startHouse(t *testing.T, o netns.Options) *house {
 	t.Helper()
-	testkit.Netns(t, "house") // so the folder of names stays a plain one, which other tests remove
+	if !exists("house") { // so the folder of names stays a plain one, which other tests remove
+		testkit.Netns(t, "house")
+	}
 	o.Log = slog.New(slog.NewTextHandler(testkit.Log(t), nil))
 	h := &house{t: t, stall: make(chan struct{}), set: netns.New(o), sched: scheduler.New(scheduler.Options{Log: o.Log})}
 	for _, name := range []string{"linux", "other"} {
@@ -74,7 +77,8 @@ func startHouse(t *testing.T, o netns.Options) *house {
 	g.Go(func() { _ = h.sched.Run(ctx) })
 	g.Go(func() { h.set.Watch(ctx, h.changed) })
 	g.Go(func() { h.set.Tidy(ctx) })
-	t.Cleanup(func() { cancel(); g.Wait() })
+	h.end = func() { cancel(); g.Wait() }
+	t.Cleanup(h.end)
 	return h
 }
 

@@ -3,7 +3,9 @@ package netns_test
 import (
 	"errors"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -121,6 +124,49 @@ func TestTidyOfAReplacedNamespace(t *testing.T) {
 	h.set.RemoveAll(t.Context())
 	if !exists("red") {
 		t.Error("a namespace of another program was removed")
+	}
+}
+
+// killed is this host, on which the process ends between the file of a name and its namespace.
+type killed struct{ kernel.This }
+
+func (killed) Make(path string) (kernel.ID, error) {
+	if err := os.WriteFile(path, nil, 0); err != nil {
+		return kernel.ID{}, err
+	}
+	runtime.Goexit()
+	panic("unreachable")
+}
+
+// A kill while a namespace is made is made up for by the next run: its value needs it, or it leaves nothing.
+func TestKilledWhileMaking(t *testing.T) {
+	testkit.Netns(t, "foreign") // so the folder of names stays a plain one, which other tests remove
+	for _, needed := range []bool{true, false} {
+		known := testkit.Memory{}
+		var g sync.WaitGroup
+		g.Go(func() { _, _ = netns.New(netns.Options{Host: killed{}, Known: known}).Enter(nsid("red")) })
+		g.Wait()
+		if len(known) != 1 || !exists("red") {
+			t.Fatalf("it was killed with the notes %v", known)
+		}
+		h := startHouse(t, netns.Options{Known: known})
+		if needed {
+			h.want("a", "red")
+			h.awaitState(keyOf("a"), scheduler.Configured)
+			h.unwant("a")
+		}
+		h.set.Complete()
+		h.await("nothing is left", func() bool { return !exists("red") })
+		h.end()
+	}
+}
+
+// A value that names the file of a namespace waits for it, also while another value needs the name.
+func TestFileIsWaitedFor(t *testing.T) {
+	testkit.Netns(t)
+	set := netns.New(netns.Options{})
+	if _, err := set.Enter(ref(namespace.NetNamespace_FD, "/run/netns/red")); !errors.Is(err, netns.ErrNotFound) || exists("red") {
+		t.Errorf("it exists: %v; %v", exists("red"), err)
 	}
 }
 
