@@ -3,12 +3,11 @@ package scheduler
 import (
 	"cmp"
 	"iter"
-	"os"
 	"runtime"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/bootid"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 )
@@ -43,13 +42,7 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	prepare := func(kind memory.Kind, key string, m proto.Message) *graph.Value {
 		return s.registry.Actual(kind.(*descriptor), key, m)
 	}
-	return memory.New(s.opts.Memory, cmp.Or(s.opts.Boot, bootOfHost()), s.log, s.graph, kindOf, prepare)
-}
-
-// bootOfHost returns what the kernel draws at each boot; empty: /proc is not that of Linux.
-func bootOfHost() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(id))
+	return memory.New(s.opts.Memory, cmp.Or(s.opts.Boot, bootid.Read()), s.log, s.graph, kindOf, prepare)
 }
 
 // rememberCompleted saves the outcome of completed runs, and has their large records packed. Their callers go

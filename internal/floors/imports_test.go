@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog", "internal/yamlplace",
+	"internal/backoff", "internal/bootid", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/wake", "internal/watchdog", "internal/yamlplace",
 }
 
 func floors() []floor {
@@ -41,6 +41,7 @@ func floors() []floor {
 		{"client", []string{"internal/reach", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
 		{"internal/backoff", nil},
+		{"internal/bootid", nil},
 		{"internal/budget", nil},
 		{"internal/capability", nil},
 		{"internal/config", nil},

@@ -27,8 +27,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/bootid"
 )
 
 // ErrTaken means that another agent owns the label.
@@ -91,12 +92,11 @@ func (h Holder) String() string {
 // Self returns this process as the holder of a label.
 func Self(label, installation string) Holder {
 	host, _ := os.Hostname() // without a host name the other fields are enough
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, _ := os.Readlink("/proc/self/ns/pid")
 	started, _ := startOf(os.Getpid())
 	return Holder{
 		Label: label, Installation: installation, Host: host, PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Second),
-		Life: NewID(), Boot: strings.TrimSpace(string(boot)), Space: space, Started: started,
+		Life: NewID(), Boot: bootid.Read(), Space: space, Started: started,
 	}
 }
 

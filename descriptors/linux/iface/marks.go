@@ -1,17 +1,16 @@
 package iface
 
 import (
-	"bytes"
 	"fmt"
 	"iter"
 	"log/slog"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/bootid"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -53,17 +52,14 @@ type marks struct {
 	made  map[madeAddr]string // the name of the interface
 }
 
-// bootID identifies the boot of the host: the indexes of links begin anew with the next one.
-const bootID = "/proc/sys/kernel/random/boot_id"
-
 // newMarks returns what is saved about links of this boot.
 func newMarks(saved scheduler.Memory, log *slog.Logger) *marks {
 	m := &marks{log: log, links: map[linkID]mark{}, made: map[madeAddr]string{}}
-	boot, err := os.ReadFile(bootID)
-	if saved == nil || err != nil {
+	boot := bootid.Read()
+	if saved == nil || boot == "" {
 		return m
 	}
-	m.saved, m.boot = saved, string(bytes.TrimSpace(boot))
+	m.saved, m.boot = saved, boot
 	var old []string
 	for key, value := range saved.Load() {
 		if !m.load(key, string(value)) {

@@ -1,12 +1,10 @@
 package netns
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/internal/bootid"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
@@ -59,16 +58,10 @@ type notes struct {
 	left map[string]bool
 }
 
-// bootID identifies the boot of the host.
-func bootID() string {
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it, namespaces of the run before are those of others
-	return string(bytes.TrimSpace(id))
-}
-
 // newNotes returns the saved notes.
 func newNotes(saved scheduler.Memory) *notes {
 	n := &notes{
-		saved: saved, boot: bootID(), unsettled: wake.New(),
+		saved: saved, boot: bootid.Read(), unsettled: wake.New(),
 		busy: map[string]bool{}, byName: map[string]note{}, entered: map[string]bool{}, left: map[string]bool{},
 	}
 	n.idle = sync.NewCond(&n.mu)

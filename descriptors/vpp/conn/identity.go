@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/bootid"
 )
 
 // clues tell two connections to the same run of VPP from connections to two runs. A process id alone does not do that:
@@ -32,10 +34,7 @@ type clues struct {
 // identity describes the run of VPP at the other end of a connection. A run that is unclear gets a name that no other
 // connection has.
 func identity(c *Conn, socket string) string {
-	all := clues{pid: c.pid}
-	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		all.boot = string(bytes.TrimSpace(boot))
-	}
+	all := clues{boot: bootid.Read(), pid: c.pid}
 	peer := peerOf(c.sock)
 	if start := startOf(peer); start != "" {
 		all.start = fmt.Sprintf("%d at %s", peer, start)
