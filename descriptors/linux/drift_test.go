@@ -25,17 +25,7 @@ func TestDriftIsWhatAResyncDoes(t *testing.T) {
 	testkit.Netns(t)
 	_, err := exec.LookPath("ip")
 	testkit.Need(t, "ip (iproute2)", err == nil)
-	a := newAgent()
-	a.s = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
-	// The plugin does not run: nothing is repaired before the resync.
-	if _, err := linux.Register(a.s, linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler), Known: a.known}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- a.s.Run(ctx) }()
-	a.stop = func() { cancel(); <-ended }
-	defer a.end()
+	a := newIdleAgent(t)
 	for _, args := range [][]string{
 		{"config/linux/interfaces/v2/interface/v1", `{"name":"v1","type":"VETH","enabled":true,"ip_addresses":["10.0.0.1/24","fd00::1/64"],"veth":{"peer_if_name":"v2"}}`},
 		{"config/linux/interfaces/v2/interface/v2", `{"name":"v2","type":"VETH","enabled":true,"ip_addresses":["10.0.0.2/24"],"veth":{"peer_if_name":"v1"}}`},
@@ -63,32 +53,59 @@ func TestDriftIsWhatAResyncDoes(t *testing.T) {
 		for _, act := range did {
 			_ = exec.Command("ip", strings.Fields(act)...).Run() // the one before may leave nothing for it
 		}
-		report, err := drift.Check(t.Context(), a.s)
-		if err != nil || len(report.Errors) > 0 {
-			rt.Fatal(err, report.Errors)
-		}
-		record, err := a.s.Commit(t.Context(), scheduler.Txn{Refresh: true})
-		if err != nil {
+		if err := a.expectDriftIsWhatAResyncDoes(rt); err != nil {
 			rt.Fatal(err)
 		}
-		var shown, done []string
-		for _, v := range report.Values {
-			shown = append(shown, v.Key)
-		}
-		for _, op := range record.Executed {
-			if !op.Noop {
-				done = append(done, op.Key)
-			}
-		}
-		slices.Sort(done)
-		done = slices.DeleteFunc(slices.Compact(done), func(key string) bool { return !slices.Contains(shown, key) && a.follows(key, shown) })
-		if fmt.Sprint(shown) != fmt.Sprint(done) {
-			rt.Errorf("drift shows\n%s\nthe resync did\n%s", strings.Join(shown, "\n"), strings.Join(done, "\n"))
-		}
-		if err := a.unchangedNow(); err != nil {
-			rt.Error(err)
-		}
 	})
+}
+
+// newIdleAgent returns an agent whose plugin does not run: nothing is repaired before a resync.
+func newIdleAgent(t *testing.T) *agent {
+	t.Helper()
+	a := newAgent()
+	a.s = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	plugin, err := linux.Register(a.s, linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler), Known: a.known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.plugin = plugin
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.s.Run(ctx) }()
+	a.stop = func() { cancel(); <-ended }
+	t.Cleanup(a.end)
+	return a
+}
+
+// expectDriftIsWhatAResyncDoes compares what drift shows with what a resync does then. It returns the error of the
+// resync, after which it compares no more.
+func (a *agent) expectDriftIsWhatAResyncDoes(rt *rapid.T) error {
+	report, err := drift.Check(context.Background(), a.s)
+	if err != nil || len(report.Errors) > 0 {
+		rt.Fatal(err, report.Errors)
+	}
+	record, failed := a.s.Commit(context.Background(), scheduler.Txn{Refresh: true})
+	var shown, done []string
+	for _, v := range report.Values {
+		shown = append(shown, v.Key)
+	}
+	for _, op := range record.Executed {
+		if !op.Noop {
+			done = append(done, op.Key)
+		}
+	}
+	slices.Sort(done)
+	done = slices.DeleteFunc(slices.Compact(done), func(key string) bool { return !slices.Contains(shown, key) && a.follows(key, shown) })
+	if fmt.Sprint(shown) != fmt.Sprint(done) {
+		rt.Errorf("drift shows\n%s\nthe resync did\n%s", strings.Join(shown, "\n"), strings.Join(done, "\n"))
+	}
+	if failed != nil {
+		return fmt.Errorf("the resync: %w", failed)
+	}
+	if err := a.unchangedNow(); err != nil {
+		rt.Error(err)
+	}
+	return nil
 }
 
 // follows reports whether a value depends on one of the others: it goes and comes with them.
