@@ -301,7 +301,7 @@ func withHosts(t *testing.T, text string) {
 	t.Helper()
 	testkit.Netns(t) // only in a mount namespace of its own
 	path := filepath.Join(t.TempDir(), "hosts")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // iptables may run with fewer rights
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Mount(path, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {

@@ -40,7 +40,7 @@ type watcher struct {
 type watched struct {
 	space  *netns.Space
 	events kernel.RuleEvents // nil: the kernel has no nftables
-	leave  func()            // ends the announcement of the installation
+	leave  func()            // ends the announcement of the installation; nil: it has ended
 	chains map[string]record // by key
 	// awaited are chains of others that are in the way of values.
 	awaited map[chainID]bool
@@ -51,8 +51,16 @@ func (w *watched) close() {
 	if w.events != nil {
 		w.events.Close()
 	}
-	w.leave()
+	w.withdraw()
 	w.space.Close()
+}
+
+// withdraw ends the announcement of the installation.
+func (w *watched) withdraw() {
+	if w.leave != nil {
+		w.leave()
+		w.leave = nil
+	}
 }
 
 // notification is what a subscription has received.
@@ -139,6 +147,9 @@ func (w *watcher) note(space *netns.Space, key string, r record, due bool) {
 		}
 		due = true
 	}
+	if one.leave == nil {
+		one.leave = w.h.Watch.Announce(one.space)
+	}
 	w.clock++
 	r.seen = w.clock
 	one.chains[key] = r
@@ -169,8 +180,8 @@ func (w *watcher) follow(space *netns.Space) *watched {
 	return one
 }
 
-// forget notes that the agent removes a chain. In its own namespace, the agent goes on to notice if
-// somebody restores it. Any other namespace without chains is closed: an open one would outlive its deletion.
+// forget notes that the agent removes a chain. It goes on to notice if somebody restores the chain, as long as
+// somebody tells when the namespace goes: an open one would outlive its deletion.
 func (w *watcher) forget(ns kernel.ID, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,30 +191,25 @@ func (w *watcher) forget(ns kernel.ID, key string) {
 	}
 	r, recorded := one.chains[key]
 	delete(one.chains, key)
-	if recorded && (len(one.chains) > 0 || w.isOwn(ns)) {
+	if recorded {
 		one.chains[key] = record{chainID: r.chainID, removed: true}
 	}
 	w.dropUnused(ns, one)
 }
 
-// isOwn reports whether a namespace is that of the agent.
-func (w *watcher) isOwn(ns kernel.ID) bool {
-	own, err := w.h.Spaces.Own()
-	if err != nil {
-		return false
-	}
-	defer own.Close()
-	return own.ID == ns
-}
-
-// dropUnused ends the watch of a namespace in which nothing is or was. The mutex is held.
+// dropUnused ends the announcement in a namespace in which nothing is, and also the watch, unless somebody may
+// restore what was there. The mutex is held.
 func (w *watcher) dropUnused(ns kernel.ID, one *watched) {
 	for _, r := range one.chains {
-		if !r.removed || w.isOwn(ns) {
+		if !r.removed {
 			return
 		}
 	}
-	if len(one.awaited) == 0 {
+	switch {
+	case len(one.awaited) > 0:
+	case len(one.chains) > 0 && one.space.Kept():
+		one.withdraw()
+	default:
 		w.drop(ns)
 	}
 }

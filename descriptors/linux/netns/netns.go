@@ -180,6 +180,14 @@ func (s *Set) use(space *Space, named, kept bool) *Space {
 // ByID opens a namespace that is open already, such as one that contains a link.
 func (s *Set) ByID(id kernel.ID) (*Space, bool) { return s.find(id, false, false) }
 
+// Kept reports whether the space may be held for a long time: it has a name, and Watch tells when that goes, or it
+// is the agent's own.
+func (sp *Space) Kept() bool {
+	sp.set.mu.Lock()
+	defer sp.set.mu.Unlock()
+	return sp.kept
+}
+
 // Close ends one use of the space.
 func (sp *Space) Close() {
 	s := sp.set
