@@ -35,6 +35,11 @@ func (h *handler) readMappings(ctx context.Context, p plugin, declared map[strin
 	for label, bound := range r.bound {
 		r.all[label] = append(withoutResolved(r.all[label], bound, declared[label]), bound...)
 	}
+	if learns {
+		for label := range r.all {
+			h.Tags.Learn(label)
+		}
+	}
 	return r, nil
 }
 
@@ -247,9 +252,6 @@ func (h *handler) retrieveDNATs(ctx context.Context, wanted []scheduler.Desired[
 				one.Value = w.Value
 			case !ours:
 				one.Foreign, one.OwnerUnknown = h.Tags.Foreign(label), read.unsigned[label]
-				if learns {
-					h.Tags.Learn(label)
-				}
 			}
 			if !yield(one, nil) {
 				return
