@@ -213,18 +213,17 @@ func done(record *scheduler.Record) (out []string) {
 	return slices.Compact(out)
 }
 
-// few is draw.Check with few cases, since each takes half a second; make explore draws more.
-func few(t *testing.T, property func(*rapid.T), regular ...uint64) {
-	t.Helper()
+// few is a property that is drawn a few times, since each takes half a second; make explore draws more.
+func few(property func(*rapid.T)) func(*rapid.T) {
 	const most = 12
 	cases, failed := 0, false
-	draw.Check(t, func(rt *rapid.T) {
+	return func(rt *rapid.T) {
 		if cases++; cases > most && !failed && os.Getenv(draw.Variable) == "" {
 			return
 		}
 		defer func() { failed = failed || rt.Failed() }() // the case is drawn again, in order to make it smaller
 		property(rt)
-	}, regular...)
+	}
 }
 
 // Whoever only looks changes nothing: of two agents, one is looked at at random moments. Hands change both VPPs alike. Then
@@ -233,7 +232,7 @@ func TestLooksChangeNothing(t *testing.T) {
 	looked, its := watched(t)
 	other, others := watched(t)
 	declared := everythingBy(t)
-	few(t, func(rt *rapid.T) {
+	draw.Check(t, few(func(rt *rapid.T) {
 		looked.declareOnly(declared)
 		other.declareOnly(declared)
 		look := func(when string) {
@@ -258,7 +257,7 @@ func TestLooksChangeNothing(t *testing.T) {
 		if has, want := pages(its.vpp), pages(others.vpp); has != want {
 			rt.Errorf("its VPP has\n%s\nwant\n%s", has, want)
 		}
-	})
+	}))
 }
 
 // resyncs reads everything back, and returns what that does.
@@ -276,7 +275,7 @@ func (a *agent) resyncs() []string {
 func TestDriftIsWhatAResyncDoes(t *testing.T) {
 	a, its := watched(t)
 	declared := everythingBy(t)
-	few(t, func(rt *rapid.T) {
+	draw.Check(t, few(func(rt *rapid.T) {
 		a.declareOnly(declared)
 		gone, changed := drawHand(rt, declared)
 		its.do(t, declared, gone, changed)
@@ -297,7 +296,7 @@ func TestDriftIsWhatAResyncDoes(t *testing.T) {
 		if again := a.look(its.vpp); len(again.Values) > 0 {
 			rt.Errorf("after the resync drift shows %v", again.Values)
 		}
-	})
+	}))
 }
 
 // compare compares what drift has shown with the resync that followed it.
