@@ -79,7 +79,7 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 	}
 	l, err := h.movedTAP(space, host, v)
 	if err == nil {
-		return h.adopt(space, l, v, l.Alias)
+		return h.adopt(space, l, v, h.known(space, l).Alias)
 	}
 	// Not moved yet: it is still where VPP has made it.
 	l, err = own.LinkByName(host)
@@ -97,7 +97,7 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 	if err := h.setAlias(own, l.Index, alias); err != nil {
 		return l, err
 	}
-	l, err = move(own, space, l)
+	l, err = h.move(own, space, l)
 	if err != nil {
 		return l, err
 	}
@@ -122,11 +122,12 @@ func (h *handler) strayTAP(space *netns.Space, v *interfaces.Interface) (kernel.
 		if i < 0 {
 			continue
 		}
-		l, err := move(p.Space, space, links[i])
+		alias := h.known(p.Space, links[i]).Alias
+		l, err := h.move(p.Space, space, links[i])
 		if err != nil {
 			return l, err
 		}
-		return h.adopt(space, l, v, l.Alias)
+		return h.adopt(space, l, v, alias)
 	}
 	err = fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), unix.ENODEV)
 	if h.Watch.MovedAway(keyOf(v.GetName())) {
@@ -161,20 +162,22 @@ func (h *handler) restoreTAP(space *netns.Space, l kernel.Link, v *interfaces.In
 		return err
 	}
 	l.Name = original(l)
-	l, err = move(space, own, l)
+	l, err = h.move(space, own, l)
 	if err != nil {
 		return err
 	}
-	return own.SetAlias(l.Index, unconfigured)
+	return h.unmark(own, l.Index)
 }
 
-// move moves a link to another namespace. It does nothing if the link is there already.
-func move(from, to *netns.Space, l kernel.Link) (kernel.Link, error) {
+// move moves a link to another namespace. It does nothing if the link is there already. What is known about the link
+// goes: any link may get its index there.
+func (h *handler) move(from, to *netns.Space, l kernel.Link) (kernel.Link, error) {
 	if from.ID == to.ID {
 		return l, nil
 	}
 	if err := from.Move(l.Index, to.Kernel); err != nil {
 		return l, err
 	}
+	h.marks.drop(linkID{from.ID, l.Index})
 	return to.LinkByName(l.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/scheduler/contests"
 )
 
@@ -78,4 +79,12 @@ func (h *handler) putBack(id linkID) {
 	if err := h.setAlias(space, id.index, alias); err != nil {
 		h.Log.Warn("cannot put the alias of a link back", "index", id.index, "alias", alias, "err", err)
 	}
+}
+
+// unmark takes our mark from a link that stays. What is known goes first, or the event of it would bring the mark back.
+func (h *handler) unmark(space *netns.Space, link int) error {
+	h.remarks.mu.Lock()
+	defer h.remarks.mu.Unlock()
+	h.marks.drop(linkID{space.ID, link})
+	return space.SetAlias(link, unconfigured)
 }

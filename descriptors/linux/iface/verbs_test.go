@@ -239,6 +239,50 @@ func TestLifeOfATAP(t *testing.T) {
 	}
 }
 
+// What was known about a TAP in the agent's namespace does not count after it has been elsewhere, though it has its index again.
+func TestTAPThatComesBack(t *testing.T) {
+	h, b := realHandler(t, "red")
+	own, err := h.Spaces.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	addTAP(t, defaultTAPHost("vpp-tap"))
+	away := &value{
+		Name: "tap1", Type: interfaces.Interface_TAP_TO_VPP, HostIfName: "tap-in-red", Namespace: red(),
+		Link: &interfaces.Interface_Tap{Tap: &interfaces.TapLink{VppTapIfName: "vpp-tap"}},
+	}
+	back := clone(away)
+	back.HostIfName, back.Namespace = "tap-back", nil
+	b.Create(t, away)
+	meta, _ := b.Get("tap1")
+	if _, known := h.marks.of(linkID{own.ID, meta.Index}, ""); known {
+		t.Errorf("a link that was moved is still known where it was")
+	}
+	b.Change(t, away, back)
+	l, err := own.LinkByName("tap-back")
+	if want := h.aliasOf(back, defaultTAPHost("vpp-tap")); err != nil || l.Alias != want || l.Owner != h.Installation {
+		t.Errorf("its alias is %q of %q, %v; expected %q", l.Alias, l.Owner, err, want)
+	}
+	// Another program may overwrite the alias of one that is not renamed yet.
+	if err := errors.Join(own.SetName(l.Index, defaultTAPHost("vpp-tap")), own.SetAlias(l.Index, "uplink")); err != nil {
+		t.Fatal(err)
+	}
+	b.Create(t, back)
+	b.Expect(t, back)
+	b.Delete(t, back)
+	if l, err = own.LinkByName(defaultTAPHost("vpp-tap")); err != nil {
+		t.Fatal(err)
+	}
+	h.remark(own.ID, l.Index) // as an event does that comes late
+	if l, err = own.LinkByIndex(l.Index); err != nil || l.Alias != unconfigured {
+		t.Errorf("given back is %+v, %v", l, err)
+	}
+	if err := own.DelLink(l.Index); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLifeOfAnExisting(t *testing.T) {
 	h, b := realHandler(t)
 	own, err := h.Spaces.Own()

@@ -65,7 +65,7 @@ func (h *handler) endOfPair(own, space *netns.Space, v *interfaces.Interface) (k
 	l, err := h.waitingEnd(own, v)
 	switch {
 	case err == nil:
-		return move(own, space, l)
+		return h.move(own, space, l)
 	case !errors.Is(err, unix.ENODEV):
 		return l, err
 	}
@@ -153,6 +153,6 @@ func (h *handler) restoreVETH(space *netns.Space, l kernel.Link, v *interfaces.I
 		return err
 	}
 	l.Name = tempName(v.GetName())
-	_, err = move(space, own, l)
+	_, err = h.move(space, own, l)
 	return err
 }
