@@ -33,6 +33,8 @@ DRAWS     := 5000
 
 # How long each random test draws from fresh seeds in make explore, and a regular expression for their names.
 EXPLORE   ?= 1m
+# With SHARES=2 every second test draws or is fuzzed, the others on the next day, as in .ci/run.
+SHARES    ?= 1
 TESTS     ?=
 
 # How long the attacks of make siege last; make test has 20 s of them.
@@ -111,7 +113,7 @@ race-pure: ## the tests that need no server, no file system and no kernel, under
 	$(GOTEST) -race $(PURE)
 
 explore: packages servers ## random tests, all or TESTS (TestLife|TestModel), with fresh seeds for EXPLORE (1m) each; prints the seeds that fail
-	@.ci/explore $(EXPLORE) '$(TESTS)'
+	@.ci/explore $(EXPLORE) '$(TESTS)' $(SHARES)
 
 faults: packages servers ## everything that may happen to a store, in full size; writes the table in docs/faults.md
 	go test -timeout 2h ./internal/faults -run '^TestMatrix$$' -args -faults.full -faults.table=$(CURDIR)/docs/faults.md; \
@@ -136,8 +138,6 @@ plots: ## the plots of docs/plots from the tables of the documents, and from the
 plots-check: ## fail if a plot in docs/plots is not that of its table
 	go -C tools/plots test ./...
 
-# With SHARES=2 every second one, the others on the next day, as in .ci/run.
-SHARES ?= 1
 fuzz: ## every fuzz test for FUZZTIME (10s), two at a time
 	@.ci/fuzz $(FUZZTIME) $(SHARES)
 
