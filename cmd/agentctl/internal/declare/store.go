@@ -71,9 +71,12 @@ func (c *change) values(ctx context.Context, from documents.Documents) (out []do
 	})
 	if errors.Is(err, documents.ErrIgnored) {
 		fmt.Fprintln(c.Err, show.Broken(c.Err, "agentctl: warning: "+err.Error(), 2))
-		err = nil
+		return out, nil
 	}
-	return out, err
+	if err != nil {
+		return nil, session.Lines(err)
+	}
+	return out, nil
 }
 
 // planForStore prints the changes that the agent would make or, if no agent answers that follows
