@@ -172,7 +172,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	}
 	a.known = openState(folder, !a.options.lacks(VPP), a.Log)
 	a.closers = append(a.closers, a.known.Close)
-	a.below = slices.Concat(a.known.tasks(), a.stores.keepers(), []Task{{"socket", a.socket.Run}, {"ownership", a.mine.guard.Run}})
+	a.below = slices.Concat(a.known.tasks(a.mine), a.stores.keepers(), []Task{{"socket", a.socket.Run}, {"ownership", a.mine.guard.Run}})
 	return nil
 }
 

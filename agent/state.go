@@ -2,12 +2,14 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/orchestrator/trial"
 	"github.com/keyplane/keyplane/statestore"
 )
@@ -17,8 +19,21 @@ import (
 // interrupted, and trials. A part that is not needed, or cannot be opened, is nil.
 type state struct {
 	intent, applied, links, namespaces, deaths, settings, trials *statestore.Store
+	// The absolute path of the folder, without links as far as it exists; "": there is none.
+	dir string
 	// Has the folder as an attribute.
 	log *slog.Logger
+}
+
+// realPath returns an absolute path without links. The path itself is the answer if it cannot be resolved.
+func realPath(path string) string {
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 // A statePart is one Store in the folder, and the consequence of its loss.
@@ -51,6 +66,7 @@ func openState(dir string, withVPP bool, log *slog.Logger) state {
 	if dir == "" {
 		return s
 	}
+	s.dir = realPath(dir)
 	for _, part := range s.parts() {
 		if part.ofVPP && !withVPP {
 			continue
@@ -75,7 +91,7 @@ func openState(dir string, withVPP bool, log *slog.Logger) state {
 
 // openPart opens a part, and imports the file of an earlier version.
 func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, error) {
-	store, err := statestore.Open(filepath.Join(dir, part.name), statestore.Options{Log: log, Affects: part.affects})
+	store, err := statestore.Open(filepath.Join(dir, part.name), statestore.Options{Log: log, Affects: part.affects, Aside: filepath.Dir(reach.DefaultSocket(""))})
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +117,35 @@ func (s *state) trialOptions(volatile func(layer string) bool, log *slog.Logger)
 	return o
 }
 
-// tasks returns a task for each part that could be opened.
-func (s *state) tasks() (out []Task) {
+// tasks returns a task for each part that could be opened, and one that notices when somebody takes their files, or those
+// of folder, away.
+func (s *state) tasks(mine ownership) (out []Task) {
+	var open []*statestore.Store
+	folders := []string{s.dir}
 	for _, part := range s.parts() {
 		if *part.into != nil {
 			out = append(out, Task{"state " + part.name, (*part.into).Run})
+			open, folders = append(open, *part.into), append(folders, filepath.Join(s.dir, part.name))
 		}
 	}
-	return out
+	if len(open) == 0 {
+		return nil
+	}
+	return append(out, Task{"files of the state", func(ctx context.Context) error {
+		err := statestore.Watch(ctx, folders, func() {
+			if err := mine.folder.Verify(mine.self); err != nil {
+				s.log.Error("somebody has removed or replaced files of the state folder, and they cannot be made again; a second agent may use it", "err", err)
+			}
+			for _, store := range open {
+				_ = store.Verify() // it has logged the error, and tries again
+			}
+		})
+		if err != nil {
+			s.log.Warn("if somebody removes files of the state, that is only noticed at the next change", "err", err)
+			<-ctx.Done()
+		}
+		return nil
+	}})
 }
 
 // Close writes pending changes.

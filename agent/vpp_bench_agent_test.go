@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -121,7 +122,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 	// As during the start of an agent that has a process to itself.
 	percent, limit := debug.SetGCPercent(goruntime.StartGC), debug.SetMemoryLimit(goruntime.AmpleMemory)
 	go func() {
-		below := append(known.tasks(), Task{"scheduler", sched.Run}, Task{"vpp", plane.Run})
+		below := append(known.tasks(ownership{folder: &owner.Folder{}}), Task{"scheduler", sched.Run}, Task{"vpp", plane.Run})
 		ended <- runTasks(ctx, log, below, []Task{{"source", source.Run}, {"orchestrator", orch.Run}}, Task{"exit", func(context.Context) error { return nil }})
 	}()
 	stop := func() {

@@ -23,7 +23,10 @@
 //   - A Store is either complete or marked as stale. If the disk refuses a write (it is full,
 //     for example) the Store is marked before Save returns, the changes are kept in memory,
 //     and Run tries again. [Store.Stale] tells the next start. The mark ends with Renew, or
-//     when everything that was missing has been written.
+//     when everything that was missing has been written. A disk that has turned read-only refuses the mark too:
+//     then a file in the folder Options.Aside is the mark, until the host starts again.
+//   - If somebody removes, moves or replaces the files of a running Store, the next change, or
+//     Verify, writes its content anew before it returns: the files are held open. [Watch] says when to call Verify.
 //   - A damaged or shortened file makes the Store stale, too. It is renamed to NAME.broken,
 //     its readable part is used, and the log names the consequences.
 //
@@ -46,7 +49,8 @@
 //
 // # Ownership
 //
-// A folder belongs to one process at a time, by flock. All methods may be called from any
+// A folder belongs to one process at a time, by flock. It must belong to the user of the process, nobody else may write in
+// it, and links in it are refused. All methods may be called from any
 // goroutine. Run is called once.
 //
 // Tests cut the files at every byte, overwrite parts of them, fill a real file system, and

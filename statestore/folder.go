@@ -46,6 +46,8 @@ func look(dir string) (finding, error) {
 		path := filepath.Join(dir, entry.Name())
 		generation, isJournal := generationOf(entry.Name())
 		switch {
+		case entry.Type()&fs.ModeSymlink != 0:
+			return found, fmt.Errorf("%s is a link: %w", path, plainfile.ErrNoFile)
 		case entry.Name() == snapshotName:
 			found.snapshot = &part{path: path}
 		case isJournal:

@@ -20,7 +20,7 @@ const reserve = 1 << 20
 
 // A journal is the file to which changes are appended.
 type journal struct {
-	*os.File
+	held
 	generation uint64
 	size       int64 // the end of the last complete group of records
 	torn       bool  // there may be bytes behind size
@@ -37,7 +37,7 @@ func journalPath(dir string, generation uint64) string {
 func newJournal(dir string, generation uint64) (*journal, error) {
 	path := journalPath(dir, generation)
 	beside := filepath.Join(dir, "."+filepath.Base(path))
-	f, err := plainfile.OpenFile(beside, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	f, err := plainfile.OpenFile(beside, os.O_CREATE|os.O_TRUNC|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +48,16 @@ func newJournal(dir string, generation uint64) (*journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(beside))
 	}
-	return &journal{File: f, generation: generation, size: headerSize}, nil
+	return &journal{held: newHeld(path, f), generation: generation, size: headerSize}, nil
 }
 
 // openJournal continues a file, and removes a record that a kill has cut short.
 func openJournal(path string, r reading) (*journal, error) {
-	f, err := plainfile.OpenFile(path, os.O_RDWR, 0o600)
+	f, err := plainfile.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &journal{File: f, generation: r.header.generation, size: r.good, torn: r.good < r.size}, nil
+	return &journal{held: newHeld(path, f), generation: r.header.generation, size: r.good, torn: r.good < r.size}, nil
 }
 
 // append writes changes, all or none, in records of a bounded size. It uses buf and

@@ -81,9 +81,9 @@ func (s *Store) sync() (changed bool, err error) {
 		s.mu.Unlock()
 		return false, nil
 	}
-	as := *j
+	as, folder := *j, s.folder
 	s.mu.Unlock()
-	return true, errors.Join(as.sync(), s.folder.Sync())
+	return true, errors.Join(as.sync(), folder.Sync())
 }
 
 // merge begins to merge the journals in another goroutine, if they are large enough and no
@@ -129,8 +129,9 @@ func (s *Store) compact(parts []*part, generation uint64) error {
 	}
 	s.mu.Lock()
 	s.base, s.sealed, s.retryAt = size, 0, 0
+	err = s.hold()
 	s.mu.Unlock()
-	return removeAll(merged)
+	return errors.Join(err, removeAll(merged))
 }
 
 // rotate begins a new journal, if the old ones have become too large, and returns the parts
@@ -150,6 +151,10 @@ func (s *Store) rotate(changed bool) (parts []*part, generation uint64, err erro
 		s.ready.Set()
 		return nil, 0, nil
 	}
+	if err := s.present(); err != nil {
+		s.fail(err)
+		return nil, 0, nil
+	}
 	found, err := look(s.dir)
 	if err != nil {
 		return nil, 0, err
@@ -167,7 +172,7 @@ func (s *Store) rotate(changed bool) (parts []*part, generation uint64, err erro
 		return nil, 0, err
 	}
 	s.sealed += s.journal.size
-	err = s.journal.Close()
+	s.before = append(s.before, s.journal.held)
 	s.journal = next
-	return found.files(), next.generation, err
+	return found.files(), next.generation, nil
 }

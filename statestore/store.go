@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -29,21 +30,26 @@ type Options struct {
 	// CompactAt is the minimum size of the journals in bytes before they are merged into a
 	// new snapshot. While changes come, it is at least 128 MiB. Defaults to 4 MiB.
 	CompactAt int64
+	// Aside is a folder on another file system that outlives the process, such as one below /run. Where the disk refuses
+	// even the mark of a stale Store, because it is read-only now, a file there says so to the next start. Defaults to none.
+	Aside string
 }
 
 // A Store is a folder of state; see the package documentation.
 type Store struct {
 	dir       string
 	log       *slog.Logger
+	aside     string // the file that says that the Store is stale although it is marked as complete; "": none
 	compactAt int64
 	folder    *os.File // holds the lock
 	ready     wake.Signal
-	merging   atomic.Bool // a merge is under way
+	merging   atomic.Bool // a merge is under way, or files that were lost are written anew
 	merges    sync.WaitGroup
 	mergeHook func() // for tests: runs before a merge reads the files; nil: none
 
 	mu      sync.Mutex // guards the fields below
 	journal *journal   // the present journal; nil: closed
+	before  []held     // the files before it: the content is there as long as they are open, whatever becomes of their names
 	base    int64      // bytes of the snapshot
 	sealed  int64      // bytes of the journals before journal
 	retryAt int64      // the journals' size in bytes before the next attempt at a snapshot
@@ -70,6 +76,9 @@ func Open(dir string, opts Options) (*Store, error) {
 		dir: dir, log: cmp.Or(opts.Log, slog.Default()).With("state", dir),
 		compactAt: cmp.Or(opts.CompactAt, 4<<20), ready: wake.New(), pending: map[string][]byte{},
 	}
+	if opts.Aside != "" {
+		s.aside = filepath.Join(opts.Aside, fmt.Sprintf("stale-%x", sha256.Sum256([]byte(dir))))
+	}
 	if opts.Affects != "" {
 		s.log = s.log.With("affects", opts.Affects)
 	}
@@ -82,7 +91,7 @@ func Open(dir string, opts Options) (*Store, error) {
 // open locks the folder and reads its files. Damaged ones are set aside, and the rest is
 // used.
 func (s *Store) open() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := plainfile.MakeOwn(s.dir); err != nil {
 		return err
 	}
 	if err := s.lock(2 * time.Second); err != nil {
@@ -96,6 +105,9 @@ func (s *Store) open() error {
 		return err
 	}
 	s.stale = found.stale()
+	if s.stale == nil && !found.empty() && s.noted() {
+		s.stale = ErrStale
+	}
 	switch {
 	case found.empty():
 		s.log.Info("there is no state of an earlier run")
@@ -107,28 +119,33 @@ func (s *Store) open() error {
 			return err
 		}
 	}
-	if err := s.takeUp(found); err != nil || s.stale != nil {
+	if err := s.takeUp(found); err != nil {
+		return err
+	}
+	if err := s.hold(); err != nil || s.stale != nil {
 		return err
 	}
 	return s.mark()
 }
 
 // lock takes the lock of the folder, and waits a moment for a process that is ending.
-func (s *Store) lock(timeout time.Duration) (err error) {
-	if s.folder, err = os.Open(s.dir); err != nil {
+func (s *Store) lock(timeout time.Duration) error {
+	folder, err := os.Open(s.dir)
+	if err != nil {
 		return err
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for late := time.Now().Add(timeout); ; <-again.C {
-		err = unix.Flock(int(s.folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case err == nil:
+			s.folder = folder
 			return nil
 		case !errors.Is(err, unix.EWOULDBLOCK):
-			return &os.PathError{Op: "flock", Path: s.dir, Err: err}
+			return errors.Join(&os.PathError{Op: "flock", Path: s.dir, Err: err}, folder.Close())
 		case time.Now().After(late):
-			return ErrInUse
+			return errors.Join(ErrInUse, folder.Close())
 		}
 	}
 }
@@ -180,11 +197,10 @@ func (s *Store) load() (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string][]byte{}
-	found, err := look(s.dir)
-	if err != nil {
-		return nil, err
+	if s.journal == nil {
+		return nil, ErrClosed
 	}
-	for _, one := range found.files() {
+	for _, one := range s.parts() {
 		_, err := readFile(one.path, func(content []byte) {
 			for key, value := range changes(content) {
 				change(all, string(key), value)
@@ -255,7 +271,10 @@ func (s *Store) Sync() error {
 	if err := s.recover(); err != nil {
 		return err
 	}
-	err := errors.Join(s.journal.sync(), s.folder.Sync())
+	err := s.present()
+	if err == nil {
+		err = errors.Join(s.journal.sync(), s.folder.Sync())
+	}
 	if err != nil {
 		s.fail(err) // a second attempt could succeed although the disk has lost the changes
 	}
@@ -264,6 +283,9 @@ func (s *Store) Sync() error {
 
 // append writes changes to the journal, all or none. The caller holds mu.
 func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
+	if err := s.present(); err != nil {
+		return err
+	}
 	s.buf, err = s.journal.append(s.buf, changes)
 	if cap(s.buf) > recordSize/4 {
 		s.buf = nil
@@ -287,7 +309,11 @@ func (s *Store) fail(err error) {
 	s.failure = err
 	s.log.Error("state cannot be written, is marked as stale, and is tried again", "err", err)
 	if err := s.unmark(); err != nil {
-		s.log.Error("state cannot be marked as stale: a restart may use what was written before the failure", "err", err)
+		if err = errors.Join(err, s.noteAside()); s.noted() {
+			s.log.Warn("state cannot be marked as stale on its disk; a file elsewhere says so until the host starts again", "file", s.aside)
+		} else {
+			s.log.Error("state cannot be marked as stale: a restart may use what was written before the failure", "err", err)
+		}
 	}
 	s.soon()
 }
@@ -320,7 +346,12 @@ func (s *Store) complete() string { return filepath.Join(s.dir, completeName) }
 
 // mark notes on disk that the saved state is complete.
 func (s *Store) mark() error {
-	f, err := plainfile.OpenFile(s.complete(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if s.noted() {
+		if err := removeIfThere(s.aside); err != nil {
+			return err
+		}
+	}
+	f, err := plainfile.OpenFile(s.complete(), os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -329,6 +360,23 @@ func (s *Store) mark() error {
 
 // unmark notes on disk that the saved state may lack changes.
 func (s *Store) unmark() error { return removeIfThere(s.complete()) }
+
+// noteAside says elsewhere that the Store is stale.
+func (s *Store) noteAside() error {
+	if s.aside == "" {
+		return nil
+	}
+	return WriteFile(s.aside, []byte(s.dir+"\n"))
+}
+
+// noted reports whether it is said elsewhere that the Store is stale.
+func (s *Store) noted() bool {
+	if s.aside == "" {
+		return false
+	}
+	_, err := os.Lstat(s.aside)
+	return err == nil
+}
 
 // Close writes pending changes, syncs, and releases the folder.
 func (s *Store) Close() error {
@@ -339,10 +387,14 @@ func (s *Store) Close() error {
 	}
 	err := s.recover()
 	if err == nil {
-		err = s.journal.sync()
+		err = s.present()
 	}
-	err = errors.Join(err, s.journal.Close(), s.folder.Sync(), s.release())
+	if err == nil {
+		err = errors.Join(s.journal.sync(), s.folder.Sync())
+	}
+	err = errors.Join(err, s.journal.Close(), s.release())
 	s.journal = nil
+	s.letGo()
 	if err != nil {
 		return fmt.Errorf("state %s: %w", s.dir, err)
 	}

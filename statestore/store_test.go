@@ -524,6 +524,60 @@ func fullDisk(t *testing.T, disk string) {
 	must(t, s.Close())
 }
 
+// A disk that refuses changes and the removal of the mark, as one that has turned read-only, is not trusted when it is
+// repaired after the end of the program.
+func TestADiskThatRefusesTheMark(t *testing.T) {
+	disk, aside := disk(t, "size=4m"), t.TempDir()
+	dir, opts := filepath.Join(disk, "state"), statestore.Options{Aside: aside}
+	s := open(t, dir, opts)
+	save(t, s, "a=1 gone=1")
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	mark := filepath.Join(dir, "complete")
+	must(t, unix.Mount(mark, mark, "", unix.MS_BIND, "")) // a mount point cannot be removed
+	must(t, s.Save(maps.All(map[string][]byte{"gone": nil, "large": make([]byte, 2<<20)})))
+	if err := s.Close(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("closed: %v", err)
+	}
+	must(t, unix.Unmount(mark, 0))
+	must(t, os.Remove(ballast))
+	if !exists(mark) {
+		t.Error("the mark was removed")
+	}
+	after := open(t, dir, opts)
+	if !errors.Is(after.Stale(), statestore.ErrStale) || exists(mark) {
+		t.Errorf("the repaired disk is stale: %v; marked as complete: %t", after.Stale(), exists(mark))
+	}
+	must(t, after.Renew())
+	must(t, after.Close())
+	if again := open(t, dir, opts); again.Stale() != nil {
+		t.Errorf("after it was renewed, it is stale: %v", again.Stale())
+	}
+}
+
+// Who may write in the folder could have the program overwrite what only it can.
+func TestFoldersOfOthers(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"others may write":    func(dir string) error { return os.Chmod(dir, 0o777) },
+		"it is somebody's":    func(dir string) error { return os.Chown(dir, 1234, 0) },
+		"a link for a file":   func(dir string) error { return os.Symlink("/dev/null", filepath.Join(dir, "snapshot")) },
+		"a link for the mark": func(dir string) error { return os.Symlink("/dev/null", filepath.Join(dir, "complete")) },
+	} {
+		dir := t.TempDir()
+		if err := spoil(dir); errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM) {
+			continue // a user who is not root cannot give files away
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		_, err := statestore.Open(dir, statestore.Options{Log: slog.New(slog.DiscardHandler)})
+		if !errors.Is(err, plainfile.ErrForeign) && !errors.Is(err, plainfile.ErrNoFile) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestTakingOver reads what earlier versions have left.
 func TestTakingOver(t *testing.T) {
 	make := func(t *testing.T, path string, content map[string]string) {

@@ -70,7 +70,8 @@ func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0)
 // mostLinks is how many links the kernel follows.
 const mostLinks = 40
 
-// OpenFile is os.OpenFile for regular files. Errors of files of other kinds begin with the path.
+// OpenFile is os.OpenFile for regular files. Errors of files of other kinds begin with the path. With unix.O_NOFOLLOW, a
+// link at the path is refused like them.
 func OpenFile(path string, flag int, mode fs.FileMode) (f *os.File, err error) {
 	for range mostLinks {
 		f, err = existing(path, flag&^os.O_CREATE)
@@ -82,6 +83,9 @@ func OpenFile(path string, flag int, mode fs.FileMode) (f *os.File, err error) {
 			return f, err
 		}
 		// There is a link to nothing, or another process was faster.
+		if flag&unix.O_NOFOLLOW != 0 {
+			continue
+		}
 		if target, linked := os.Readlink(path); linked == nil && filepath.IsAbs(target) {
 			path = target
 		} else if linked == nil {
@@ -93,7 +97,7 @@ func OpenFile(path string, flag int, mode fs.FileMode) (f *os.File, err error) {
 
 // existing opens a regular file.
 func existing(path string, flag int) (*os.File, error) {
-	at, err := Find(path)
+	at, err := open(path, path, unix.O_PATH|flag&unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +109,7 @@ func existing(path string, flag int) (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, refuse(path, info)
 	}
-	return Reopen(at, flag)
+	return Reopen(at, flag&^unix.O_NOFOLLOW)
 }
 
 // refuse names the kind of a file.
@@ -118,6 +122,8 @@ func kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():
 		return "a folder"
+	case m&fs.ModeSymlink != 0:
+		return "a link"
 	case m&fs.ModeNamedPipe != 0:
 		return "a pipe"
 	case m&fs.ModeSocket != 0:
