@@ -26,6 +26,13 @@ func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
 			r = r.WithContext(auth.With(r.Context(), user))
 		}
 		switch {
+		case errors.Is(err, auth.ErrWrong):
+			h.Log.Warn("login refused", "from", r.RemoteAddr)
+		case errors.Is(err, auth.ErrTooMany) && e.Group != endpoint.Open:
+			w.Header().Set("Retry-After", "1")
+			return reply.Status(http.StatusTooManyRequests, err)
+		}
+		switch {
 		case e.Group == endpoint.Open:
 		// The header makes a browser ask for a name and a password (RFC 7235).
 		case err != nil:

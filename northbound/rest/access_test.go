@@ -24,13 +24,13 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// guarded gives the world's handler users: ann may dump, eve may also see secrets.
+// guarded gives the world's handler users: ann may dump, eve may also see secrets, pat may send commands to VPP.
 func (w *world) guarded() {
 	hash, err := bcrypt.GenerateFromPassword([]byte("pass"), bcrypt.MinCost)
 	w.must(err)
 	c := Config{
 		BasicAuth: []string{"root:word"}, EnableTokenAuth: true, SignKey: strings.Repeat("k", auth.MinSignKey), HashCost: bcrypt.MinCost,
-		Users: []auth.User{{Name: "ann", Password: string(hash), Permissions: []string{"dump"}}, {Name: "eve", Password: string(hash), Permissions: []string{"dump", "nbConfigRead", "secrets"}}},
+		Users: []auth.User{{Name: "ann", Password: string(hash), Permissions: []string{"dump"}}, {Name: "eve", Password: string(hash), Permissions: []string{"dump", "nbConfigRead", "secrets"}}, {Name: "pat", Password: string(hash), Permissions: []string{"vppCommand"}}},
 	}
 	w.must(c.Complete())
 	o := w.options()

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"unicode"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -27,6 +31,9 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ endpoint.
 	if h.Command == nil {
 		return reply.NotFound(errNoVPP)
 	}
+	if err := h.mayCommand(r, c.Line); err != nil {
+		return err
+	}
 	// Such a command can change anything in VPP, also if it fails or its answer comes too late. So the log
 	// says who has sent it.
 	h.Log.Info("VPP command", "command", c.Line, "from", r.RemoteAddr)
@@ -35,6 +42,42 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ endpoint.
 		return err
 	}
 	return reply.JSON(w, out)
+}
+
+// mayCommand refuses a line of VPP's command line. It owns VPP, reads files and shows keys. So everything may be sent on the
+// agent's socket, by an administrator, and with the rights of vpp-agent 3.5; a user with the permission may look.
+func (h *handler) mayCommand(r *http.Request, line string) error {
+	user, known := auth.From(r.Context())
+	switch {
+	case h.Secrets || known && user.May(auth.Admin):
+		return nil
+	case !known:
+		return reply.Status(http.StatusForbidden, errCommand)
+	case !isLook(line):
+		return reply.Status(http.StatusForbidden, fmt.Errorf("%s may send \"show\" with one of %s, and nothing else: other commands change VPP, read files or show keys; a user with the permission %s may send all",
+			user.Name, strings.Join(looks, ", "), auth.Admin))
+	}
+	return nil
+}
+
+// errCommand is the answer to a command from somebody unknown.
+var errCommand = errors.New("VPP's command line is open to the agent's socket, and to users of http.conf with the permission vppCommand; -compat=vpp-agent-3.5 opens it to all")
+
+// looks are the objects of "show" that neither show keys nor read files. VPP's commands may be shortened; these may not.
+var looks = []string{
+	"abf", "acl-plugin", "adj", "bfd", "bond", "bridge-domain", "buffers", "classify", "clock", "dhcp", "dns", "errors", "features",
+	"flow-hash", "gre", "gtpu", "hardware-interfaces", "host-interface", "interface", "ip", "ip4", "ip6", "ip6-nd", "ipip", "l2fib", "l2patch",
+	"l3xc", "lacp", "lldp", "loopback", "mode", "mpls", "nat44", "nat64", "nat66", "node", "plugins", "policer", "qos", "runtime", "span",
+	"sr", "tap", "teib", "threads", "trace", "version", "vhost-user", "vmxnet3", "vrrp", "vxlan", "vxlan-gpe",
+}
+
+// isLook reports whether a line of VPP's command line only looks.
+func isLook(line string) bool {
+	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return false // a line feed would begin another command
+	}
+	words := strings.Fields(line)
+	return len(words) > 1 && words[0] == "show" && slices.Contains(looks, words[1])
 }
 
 // Commander runs a line of VPP's command line and returns its output. A VPP that is not

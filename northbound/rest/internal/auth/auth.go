@@ -86,6 +86,8 @@ var (
 	// ErrUnknown reports a request without credentials, or with wrong or expired ones. It
 	// does not tell which: names of users are no public knowledge.
 	ErrUnknown = errors.New("name and password, or a token, are required")
+	// ErrWrong is ErrUnknown for a name and a password that came with the request.
+	ErrWrong = fmt.Errorf("%w: these are wrong", ErrUnknown)
 	// ErrTooMany reports that too many logins were tried.
 	ErrTooMany = errors.New("too many logins; try again later")
 )
@@ -114,7 +116,8 @@ type Guard struct {
 	users map[string]User
 	dummy []byte // the hash that an unknown name is compared with
 	// One limit for all clients: a limit for each address would not stop a guess from many.
-	tries *rate.Limiter
+	tries   *rate.Limiter
+	guesses guesses
 
 	mu      sync.Mutex           // guards revoked
 	revoked map[string]time.Time // IDs of tokens that were logged out, with the end of their life
@@ -211,13 +214,23 @@ func (g *Guard) addUsers() (err error) {
 	return err
 }
 
-// User returns the sender of a request, or ErrUnknown.
+// User returns the sender of a request. The error is ErrUnknown, ErrWrong, or ErrTooMany after several of these from one
+// address.
 func (g *Guard) User(r *http.Request) (Identity, error) {
 	if g.c.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return Identity{"certificate of " + r.TLS.VerifiedChains[0][0].Subject.CommonName, []string{Admin}}, nil
 	}
-	if name, password, ok := r.BasicAuth(); ok && g.isBasic(name, password) {
-		return Identity{name, []string{Admin}}, nil
+	if name, password, ok := r.BasicAuth(); ok && len(g.basic) > 0 {
+		// A limited address learns nothing, not even about the right password.
+		limit := g.guesses.of(r.RemoteAddr)
+		switch {
+		case limit.Tokens() < 1:
+			return Identity{}, ErrTooMany
+		case g.isBasic(name, password):
+			return Identity{name, []string{Admin}}, nil
+		}
+		limit.Allow()
+		return Identity{}, ErrWrong
 	}
 	if text := TokenOf(r); g.c.Tokens && text != "" {
 		return g.tokenUser(text)
