@@ -28,7 +28,7 @@ orchestrator.conf selects single stores.
 
 Exit codes
   0  it stopped as requested
-  1  it failed, or did not stop within stop-timeout
+  1  it failed, did not stop within stop-timeout, or was to remove its items and some are left
   2  it cannot start: flags, environment, configuration, or nothing that declares values
 
 Accepted for compatibility, without effect in this release
