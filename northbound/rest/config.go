@@ -29,7 +29,7 @@ type Config struct {
 	ReadHeaderTimeout time.Duration `yaml:"readheadertimeout"` // Defaults to 10 s
 	WriteTimeout      time.Duration `yaml:"writetimeout"`      // of a whole answer. Defaults to 2 min; negative: no limit
 	IdleTimeout       time.Duration `yaml:"idletimeout"`       // Defaults to 1 min
-	MaxHeaderBytes    int           `yaml:"maxheaderbytes"`    // Defaults to 1 MiB
+	MaxHeaderBytes    int           `yaml:"maxheaderbytes"`    // Defaults to 16 KiB
 	MaxConnections    int           `yaml:"max-connections"`   // open at the same time. Defaults to 64
 	MaxBodyBytes      int64         `yaml:"max-body-bytes"`    // of a request. Defaults to 8 MiB
 	AllowedHosts      []string      `yaml:"allowed-hosts"`     // host names in requests, besides localhost. Defaults to the host of Endpoint
@@ -87,6 +87,7 @@ func (c *Config) Complete() error {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
 	c.MaxConnections = cmp.Or(c.MaxConnections, 64)
+	c.MaxHeaderBytes = cmp.Or(c.MaxHeaderBytes, 16<<10)
 	c.MaxBodyBytes = cmp.Or(c.MaxBodyBytes, defaultMaxBody)
 	if c.RateLimiter.Limit > 0 && c.RateLimiter.Burst == 0 {
 		c.RateLimiter.Burst = max(1, int(c.RateLimiter.Limit))

@@ -16,8 +16,8 @@ func TestSample(t *testing.T) {
 	if err != nil || len(unknown) > 0 {
 		t.Fatalf("unknown %v, error %v", unknown, err)
 	}
-	if c.MaxHeaderBytes != 1<<20 {
-		t.Errorf("maxheaderbytes %d, want the default of net/http", c.MaxHeaderBytes)
+	if c.MaxHeaderBytes != 16<<10 {
+		t.Errorf("maxheaderbytes %d, want 16 KiB", c.MaxHeaderBytes)
 	}
 	c.MaxHeaderBytes = 0
 	var defaults Config

@@ -141,7 +141,11 @@ func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 		IdleTimeout:       s.Config.IdleTimeout,
 		MaxHeaderBytes:    s.Config.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Protocols:         new(http.Protocols),
 	}
+	// A connection of HTTP/2 has many requests at once, whose headers and bodies take memory before anybody knows who
+	// sends them. Nobody needs that here.
+	web.Protocols.SetHTTP1(true)
 	if err := conns.Serve(ctx, web, conns.Limit(l, s.Config.MaxConnections), nil); err != nil {
 		return fmt.Errorf("HTTP server at %s: %w", s.Config.Endpoint, err)
 	}
