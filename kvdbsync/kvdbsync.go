@@ -89,7 +89,7 @@ type Connector interface {
 
 var (
 	// ErrNotFound is the error of Get for a missing key.
-	ErrNotFound = errors.New("no such key")
+	ErrNotFound = errors.New("key not found")
 	// ErrReadOnly is the error of Put and Delete in a store that people write by other
 	// means.
 	ErrReadOnly = errors.New("store is read-only")

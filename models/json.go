@@ -28,8 +28,22 @@ func (m *Model) Marshal(v proto.Message) ([]byte, error) {
 
 // JSON is [Model.Marshal] for messages without a model, too.
 func JSON(v proto.Message) ([]byte, error) {
+	return compact(protojson.MarshalOptions{UseProtoNames: true}, v)
+}
+
+// CamelCaseJSON is [JSON] with the names of fields in lowerCamelCase, which protobuf has by default.
+func CamelCaseJSON(v proto.Message) ([]byte, error) { return compact(protojson.MarshalOptions{}, v) }
+
+// AllFieldsJSON is [JSON] with the fields that v does not have, too: with their defaults, and null for a
+// message. Of a oneof it has only what v has.
+func AllFieldsJSON(v proto.Message) ([]byte, error) {
+	return compact(protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}, v)
+}
+
+// compact returns v as one line of JSON.
+func compact(o protojson.MarshalOptions, v proto.Message) ([]byte, error) {
 	// protojson keeps the order of fields, but inserts random spaces.
-	spaced, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(v)
+	spaced, err := o.Marshal(v)
 	if err != nil {
 		return nil, err
 	}

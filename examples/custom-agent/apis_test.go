@@ -66,9 +66,9 @@ func TestNoteByGRPC(t *testing.T) {
 	program := filepath.Join(session.Build(t, "../../cmd/agentctl"), "agentctl")
 	for _, tt := range []struct{ args, want string }{
 		{"model list acme.*", "acme.notes.note  config  keyplane.examples.notes.Note  config/acme/notes/v1/note/"},
-		{"model inspect acme.notes.note", "in files     acmeConfig.notes"},
+		{"model inspect acme.notes.note -o wide", "in files     acmeConfig.notes"},
 		{"model inspect acme.notes.note -o json", `"ConfigField": "acmeConfig.notes"`},
-		{"model inspect acme.notes.note", "\ntext                string"},
+		{"model inspect acme.notes.note -o wide", "\ntext                string"},
 		{"schema acme.notes.note", `"title": "acme.notes.note"`},
 		{"schema", `"acmeConfig"`},
 		{"validate " + file(t, "acmeConfig: {notes: [{name: a, txt: b}]}\n"), "txt: expected a known field; did you mean text?"},

@@ -31,7 +31,7 @@ func TestClientIsTheStoreBehindTheSocket(t *testing.T) {
 	db := newBolt(t)
 	c := client(t, serve(t, map[string]kvdbsync.Store{"bolt": db}), "bolt")
 
-	if _, err := c.Get(ctx, "a"); !errors.Is(err, kvdbsync.ErrNotFound) || !strings.Contains(err.Error(), "no such key: a") {
+	if _, err := c.Get(ctx, "a"); !errors.Is(err, kvdbsync.ErrNotFound) || !strings.Contains(err.Error(), "key not found: a") {
 		t.Errorf("missing key: %v", err)
 	}
 	values := map[string][]byte{

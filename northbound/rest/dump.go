@@ -130,9 +130,9 @@ func (h *handler) retrievedEntry(s scheduler.Found[proto.Message, any]) wire.Dum
 	return e
 }
 
-// declaredEntry returns the declared value of a key.
+// declaredEntry returns the declared value of a key, with the metadata of what is applied.
 func (h *handler) declaredEntry(st *scheduler.Status) wire.DumpEntry {
-	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Desired), Origin: wire.FromNB, Metadata: metadata(nil)}
+	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Desired), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
 }
 
 // appliedEntry returns the applied value of a key. An OBTAINED value comes from the

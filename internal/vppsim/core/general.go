@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -38,6 +39,10 @@ func general(vpp *VPP) Plugin {
 		Pages: map[string]func() string{
 			"show plugins": vpp.showPlugins,
 			"show version": func() string { return fmt.Sprintf("vpp v%s built by nobody, as it is simulated\n", vpp.version()) },
+			"show version verbose": func() string {
+				return fmt.Sprintf("Version:                  v%s\nCompiled by:              nobody\nCurrent PID:              %d\n", vpp.version(), os.Getpid())
+			},
+			"show version cmdline": func() string { return "Command line arguments:\n  vppsim\n" },
 		},
 	}
 }

@@ -19,7 +19,7 @@ type network struct {
 	messages []proto.Message
 }
 
-// networkOf returns the document of values, in their order.
+// networkOf returns the document of values, in their order. Fields have names in lowerCamelCase, as in vpp-agent 3.5.
 func networkOf(r *models.Registry, messages []proto.Message) (*network, error) {
 	var items []structured.Item
 	for _, v := range messages {
@@ -27,7 +27,7 @@ func networkOf(r *models.Registry, messages []proto.Message) (*network, error) {
 		if !ok {
 			continue // has no place in a document
 		}
-		text, err := models.JSON(v)
+		text, err := models.CamelCaseJSON(v)
 		if err != nil {
 			return nil, err
 		}

@@ -86,7 +86,7 @@ func historyTable(out io.Writer, records []wire.Record, details bool) error {
 	for _, r := range records {
 		errs := failures(r)
 		cells := []string{
-			strconv.FormatUint(r.SeqNum, 10), transactionKind(r), show.Short(time.Since(r.Start)) + " ago",
+			strconv.FormatUint(r.SeqNum, 10), transactionKind(r), show.Short(time.Since(r.Start)),
 			countOrNone(len(r.Values), "value"), operations(r), result(errs), summary(r),
 		}
 		if details {
@@ -118,24 +118,27 @@ func transactionKind(r wire.Record) string {
 	}
 }
 
-// countOrNone is show.Count, but "-" for none.
+// none is the cell of a count without anything, as in vpp-agent 3.5.
+const none = "<none>"
+
+// countOrNone is show.Count, but none for 0.
 func countOrNone(n int, noun string) string {
 	if n == 0 {
-		return "-"
+		return none
 	}
 	return show.Count(n, noun)
 }
 
-// operations counts the executed operations by name: "CREATE:2 DELETE:1".
+// operations counts the executed operations by name: "CREATE:2, DELETE:1".
 func operations(r wire.Record) string {
 	counts := map[string]int{}
 	for _, op := range r.Executed {
 		counts[op.Operation]++
 	}
-	return joinCounts(counts, "%s:%d", " ")
+	return joinCounts(counts)
 }
 
-// summary counts the final states of the changed values: "2 CONFIGURED, 1 FAILED". A value
+// summary counts the final states of the changed values: "CONFIGURED:2, FAILED:1". A value
 // that was changed several times counts once.
 func summary(r wire.Record) string {
 	last := map[string]string{}
@@ -146,19 +149,19 @@ func summary(r wire.Record) string {
 	for _, state := range last {
 		counts[state]++
 	}
-	return joinCounts(counts, "%[2]d %[1]s", ", ")
+	return joinCounts(counts)
 }
 
-// joinCounts formats each count, sorted by name, or returns "-" if there is none.
-func joinCounts(counts map[string]int, format, separator string) string {
+// joinCounts prints each count, sorted by name, or none.
+func joinCounts(counts map[string]int) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		out = append(out, fmt.Sprintf(format, name, counts[name]))
+		out = append(out, fmt.Sprintf("%s:%d", name, counts[name]))
 	}
 	if out == nil {
-		return "-"
+		return none
 	}
-	return strings.Join(out, separator)
+	return strings.Join(out, ", ")
 }
 
 // failures returns the errors of a transaction. Errors of reverted operations are left out:

@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 )
@@ -78,21 +79,17 @@ func printEvent(out io.Writer, f *show.Format, number int, n *configurator.Notif
 		return err
 	}
 	return f.Write(out, fields, func(out io.Writer) error {
-		var value strings.Builder
 		source := "VPP"
 		var event proto.Message = n.GetVppNotification()
 		if n.GetLinuxNotification() != nil {
 			source, event = "LINUX", n.GetLinuxNotification()
 		}
-		fields, err := fieldsOf(event)
+		value, err := models.Text(event, true)
 		if err != nil {
 			return err
 		}
-		if err := show.As("yaml").Write(&value, fields, nil); err != nil {
-			return err
-		}
-		lines := strings.ReplaceAll(strings.TrimSuffix(printable.Text(value.String()), "\n"), "\n", "\n  ")
-		_, err = fmt.Fprintf(out, "NOTIFICATION #%d\nSource: %s\nValue:\n  %s\n\n", number, source, lines)
+		const line = "------------------"
+		_, err = fmt.Fprintf(out, "%s\n NOTIFICATION #%d\n%s\nSource: %s\nValue: %s\n\n", line, number, line, source, strings.TrimSuffix(printable.Text(value), "\n"))
 		return err
 	})
 }

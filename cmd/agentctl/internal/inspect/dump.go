@@ -30,26 +30,38 @@ type dumpRow struct {
 type dumped struct {
 	Model, Key string
 	Value      proto.Message // nil: none
-	Origin     int           // as package wire numbers it
-	Metadata   any           // of encoding/json
+	Origin     origin
+	Metadata   any // of encoding/json
+}
+
+// An origin is the origin of a value, as package wire numbers it. JSON has the number; templates and tables have the
+// word of vpp-agent 3.5.
+type origin int
+
+// String returns the word for o.
+func (o origin) String() string {
+	if name := originName(int(o)); name != originName(wire.UnknownOrigin) {
+		return "from-" + name
+	}
+	return originName(wire.UnknownOrigin)
 }
 
 // Held implements show.Holder.
 func (d dumped) Held() any { return d.Value }
 
-// MarshalJSON writes the value with the field names of its proto file.
+// MarshalJSON writes the value as vpp-agent 3.5: names of fields in lowerCamelCase, names of enums.
 func (d dumped) MarshalJSON() ([]byte, error) {
 	var value json.RawMessage
 	if d.Value != nil {
 		var err error
-		if value, err = models.JSON(d.Value); err != nil {
+		if value, err = models.CamelCaseJSON(d.Value); err != nil {
 			return nil, err
 		}
 	}
 	return json.Marshal(struct {
 		Model, Key string
 		Value      json.RawMessage
-		Origin     int
+		Origin     origin
 		Metadata   any
 	}{d.Model, d.Key, value, d.Origin, d.Metadata})
 }
@@ -58,7 +70,7 @@ func (d dumped) MarshalJSON() ([]byte, error) {
 func formatted(types show.Types, rows []dumpRow) ([]dumped, error) {
 	out := make([]dumped, len(rows))
 	for i, row := range rows {
-		out[i] = dumped{Model: row.Model, Key: row.Key, Origin: row.Origin}
+		out[i] = dumped{Model: row.Model, Key: row.Key, Origin: origin(row.Origin)}
 		if len(row.Metadata) > 0 {
 			if err := json.Unmarshal(row.Metadata, &out[i].Metadata); err != nil {
 				return nil, fmt.Errorf("metadata of %s: %w", row.Key, err)
@@ -201,7 +213,7 @@ func dumpTable(out io.Writer, all []dumpRow) error {
 		if meta == "null" {
 			meta = ""
 		}
-		t.Row(d.Model, originName(d.Origin), value, show.Compact([]byte(meta)), d.Key)
+		t.Row(d.Model, origin(d.Origin).String(), value, show.Compact([]byte(meta)), d.Key)
 	}
 	return t.End()
 }

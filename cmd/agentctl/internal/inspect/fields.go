@@ -17,7 +17,7 @@ import (
 // A describedModel is a model of the agent with its fields. Models of counters that agentctl was
 // built without have none.
 type describedModel struct {
-	wire.Model
+	modelRow
 	Comment string        `json:",omitempty"`
 	Fields  []facts.Field `json:",omitempty"`
 }
@@ -31,7 +31,7 @@ type messageTypes interface {
 func describeModels(types messageTypes, all []wire.Model) ([]describedModel, error) {
 	out := make([]describedModel, len(all))
 	for i, m := range all {
-		out[i].Model = m
+		out[i].modelRow = rowOf(m)
 		one, ok := models.BuiltIn().ByName(m.Name)
 		if !ok && m.Class != session.ConfigClass {
 			continue

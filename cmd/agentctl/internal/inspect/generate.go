@@ -20,18 +20,20 @@ import (
 
 // generate returns the command that prints a sample of a model.
 func generate(s *session.Session) *cobra.Command {
-	var oneLine bool
+	var oneLine, filled bool
 	cmd := &cobra.Command{
 		Use:     "generate MODEL",
 		Aliases: []string{"gen"},
 		Short:   "Prints a sample value of a model",
-		Long: "Generate prints a value of MODEL that has as many fields as can be set at once, to be edited and declared. Agents accept the samples of\n" +
+		Long: "Generate prints a value of MODEL with all fields, each with its default, as vpp-agent 3.5.\n" +
+			"With --sample it has as many fields as can be set at once, with values to be edited and declared. Agents accept the samples of\n" +
 			"built-in models. Those of models that only the agent has are made of the types of their fields; the agent may refuse them.",
-		Example:           "  agentctl generate linux.l3.route -f yaml\n  agentctl kvdb put config/linux/l3/v2/route/10.0.0.0/24/if1 \"$(agentctl generate linux.l3.route --oneline)\"",
+		Example:           "  agentctl generate linux.l3.route\n  agentctl generate linux.l3.route --sample -f yaml",
 		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
 		Args:              session.ExpectArgs("MODEL"),
 	}
 	cmd.Flags().BoolVar(&oneLine, "oneline", false, "print JSON on one line")
+	cmd.Flags().BoolVar(&filled, "sample", false, "set fields to values that the agent accepts, instead of their defaults")
 	f := show.FormatFlag(cmd, s, "proto")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		if oneLine && f.Word() != "" && f.Word() != "json" {
@@ -49,21 +51,24 @@ func generate(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if !filled {
+			return printSample(s.Out, f, oneLine, kind.New().Interface(), models.AllFieldsJSON)
+		}
 		one, err := sample.Of(session.ModelOf(m, kind))
 		if err != nil {
 			return err
 		}
-		return printSample(s.Out, f, oneLine, one)
+		return printSample(s.Out, f, oneLine, one, models.JSON)
 	})
 	return cmd
 }
 
-// printSample prints a message, its fields in the order of their declaration.
-func printSample(out io.Writer, f *show.Format, oneLine bool, one proto.Message) error {
+// printSample prints a message, its fields in the order of their declaration. asJSON chooses the fields.
+func printSample(out io.Writer, f *show.Format, oneLine bool, one proto.Message, asJSON func(proto.Message) ([]byte, error)) error {
 	if f.Word() == "proto" {
 		return f.Write(out, one, nil)
 	}
-	compact, err := models.JSON(one)
+	compact, err := asJSON(one)
 	if err != nil {
 		return err
 	}

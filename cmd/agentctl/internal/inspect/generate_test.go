@@ -27,7 +27,7 @@ func TestSamples(t *testing.T) {
 			oneLine bool
 			out     *bytes.Buffer
 		}{{"json", false, &text}, {"json", true, &oneLine}, {"yaml", false, &asYAML}} {
-			if err := printSample(form.out, show.As(form.word), form.oneLine, one); err != nil {
+			if err := printSample(form.out, show.As(form.word), form.oneLine, one, models.JSON); err != nil {
 				t.Fatalf("%s: %v", m.Name(), err)
 			}
 		}

@@ -51,7 +51,11 @@ func modelList(s *session.Session) *cobra.Command {
 				return err
 			}
 		}
-		return f.Write(s.Out, shown, func(out io.Writer) error { return modelTable(out, shown) })
+		rows := make([]modelRow, len(shown))
+		for i, m := range shown {
+			rows[i] = rowOf(m)
+		}
+		return f.Write(s.Out, rows, func(out io.Writer) error { return modelTable(out, shown) })
 	})
 	return cmd
 }
@@ -62,13 +66,14 @@ func modelInspect(s *session.Session) *cobra.Command {
 		Use:     "inspect MODEL...",
 		Aliases: []string{"i"},
 		Short:   "Prints keys and fields of models, with types, limits and examples",
-		Long: "Inspect prints keys and fields of the models of the agent, also of those that agentctl was not built with. If no agent listens, it\n" +
-			"says so and prints the built-in models.",
-		Example:           "  agentctl model inspect linux.l3.route",
+		Long: "Inspect prints the models of the agent, also those that agentctl was not built with: as JSON, with what vpp-agent 3.5 printed.\n" +
+			"The format wide is a table of all fields with types, limits and examples; the formats json and yaml have all of that.\n" +
+			"If no agent listens, it says so and prints the built-in models.",
+		Example:           "  agentctl model inspect linux.l3.route\n  agentctl model inspect linux.l3.route -o wide",
 		ValidArgsFunction: names.CompleteModel(s, ""),
 		Args:              session.Patterns("MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
-	f := show.FormatFlag(cmd, s)
+	f := show.FormatFlag(cmd, s, wide)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		known, err := s.Models(ctx, "")
 		offline := errors.Is(err, session.ErrNoAgent)
@@ -91,9 +96,21 @@ func modelInspect(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.Write(s.Out, described, func(out io.Writer) error { return fieldTables(out, described, offline) })
+		if f.Word() == wide {
+			return fieldTables(s.Out, described, offline)
+		}
+		return f.Write(s.Out, described, func(out io.Writer) error { return olderJSON(out, described) })
 	})
 	return cmd
+}
+
+// olderJSON prints the fields of models that vpp-agent 3.5 printed.
+func olderJSON(out io.Writer, all []describedModel) error {
+	older := make([]olderModel, len(all))
+	for i, m := range all {
+		older[i] = m.olderModel
+	}
+	return show.As("json").Write(out, older, nil)
 }
 
 // modelTable prints one model per line.

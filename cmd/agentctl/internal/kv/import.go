@@ -138,6 +138,7 @@ func (o importFlags) write(ctx context.Context, s *session.Session, store kvdbsy
 			return err
 		}
 	}
+	o.begin(s, len(pairs))
 	done := 0
 	for _, batch := range batches(pairs, func(p kvdbsync.Pair) string { return p.Key }, o.txOps) {
 		if err := writeBatch(ctx, store, batch, func(key string) { done++; o.progress(s, key) }); err != nil {
@@ -239,6 +240,7 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 		}
 		requests = append(requests, request)
 	}
+	o.begin(s, len(values))
 	done := 0
 	for _, request := range requests {
 		if _, err := manager.SetConfig(ctx, request); err != nil {
@@ -277,9 +279,14 @@ func (o importFlags) decode(s *session.Session, known *models.Registry, lines []
 	return values, nothingWritten(wrong)
 }
 
+// begin prints the first line. It and the lines of keys are those of vpp-agent 3.5.
+func (o importFlags) begin(s *session.Session, keys int) {
+	fmt.Fprintf(s.Out, "importing %d key vals\n", keys)
+}
+
 // progress prints a key that is done.
 func (o importFlags) progress(s *session.Session, key string) {
-	fmt.Fprintln(s.Out, show.Line(key))
+	fmt.Fprintf(s.Out, " - %s\n", show.Line(key))
 }
 
 // finish prints the last line, which counts the keys.

@@ -3,6 +3,7 @@ package logs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -73,7 +74,10 @@ func set(s *session.Session) *cobra.Command {
 		if err := s.Request(ctx, http.MethodPut, path, nil, nil, &now); err != nil {
 			return err
 		}
-		return f.Write(s.Out, now, func(out io.Writer) error { return levelTable(out, []wire.LogLevel{now}) })
+		return f.Write(s.Out, now, func(out io.Writer) error {
+			_, err := fmt.Fprintf(out, "logger %s has been set to level %s\n", show.Line(now.Logger), show.Line(now.Level))
+			return err
+		})
 	})
 	return cmd
 }

@@ -32,6 +32,7 @@ func Command(s *session.Session) *cobra.Command {
 // A listed is a service in the list. The names of its fields are an interface of scripts.
 type listed struct {
 	Service string
+	File    string   `json:",omitempty"` // the .proto file that declares it; empty without methods
 	Methods []method `json:",omitempty"`
 }
 
@@ -72,7 +73,7 @@ func list(s *session.Session) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				one.Methods = methodsOf(d)
+				one.File, one.Methods = d.ParentFile().Path(), methodsOf(d)
 			}
 			shown = append(shown, one)
 		}
@@ -95,15 +96,22 @@ func methodsOf(d protoreflect.ServiceDescriptor) (out []method) {
 	return out
 }
 
-// printServices prints one service per line, and its methods below it.
+// printServices prints one service per line. With methods, it prints them as vpp-agent 3.5: below their service with its
+// file, by the names of messages without their package.
 func printServices(out io.Writer, all []listed) error {
 	var b strings.Builder
 	stream := map[bool]string{true: "stream "}
+	short := func(message string) string { return message[strings.LastIndexByte(message, '.')+1:] }
 	for _, one := range all {
-		b.WriteString(show.Line(one.Service) + "\n")
-		for _, m := range one.Methods {
-			b.WriteString(show.Line("  rpc "+m.Name+" ("+stream[m.Requests]+m.Request+") returns ("+stream[m.Answers]+m.Answer+")") + "\n")
+		if one.File == "" {
+			b.WriteString(show.Line(one.Service) + "\n")
+			continue
 		}
+		b.WriteString(show.Line("service "+one.Service+" ("+one.File+")") + "\n")
+		for _, m := range one.Methods {
+			b.WriteString(show.Line(" - rpc "+m.Name+" ("+stream[m.Requests]+short(m.Request)+") returns ("+stream[m.Answers]+short(m.Answer)+")") + "\n")
+		}
+		b.WriteString("\n")
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

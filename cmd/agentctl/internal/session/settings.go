@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,8 +89,29 @@ func (s *Session) Flags(f *pflag.FlagSet) {
 // TimeoutFlag adds the flag -t to a command that has another default timeout than the others. It
 // replaces the flag --timeout of all commands.
 func TimeoutFlag(cmd *cobra.Command, usual time.Duration) {
-	cmd.Flags().DurationP("timeout", "t", usual, "timeout of the command")
+	d := patience(usual)
+	cmd.Flags().VarP(&d, "timeout", "t", "timeout of the command")
 }
+
+// A patience is a duration as a flag. A number without a unit is seconds, as import of vpp-agent 3.5 has it.
+type patience time.Duration
+
+// Set implements pflag.Value.
+func (p *patience) Set(text string) error {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		*p = patience(time.Duration(seconds) * time.Second)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	*p = patience(d)
+	return err
+}
+
+// String implements pflag.Value.
+func (p *patience) String() string { return time.Duration(*p).String() }
+
+// Type is the type by which the settings read the flag.
+func (p *patience) Type() string { return "duration" }
 
 // Load merges file, environment and flags, later ones last, and validates the result.
 func (s *Session) Load(f *pflag.FlagSet) error {

@@ -116,8 +116,8 @@ func (f *Format) functions() template.FuncMap {
 	}
 }
 
-// JSON returns v as indented JSON; a protobuf message with the field names of its file. HTML characters are not
-// escaped: the output goes to terminals and scripts.
+// JSON returns v as indented JSON; a protobuf message with field names in lowerCamelCase, as vpp-agent 3.5. HTML
+// characters are not escaped: the output goes to terminals and scripts.
 func JSON(v any) (string, error) {
 	v, err := plain(v)
 	if err != nil {
@@ -137,7 +137,7 @@ func plain(v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	text, err := models.JSON(m)
+	text, err := models.CamelCaseJSON(m)
 	return json.RawMessage(text), err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,12 +47,12 @@ func metricsList(s *session.Session) *cobra.Command {
 			}
 		}
 		return f.Write(s.Out, known, func(out io.Writer) error {
-			var names strings.Builder
+			t := show.NewTable(out, "METRIC", "PROTO MESSAGE")
+			t.Whole("METRIC")
 			for _, m := range known {
-				names.WriteString(show.Line(m.Name) + "\n")
+				t.Row(m.Name, m.ProtoName)
 			}
-			_, err := io.WriteString(out, names.String())
-			return err
+			return t.End()
 		})
 	})
 	return cmd

@@ -66,29 +66,40 @@ func state(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// print prints the blocks AGENT and PLUGINS, and the reasons why the agent is not ready.
+// print prints the blocks AGENT and PLUGINS as vpp-agent 3.5, and the reasons why the agent is not ready.
 func (a agent) print(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("AGENT\n")
-	for _, line := range [][2]string{
-		{"App name", a.Version.App}, {"Version", strings.TrimSpace(a.Version.Version + " " + a.Version.GitCommit)}, {"Go version", a.Version.GoVersion},
-		{"OS/Arch", strings.Trim(a.Version.OS+"/"+a.Version.Arch, "/")}, {"State", a.Status.State.String()},
-		{"Started", since(a.Status.StartTime)}, {"Last change", since(a.Status.LastChange)},
-	} {
-		if line[1] != "" {
-			fmt.Fprintf(&b, "  %-12s %s\n", line[0]+":", show.Line(line[1]))
-		}
-	}
+	fields(&b, "    ", 12, [][2]string{{"App name", a.Version.App}, {"Version", a.Version.Version}})
+	fields(&b, "\n    ", 12, [][2]string{
+		{"State", a.Status.State.String()}, {"Started", since(a.Status.StartTime)}, {"Last change", ago(a.Status.LastChange)}, {"Last update", ago(a.Status.LastUpdate)},
+	})
+	fields(&b, "\n    ", 12, [][2]string{{"Go version", a.Version.GoVersion}, {"OS/Arch", strings.Trim(a.Version.OS+"/"+a.Version.Arch, "/")}})
+	fields(&b, "\n    Build Info:\n        ", 11, [][2]string{
+		{"Git commit", a.Version.GitCommit}, {"Git branch", a.Version.GitBranch}, {"User", a.Version.BuildUser}, {"Host", a.Version.BuildHost}, {"Built", moment(a.Version.BuildTime)},
+	})
 	if len(a.Status.Plugins) > 0 {
 		b.WriteString("\nPLUGINS\n")
 	}
 	for _, p := range a.Status.Plugins {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("  %s: %s %s", show.Line(p.Name), p.State, show.Remote(p.Error)), " ") + "\n")
+		b.WriteString(strings.TrimRight(fmt.Sprintf("    %s: %s %s", show.Line(p.Name), p.State, show.Remote(p.Error)), " ") + "\n")
 	}
 	block(&b, "MISSING", a.Status.Missing)
 	block(&b, "NOT APPLIED", a.Status.Unapplied)
 	_, err := io.WriteString(out, show.Broken(out, b.String(), 2))
 	return err
+}
+
+// fields prints the fields that are known, with the width of their names. before is printed once, if there is one; its
+// last line is the indent of all.
+func fields(b *strings.Builder, before string, width int, all [][2]string) {
+	indent := before[strings.LastIndexByte(before, '\n')+1:]
+	for _, line := range all {
+		if line[1] != "" {
+			fmt.Fprintf(b, "%s%-*s %s\n", before, width, line[0]+":", show.Line(line[1]))
+			before = indent
+		}
+	}
 }
 
 // block prints lines from the agent below a header, or nothing without lines.
@@ -101,11 +112,26 @@ func block(b *strings.Builder, header string, lines []string) {
 	}
 }
 
-// since returns a moment in seconds since 1970 for people; 0 is unknown and empty.
+// since returns a moment in seconds since 1970 for people, and how long ago it was; 0 is unknown and empty.
 func since(seconds int64) string {
 	if seconds == 0 {
 		return ""
 	}
-	at := time.Unix(seconds, 0)
-	return at.UTC().Format(time.RFC3339) + " (" + show.Short(time.Since(at)) + " ago)"
+	return moment(seconds) + " (" + ago(seconds) + " ago)"
+}
+
+// moment returns a moment in seconds since 1970; 0 is unknown and empty.
+func moment(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return time.Unix(seconds, 0).UTC().String()
+}
+
+// ago returns how long ago a moment was; 0 is unknown and empty.
+func ago(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return show.Short(time.Since(time.Unix(seconds, 0)))
 }

@@ -36,7 +36,8 @@ func info(s *session.Session) *cobra.Command {
 		Use:     "info",
 		Aliases: []string{"i"},
 		Short:   "Prints connection, version, features and plugins of VPP",
-		Long: "Info prints whether and since when VPP is connected, its version and plugins, and the VPP message that each feature uses.\n" +
+		Long: "Info prints version and configuration of VPP, as its command line has them, whether and since when it is connected, its plugins,\n" +
+			"and the VPP message that each feature uses.\n" +
 			"Values that need a message which this VPP lacks are UNIMPLEMENTED.",
 		Example: "  agentctl vpp info\n  agentctl vpp info -f '{{.Version}}'",
 		Args:    session.ExpectArgs(),
@@ -47,9 +48,41 @@ func info(s *session.Session) *cobra.Command {
 		if err := s.Get(ctx, "/vpp/info", nil, &v); err != nil {
 			return err
 		}
-		return f.Write(s.Out, v, func(out io.Writer) error { return infoTable(out, v) })
+		return f.Write(s.Out, v, func(out io.Writer) error {
+			if err := ownWords(ctx, s, out, v.Connected); err != nil {
+				return err
+			}
+			return infoTable(out, v)
+		})
 	})
 	return cmd
+}
+
+// ownWords prints what VPP says of itself, as vpp-agent 3.5. It prints nothing if VPP is away, or if the user may not
+// run lines of its command line.
+func ownWords(ctx context.Context, s *session.Session, out io.Writer, connected bool) error {
+	if !connected {
+		return nil
+	}
+	for _, block := range [][2]string{{"VERSION:", "show version verbose"}, {"CONFIG:", "show version cmdline"}} {
+		answer, err := run(ctx, s, block[1])
+		if err != nil {
+			return nil //nolint:nilerr // the rest of the answer needs no command line
+		}
+		if _, err := io.WriteString(out, block[0]+"\n"+output(fmt.Sprint(answer))+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a line of VPP's command line.
+func run(ctx context.Context, s *session.Session, line string) (answer any, err error) {
+	body, err := json.Marshal(wire.Command{Line: line})
+	if err != nil {
+		return nil, err
+	}
+	return answer, s.Request(ctx, http.MethodPost, "/vpp/command", nil, body, &answer)
 }
 
 // line returns the command that runs a line of VPP's command line.
@@ -70,12 +103,8 @@ func line(s *session.Session) *cobra.Command {
 	}
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
-		body, err := json.Marshal(wire.Command{Line: strings.Join(args, " ")})
+		answer, err := run(ctx, s, strings.Join(args, " "))
 		if err != nil {
-			return err
-		}
-		var answer any
-		if err := s.Request(ctx, http.MethodPost, "/vpp/command", nil, body, &answer); err != nil {
 			return err
 		}
 		return f.Write(s.Out, answer, func(out io.Writer) error {
