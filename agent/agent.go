@@ -292,6 +292,7 @@ func (a *assembly) offer(context.Context) error {
 		a.stores.watchers(a.root(), a.conf.vpp.Interfaces.StatusPublishers, a.VPP, a.Log),
 		a.stores.registrars(a.root(), a.VPP, a.Log),
 		a.stores.healthPublishers(a.root(), a.conf.orchestrator.PublishHealth, a.health, a.Log),
+		a.stores.predecessors(a.root(), a.health.Started, a.Log),
 		a.stores.summarizers(a.conf.orchestrator.PublishSummary, publish.Summaries{
 			Label: a.Parts.Label, Version: a.health.Version.Version, Scheduler: a.Scheduler, Period: a.conf.orchestrator.SummaryPeriod, Log: a.Log,
 		}))
