@@ -23,7 +23,9 @@ func (c agentConfig) Validate() error {
 // readAgent reads agent.conf, which says how all other files are read. The flag comes first.
 func (s *settings) readAgent(log *slog.Logger) error {
 	var conf agentConfig
-	if _, err := s.files(log).load("agent-config", s.AgentConfig, &conf); err != nil {
+	own := s.files(log)
+	own.strict = true
+	if _, err := own.load("agent-config", s.AgentConfig, &conf); err != nil {
 		return fmt.Errorf("%w: %w", errConfig, err)
 	}
 	if !s.Given["compat"] {
@@ -37,7 +39,7 @@ func (s *settings) older() bool { return s.Compat == olderRelease }
 
 // files returns what reads the configuration files.
 func (s *settings) files(log *slog.Logger) files {
-	return files{dir: s.ConfigDir, given: s.Given, lenient: s.older(), log: log}
+	return files{dir: s.ConfigDir, given: s.Given, log: log}
 }
 
 // endpoints sets the addresses that no file names. grpcFile says whether grpc.conf exists: without it, the

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -21,8 +20,8 @@ var errConfig = errors.New("configuration")
 type files struct {
 	dir   string          // folder of files whose name is not a path
 	given map[string]bool // the flags that name one explicitly
-	// Unknown keys are no errors, even if they resemble known ones: the older agent ignored them.
-	lenient bool
+	// Unknown keys that resemble known ones are errors: the older agent had no such file.
+	strict bool
 	// For unknown keys, and for files that a flag names and that do not exist.
 	log *slog.Logger
 }
@@ -63,16 +62,12 @@ func foreign(info fs.FileInfo, user int) string {
 	return ""
 }
 
-// An ignorer knows keys that resemble others, but that the older agent ignored under these names.
-type ignorer interface{ Ignored() []string }
-
 // A validator returns an error for each invalid key.
 type validator interface{ Validate() error }
 
 // load reads the file that a flag names into a struct that holds the defaults. It reports
-// whether the file exists. Invalid values are errors, and unknown keys that are similar to a known
-// one: a typing mistake in endpoints must not make the agent use the default. Other unknown keys are
-// only logged, because files of other releases have them. So are those that the older agent documented and ignored.
+// whether the file exists. Invalid values are errors. Unknown keys are logged: the older agent ignored them, so an
+// installation that runs may have them, and must run on. The log names the key that may have been meant.
 func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found, err := f.find(name)
 	if err != nil {
@@ -90,12 +85,8 @@ func (f files) load(flag, name string, into any) (found bool, err error) {
 		return true, err
 	}
 	var mistakes []error
-	var ignored []string
-	if i, ok := into.(ignorer); ok {
-		ignored = i.Ignored()
-	}
 	for _, u := range unknown {
-		if u.Nearest != "" && !f.lenient && !slices.Contains(ignored, u.Key) {
+		if u.Nearest != "" && f.strict {
 			mistakes = append(mistakes, errors.New(u.String()))
 			continue
 		}

@@ -66,13 +66,6 @@ type RateLimit struct {
 	Burst int     `yaml:"burst"` // at once. Defaults to Limit, and at least 1
 }
 
-// Ignored returns keys that files of vpp-agent 3.5 have and that it ignored, although they resemble others.
-func (c *Config) Ignored() []string {
-	return []string{
-		"disable", "idle-timeout", "max-header-bytes", "read-header-timeout", "read-timeout", "token-signature", "write-timeout",
-	}
-}
-
 // Complete sets the defaults and refuses invalid settings.
 func (c *Config) Complete() error {
 	if c.Disabled {

@@ -92,7 +92,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	const want = `etcd.conf:1 endpoints same
 etcd.conf:2 resync-after-reconnect ignored
-etcd.conf:3 endpints stops
+etcd.conf:3 endpints ignored
 etcd.conf:4 fruit ignored
 govpp.conf same
 govpp.conf proxy-enabled changed

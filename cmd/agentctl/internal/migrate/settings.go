@@ -124,8 +124,6 @@ func (s *start) restored(all []Finding) []Finding {
 	for i, f := range all {
 		switch {
 		case !f.restorable():
-		case f.Verdict == string(stops) && strings.HasPrefix(f.Why, ignoredBefore):
-			all[i].Verdict, all[i].Why = string(ignored), ignoredToo
 		default:
 			all[i].Verdict, all[i].Why = string(same), ""
 		}
@@ -135,9 +133,6 @@ func (s *start) restored(all []Finding) []Finding {
 
 // restorable reports whether -compat makes it work as before.
 func (f Finding) restorable() bool { return strings.HasSuffix(f.Why, restores) }
-
-// ignoredBefore begins the reason of a key that is taken for a mistake.
-const ignoredBefore = "vpp-agent 3.5 ignored this key; "
 
 // defaults returns the findings about keys that a file does not have, and whose defaults differ.
 func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
@@ -219,7 +214,7 @@ func (s settings) unknown(name, parent string) fact {
 	}
 	slices.Sort(siblings)
 	if meant := nearest.Word(strings.TrimPrefix(name, parent), siblings); meant != "" {
-		return restorable(stops, ignoredBefore+"the agent ends with the question whether "+parent+meant+" is meant")
+		return fact{ignored, ignoredToo + " (did you mean " + parent + meant + "?)"}
 	}
 	return fact{ignored, ignoredToo}
 }
