@@ -58,7 +58,8 @@ type Descriptor[V proto.Message, M any] struct {
 	Identity func(key string, v V) Claim
 	// Renamed says that what was created for one key belongs to another key from now on. Optional.
 	Renamed func(from, to string)
-	// Referenced says that the identities of values that depend on these ones depend on their metadata.
+	// Referenced says that values which depend on these ones by Key are something else with other metadata: their
+	// identities, and what Match of their dependencies accepts.
 	Referenced bool
 
 	// Properties are the prefixes of the keys of properties that Derived returns. While values of the
@@ -183,7 +184,7 @@ type Dependency struct {
 	Key   string
 	Keys  []string
 	// Prefixes need not end with a slash. Match gets whole keys. It must be pure: its answer for
-	// a key never changes.
+	// a key never changes, except with a value of a kind that is Referenced, on which the value depends by Key.
 	Prefixes []string
 	Match    func(key string) bool
 	// Remedy says what else a person may do while no value under Prefixes will do. Explanations show it. Optional.

@@ -69,7 +69,8 @@ func (g *Graph) contest(key string) {
 	}
 }
 
-// Identify looks again at the identities of the values that depend on n. It is called when n has changed.
+// Identify looks again at what the values that depend on n are: at their identities and, unless they are applied, at what
+// meets their any-of dependencies. It is called when n has changed, and the values refer to it.
 func (g *Graph) Identify(n *Node) {
 	for _, e := range slices.Clone(n.in()) {
 		m := e.v.node
@@ -77,9 +78,12 @@ func (g *Graph) Identify(n *Node) {
 			continue
 		}
 		v := *m.desired.Value
-		if id := identityOf(&v); id.Key != "" && id.Key != m.desired.identity() {
+		switch id := identityOf(&v); {
+		case id.Key != "" && id.Key != m.desired.identity():
 			v.SetClaims(value.WithoutIdentity(v.Claims()))
 			g.setDesired(m, g.newVersion(m, g.identify(&v)))
+		case m.desired != m.actual && slices.ContainsFunc(e.v.edges(), func(e edge) bool { return e.anyOf() }):
+			g.setDesired(m, g.newVersion(m, &v)) // new edges ask Match again
 		}
 	}
 }

@@ -60,7 +60,7 @@ type Descriptor struct {
 	Resolve       func(key string, v proto.Message) proto.Message                             // nil: no references
 	IdentityOf    func(key string, v proto.Message) value.Identity                            // nil: no identities
 	RenamedTo     func(from, to string)                                                       // nil: nobody wants to know
-	Referenced    bool                                                                        // identities of others depend on its metadata
+	Referenced    bool                                                                        // what others are depends on its metadata
 	// Beside reports whether no other key names the same item, so that the item can exist beside
 	// its successor; nil: all items leave before others come.
 	Beside func(key string, v proto.Message) bool
