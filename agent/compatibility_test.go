@@ -42,9 +42,15 @@ ligato_govppmux_replies_received_total ligato_govppmux_successful_request_durati
 ligato_kvscheduler_queue_capacity ligato_kvscheduler_queue_length ligato_kvscheduler_queue_wait_seconds ligato_kvscheduler_txn_process_duration_seconds
 ligato_kvscheduler_txn_duration_seconds ligato_build_info ligato_process_cpu_seconds_total ligato_process_resident_memory_bytes ligato_process_start_time_seconds`
 
+// olderFlags are the flags of vpp-agent 3.5, each of which is a variable of the environment too.
+const olderFlags = `config-dir microservice-label http-port grpc-port aggregator-config configurator-config consul-config etcd-config govpp-config
+grpc-config http-config initfileregistry-config kafka-config kvscheduler-config linux-ifplugin-config linux-iptablesplugin-config linux-l3plugin-config
+linux-nsplugin-config logs-config msgsync-config orchestrator-config redis-config restpapi-config telemetry-config vpp-aclplugin-config
+vpp-ifplugin-config vpp-ipfixplugin-config`
+
 var generated = regexp.MustCompile(`(?s)(<!-- go test ./agent -run TestCompatibility -update-compatibility -->\n).*?(<!-- end -->)`)
 
-// The page of differences says which paths and metrics of vpp-agent 3.5 this agent has.
+// The page of differences says which flags, paths and metrics of vpp-agent 3.5 this agent has.
 func TestCompatibility(t *testing.T) {
 	const page = "../docs/compatibility.md"
 	text, err := os.ReadFile(page)
@@ -66,6 +72,19 @@ func TestCompatibility(t *testing.T) {
 		}
 		out.WriteString("\n" + title + " that are kept: " + strings.Join(kept, ",\n") + ".\n\n" + title + " that are absent: " + strings.Join(absent, ",\n") + ".\n")
 	}
+	flags, idle := declaredFlags(t)
+	older := strings.Fields(olderFlags)
+	effective := slices.DeleteFunc(slices.Clone(older), func(one string) bool { return slices.Contains(idle, one) })
+	list("Flags, also as variables of the environment,", effective, func(one string) bool { return flags[one] })
+	out.WriteString("\nFlags that are accepted without effect: `" + strings.Join(idle, "`,\n`") + "`.\n")
+	var own []string
+	for name := range flags {
+		if !slices.Contains(older, name) && !slices.Contains(idle, name) && !strings.EqualFold(name, "v") && name != "version" {
+			own = append(own, name)
+		}
+	}
+	slices.Sort(own)
+	out.WriteString("\nFlags that vpp-agent 3.5 does not have: `" + strings.Join(own, "`,\n`") + "`.\n")
 	paths := servedPaths(t)
 	list("Paths of HTTP", strings.Split(strings.ReplaceAll(olderPaths, "\n", " "), " | "), func(one string) bool { return slices.Contains(paths, strings.TrimSpace(one)) })
 	names := registered(t)
@@ -81,6 +100,20 @@ func TestCompatibility(t *testing.T) {
 	} else if want != string(text) {
 		t.Errorf("%s is not up to date; it should be\n%s", page, want)
 	}
+}
+
+// declaredFlags returns the flags that the agent accepts, and those of them that have no effect.
+func declaredFlags(t *testing.T) (all map[string]bool, idle []string) {
+	t.Helper()
+	o := Options{Name: "agent"}
+	s := &settings{options: o, storeFiles: map[string]*string{}}
+	flags := flag.NewFlagSet(o.Name, flag.ContinueOnError)
+	if err := s.declare(flags); err != nil {
+		t.Fatal(err)
+	}
+	all = map[string]bool{}
+	flags.VisitAll(func(f *flag.Flag) { all[f.Name] = true })
+	return all, s.idleFlags()
 }
 
 // servedPaths returns the methods and paths of the HTTP API: "GET /drift".

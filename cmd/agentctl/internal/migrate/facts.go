@@ -78,7 +78,7 @@ func added() map[string]string {
 		"initfileregistry.conf": "writer-timeout",
 		"kvscheduler.conf": "print-txn-operations print-txn-limit concurrency operation-timeout history-count history-bytes retry-period retry-max-period " +
 			"retry-count resync-period drift-period",
-		"linux-nsplugin.conf": "docker",
+		"linux-nsplugin.conf": "docker wait-for-namespaces",
 		"logs.conf":           "format",
 		"orchestrator.conf": "priorities datasrc-priorities max-datasrc volatile-datasrc anti-entropy start-patience grace-time grace-percent grace-keys " +
 			"max-value-size max-page-size max-listing-size state-dir publish-status publish-status-rate publish-health publish-summary publish-summary-period",
@@ -115,7 +115,7 @@ func olderFiles() map[string]settings {
 		"linux-ifplugin.conf":       of("disabled go-routines-count"),
 		"linux-l3plugin.conf":       of("disabled").but(ignored, batched, "go-routines-count"),
 		"linux-iptablesplugin.conf": of("disabled go-routines-count").but(ignored, batched, "handler"),
-		"linux-nsplugin.conf":       of("disabled wait-for-namespaces"),
+		"linux-nsplugin.conf":       of("disabled"),
 		"orchestrator.conf":         of(""),
 		"agent.conf":                of(""),
 		"initfileregistry.conf":     of("disable-initial-configuration initial-configuration-file-path"),
