@@ -13,6 +13,7 @@ import (
 type Server struct {
 	Cert, Key string   // the server's certificate and its private key: both or neither
 	ClientCAs []string // authorities of clients. If there are any, each client must show a certificate
+	Protocols []string // that the server speaks (ALPN, RFC 7301), such as h2
 
 	// Names of the configuration keys, for errors. They default to cert-file, key-file
 	// and ca-files.
@@ -61,7 +62,7 @@ func (s Server) read() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: s.Protocols}
 	if len(s.ClientCAs) == 0 {
 		return c, nil
 	}

@@ -126,7 +126,7 @@ func (c *Config) protection() error {
 }
 
 func (c *Config) files() tlsfiles.Server {
-	return tlsfiles.Server{Cert: c.Cert, Key: c.Key, ClientCAs: c.CAs}
+	return tlsfiles.Server{Cert: c.Cert, Key: c.Key, ClientCAs: c.CAs, Protocols: []string{"h2"}}
 }
 
 // socket reports a Unix socket.

@@ -111,7 +111,8 @@ func (c *Config) guard() (*auth.Guard, error) {
 // tls returns the settings of TLS.
 func (c *Config) tls() tlsfiles.Server {
 	return tlsfiles.Server{
-		Cert: c.ServerCert, Key: c.ServerKey, ClientCAs: c.ClientCerts,
+		Protocols: []string{"http/1.1"},
+		Cert:      c.ServerCert, Key: c.ServerKey, ClientCAs: c.ClientCerts,
 		CertName: "server-cert-file", KeyName: "server-key-file", CAName: "client-cert-files",
 	}
 }
