@@ -174,7 +174,7 @@ func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *if
 		return err
 	}
 	p.links, p.lives = links, others
-	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName}
+	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName, iface.RulesName}
 	if o.L3.Disabled {
 		return nil
 	}

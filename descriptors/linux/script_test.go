@@ -54,6 +54,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	container NAME ENV...    runs a container with this environment
 //	gone NAME...             ends containers
 //	in NAME COMMAND REGEXP   is soon, in the network namespace of a container
+//	rename LINK NAME [NS]    renames a link as somebody else; kernels before 6.2 want it down for that
 //	ethtool NS LINK RX TX    sets checksum offloading as somebody else: true or false
 //	offloads NS LINK RX TX   waits for that
 //	halt, start              ends the scheduler; begins anew, with nothing known
@@ -105,7 +106,7 @@ func params(script string) testscript.Params {
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "explain": command((*agent).explain), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
-			"ethtool": command(ethtool), "offloads": command(offloads),
+			"rename": command(rename), "ethtool": command(ethtool), "offloads": command(offloads),
 			"resync": command((*agent).resync), "insync": command((*agent).insync), "look": command((*agent).look), "unchanged": command((*agent).unchanged), "counted": command((*agent).counted), "soon": command((*agent).soon),
 		},
 		Condition: canMake,
@@ -388,6 +389,31 @@ func (a *agent) soon(args []string) error {
 			return fmt.Errorf("%s: %w for %s in\n%s", args[0], err, want, out)
 		}
 		return nil
+	})
+}
+
+// rename sets the link down only if it must: without that, nothing but the name changes. The agent may set it up in
+// between.
+func rename(_ *agent, args []string) error {
+	link, name, ns := args[0], args[1], []string(nil)
+	if len(args) > 2 {
+		ns = []string{"-n", args[2]}
+	}
+	ip := func(lines string) error {
+		cmd := exec.Command("ip", append(slices.Clone(ns), "-batch", "-")...)
+		cmd.Stdin = strings.NewReader(lines)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	set := fmt.Sprintf("link set %s name %s\n", link, name)
+	if ip(set) == nil {
+		return nil
+	}
+	return eventually(func() error {
+		return ip(fmt.Sprintf("link set %s down\n%slink set %s up\n", link, set, name))
 	})
 }
 

@@ -123,10 +123,13 @@ func (h *handler) dependencies(_ string, v *interfaces.Interface) (deps []schedu
 	return append(deps, h.Spaces.Dependencies(v.GetNamespace())...)
 }
 
-// derived returns the property with the enabled state, the VRF membership and the
+// derived returns the property with the enabled state, the rules that a VRF needs, the VRF membership and the
 // addresses.
 func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 	out := []scheduler.KeyValue{{Key: keys.State(v.GetName(), v.GetEnabled()), Value: &emptypb.Empty{}}}
+	if v.GetType() == interfaces.Interface_VRF_DEVICE {
+		out = append(out, scheduler.KeyValue{Key: keys.VRFRulesOf(v.GetName()), Value: &emptypb.Empty{}})
+	}
 	if vrf := v.GetVrfMasterInterface(); vrf != "" {
 		out = append(out, scheduler.KeyValue{Key: keys.VRF(v.GetName(), vrf), Value: part(v)})
 	}

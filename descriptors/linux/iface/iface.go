@@ -4,11 +4,12 @@
 //	links, lives, err := iface.Register(s, iface.Options{...})
 //	meta, ok := links.Get("veth1") // index, namespace, ...
 //
-// Four descriptors work together:
+// Five descriptors work together:
 //
 //	linux-interface           the interface itself
 //	linux-interface-address   one address, derived from the interface
 //	linux-interface-vrf       the membership in a VRF, derived from the interface
+//	linux-vrf-rules           the rules of the namespace that a VRF needs, derived from the VRF
 //	linux-interface-watcher   links of the agent's own namespace; read-only, see HostNames
 //
 // Interfaces of the agent carry a mark in the kernel, the alias of the link (alias.go). A
@@ -43,6 +44,7 @@ const (
 	Name        = "linux-interface"
 	AddressName = "linux-interface-address"
 	VRFName     = "linux-interface-vrf"
+	RulesName   = "linux-vrf-rules"
 	WatcherName = "linux-interface-watcher"
 )
 
@@ -182,6 +184,9 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	}
 	h.index = directory{index, &h.members}
 	if _, err := scheduler.Register(registrar, h.addressDescriptor()); err != nil {
+		return nil, nil, err
+	}
+	if _, err := scheduler.Register(registrar, h.rulesDescriptor()); err != nil {
 		return nil, nil, err
 	}
 	_, err = scheduler.Register(registrar, h.vrfDescriptor())

@@ -17,6 +17,7 @@ const (
 	HostNames     = "linux/interface/host-name/"
 	States        = "linux/interface/state/"
 	LinkLocal     = "linux/link-local-route/"
+	VRFRules      = "linux/vrf-rules/"
 	Microservices = "linux/microservice/"
 	Namespaces    = "linux/netns/"
 )
@@ -46,6 +47,15 @@ func State(iface string, up bool) string {
 
 // VRF is the key of the membership of an interface in a VRF, both by logical name.
 func VRF(iface, vrf string) string { return Interface + or(iface) + "/vrf/" + or(vrf) }
+
+// VRFRulesOf is the key of the rules that send packets to the tables of VRFs, as far as a VRF needs them.
+func VRFRulesOf(vrf string) string { return VRFRules + or(vrf) }
+
+// ParseVRFRules reads a key of VRFRulesOf.
+func ParseVRFRules(key string) (vrf string, ok bool) {
+	vrf, ok = strings.CutPrefix(key, VRFRules)
+	return vrf, ok && vrf != ""
+}
 
 // Microservice is the key of a container that runs, by its label.
 func Microservice(label string) string { return Microservices + label }

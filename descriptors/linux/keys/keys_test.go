@@ -81,6 +81,9 @@ func TestParseOthers(t *testing.T) {
 	if _, _, ok := keys.ParseState("linux/interface/state/a/b/UP"); ok {
 		t.Error("the state of a name with a slash must not parse")
 	}
+	if vrf, ok := keys.ParseVRFRules("linux/vrf-rules/a/b"); vrf != "a/b" || !ok {
+		t.Errorf("rules of a VRF: %q %v", vrf, ok)
+	}
 	if iface, dst, ok := keys.ParseLinkLocalRoute("linux/link-local-route/a/dest-address/alloc:n/i"); iface != "a" || dst != "alloc:n/i" || !ok {
 		t.Errorf("link-local route: %q %q %v", iface, dst, ok)
 	}
@@ -93,6 +96,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("linux/interface/host-name/eth0/address/::1/128")
 	f.Add("linux/interface/host-name/eth0/vrf-host-name/blue")
 	f.Add("linux/interface/state/veth1/UP")
+	f.Add("linux/vrf-rules/blue")
 	f.Add("linux/link-local-route/veth1/dest-address/alloc:net/if")
 	f.Fuzz(func(t *testing.T, key string) {
 		again := []string{}
@@ -116,6 +120,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if iface, dst, ok := keys.ParseLinkLocalRoute(key); ok {
 			again = append(again, keys.LinkLocalRoute(iface, dst))
+		}
+		if vrf, ok := keys.ParseVRFRules(key); ok {
+			again = append(again, keys.VRFRulesOf(vrf))
 		}
 		for _, made := range again {
 			if made != key {

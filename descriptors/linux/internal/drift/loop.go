@@ -73,6 +73,12 @@ func (l *loop) receive(n notification, now time.Time) {
 	}
 	freed := false
 	for _, e := range n.events {
+		if _, rule := e.What.(kernel.VRFRule); rule { // several rules change at once, so the last event says nothing
+			for _, o := range l.w.vrfs(ns) {
+				l.enqueue(o, o.gone(), now)
+			}
+			continue
+		}
 		if e.Moved {
 			l.w.noteMoved(objectOf(ns, e.What))
 		}
@@ -201,8 +207,8 @@ func (l *loop) checkDue(now time.Time) {
 	}
 }
 
-// reportBare reports the recorded addresses in these networks that lack their connected route. The verb that creates
-// them adds it. A link that is down has none, and gets them when it is up again.
+// reportBare reports the recorded addresses in these networks that lack a route that the kernel adds with them. The verb
+// that creates them adds it. A link that is down has none, and gets them when it is up again.
 func (l *loop) reportBare(networks []Object) {
 	var lost []string
 	read := map[kernel.ID]bool{}

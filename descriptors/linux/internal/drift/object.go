@@ -12,6 +12,7 @@ import (
 //	kind         NS, Kind and
 //	interface    Link
 //	membership   Link
+//	VRF rules    Link: those of a namespace, as far as this VRF needs them
 //	address      Link, Prefix
 //	route        Prefix, Table, Metric: its place, where the agent has one route at most
 //	neighbour    Link, Prefix
@@ -37,14 +38,15 @@ type Kind uint8
 const (
 	KindInterface  Kind = iota
 	KindMembership      // of a link in a VRF
+	KindVRFRules
 	KindAddress
 	KindRoute
 	KindNeighbour
 	// kindSilentRoutes stands for all recorded routes of a link. Only the queue of the
 	// loop has such objects: one event can concern thousands of routes.
 	kindSilentRoutes
-	// kindConnected stands for the recorded addresses of a link in one network, whose connected route
-	// somebody has removed. Only the queue of the loop has such objects.
+	// kindConnected stands for the recorded addresses of a link in one network of which somebody has removed a route
+	// that the kernel adds with them. Only the queue of the loop has such objects.
 	kindConnected
 )
 
@@ -55,6 +57,9 @@ func Interface(ns kernel.ID, link int) Object { return Object{NS: ns, Kind: Kind
 func Membership(ns kernel.ID, link int) Object {
 	return Object{NS: ns, Kind: KindMembership, Link: link}
 }
+
+// VRFRules identifies the rules that a VRF needs.
+func VRFRules(ns kernel.ID, vrf int) Object { return Object{NS: ns, Kind: KindVRFRules, Link: vrf} }
 
 // Address identifies an address of a link.
 func Address(ns kernel.ID, a kernel.Addr) Object {
@@ -104,8 +109,8 @@ func flushed(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
 	return Object{}, false
 }
 
-// disconnected returns the addresses whose connected route the event may be about: the kernel or a user has
-// removed a route on a link.
+// disconnected returns the addresses with which the kernel may have added the route of an event: the kernel or a user
+// has removed a route on a link.
 func disconnected(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
 	r, route := e.What.(kernel.Route)
 	ok = route && (e.Gone || e.Replaces) && !r.Gateway.IsValid() && r.Link != 0
@@ -118,6 +123,8 @@ func (t Object) gone() kernel.Event {
 	switch t.Kind {
 	case KindInterface, KindMembership:
 		e.What = kernel.Link{Index: t.Link}
+	case KindVRFRules:
+		e.What = kernel.VRFRule{}
 	case KindAddress:
 		e.What = kernel.Addr{Link: t.Link, Prefix: t.Prefix}
 	case KindRoute:

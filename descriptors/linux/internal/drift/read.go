@@ -38,6 +38,7 @@ func readState(spaces *netns.Set, objects []Object) (map[Object]kernel.Event, er
 // read one by one; each other kind is dumped at most once.
 func readNamespace(space *netns.Space, objects []Object, actual map[Object]kernel.Event) error {
 	kinds := map[Kind]bool{}
+	var vrfs []Object
 	note := func(what any) {
 		o := objectOf(space.ID, what)
 		if _, asked := actual[o]; asked {
@@ -45,6 +46,10 @@ func readNamespace(space *netns.Space, objects []Object, actual map[Object]kerne
 		}
 	}
 	for _, o := range objects {
+		if o.Kind == KindVRFRules {
+			vrfs = append(vrfs, o)
+			continue
+		}
 		if o.Kind != KindInterface && o.Kind != KindMembership {
 			kinds[o.Kind] = true
 			continue
@@ -62,6 +67,7 @@ func readNamespace(space *netns.Space, objects []Object, actual map[Object]kerne
 		}
 	}
 	return errors.Join(
+		readVRFRules(space, vrfs, actual),
 		dump(kinds[KindAddress], func() ([]kernel.Addr, error) { return space.Addrs(0) }, note),
 		dump(kinds[KindRoute], func() ([]kernel.Route, error) {
 			return space.Routes(func(r kernel.Route) bool { _, asked := actual[Route(space.ID, r)]; return asked && r.TOS == 0 })
@@ -72,6 +78,18 @@ func readNamespace(space *netns.Space, objects []Object, actual map[Object]kerne
 		}),
 		dump(kinds[KindNeighbour], space.Neighbours, note),
 	)
+}
+
+// readVRFRules fills actual for the rules that these VRFs need.
+func readVRFRules(space *netns.Space, vrfs []Object, actual map[Object]kernel.Event) error {
+	if len(vrfs) == 0 {
+		return nil
+	}
+	complete, err := space.HasVRFRules()
+	for _, o := range vrfs {
+		actual[o] = kernel.Event{Gone: !complete, What: kernel.VRFRule{}}
+	}
+	return err
 }
 
 // dump calls note for each item that read returns, if the kind is needed.

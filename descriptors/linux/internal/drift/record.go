@@ -254,10 +254,10 @@ func (r *record) awaits(ns kernel.ID) bool {
 	return false
 }
 
-// interfaces returns the recorded interfaces of a namespace.
-func (r *record) interfaces(ns kernel.ID) (out []Object) {
+// all returns the recorded objects of a kind in a namespace.
+func (r *record) all(ns kernel.ID, kind Kind) (out []Object) {
 	for o := range r.objects {
-		if o.NS == ns && o.Kind == KindInterface {
+		if o.NS == ns && o.Kind == kind {
 			out = append(out, o)
 		}
 	}
@@ -273,11 +273,13 @@ func (r *record) routes(o Object, yield func(Object)) {
 	}
 }
 
-// in yields the recorded addresses of a link in the network of o.
+// in yields the recorded addresses of a link with which the kernel adds a route to the network of o: their own network,
+// an address in it, or all multicast addresses of IPv6.
 func (r *record) in(o Object) iter.Seq[*recorded] {
 	return func(yield func(*recorded) bool) {
 		for on := range r.on(link{o.NS, o.Link}) {
-			if on.Kind == KindAddress && on.Prefix.Masked() == o.Prefix && !yield(on) {
+			with := on.Prefix.Contains(o.Prefix.Addr()) || o.Prefix.Addr().IsMulticast() && on.Prefix.Addr().Is6()
+			if on.Kind == KindAddress && with && !yield(on) {
 				return
 			}
 		}

@@ -176,6 +176,13 @@ func (w *Watcher) hasAddress(o Object) bool {
 	return false
 }
 
+// vrfs returns the recorded VRFs of a namespace, by what they need of its rules.
+func (w *Watcher) vrfs(ns kernel.ID) []Object {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.record.all(ns, KindVRFRules)
+}
+
 // noteEvent takes in an event when it comes. matters: it has to be checked. freed: it has freed something
 // that a value waits for.
 func (w *Watcher) noteEvent(ns kernel.ID, e kernel.Event) (matters, freed bool) {
@@ -387,7 +394,7 @@ func (w *Watcher) NamespacesGone(ids []kernel.ID) {
 	var lost []string
 	for _, ns := range ids {
 		maps.DeleteFunc(w.record.awaited, func(o Object, _ bool) bool { return o.NS == ns })
-		lost = append(lost, w.record.removeLost(w.record.interfaces(ns))...)
+		lost = append(lost, w.record.removeLost(w.record.all(ns, KindInterface))...)
 		if one := w.spaces[ns]; one != nil {
 			delete(w.spaces, ns)
 			one.close()

@@ -22,6 +22,8 @@ type space struct {
 	id      kernel.ID
 	links   map[int]*link
 	sysctls map[string]string
+	hadVRF  bool // a VRF brings the rules only once
+	rules   bool // of VRFs
 
 	announced map[string]bool // installations
 }
@@ -122,6 +124,8 @@ func (s *space) add(want kernel.Link) (*link, error) {
 	want.Index, want.MTU = s.host.next, 1500
 	if want.Kind == "vrf" {
 		want.MTU = 65575
+		s.rules = s.rules || !s.hadVRF
+		s.hadVRF = true
 	}
 	s.host.next++
 	l := &link{Link: want}
@@ -228,6 +232,21 @@ func (s *space) DelAddr(a kernel.Addr) error {
 		l.addrs = slices.DeleteFunc(l.addrs, func(p netip.Prefix) bool { return p == a.Prefix })
 		return nil
 	})
+}
+
+// HasVRFRules reports whether the rules are there that the first VRF of the namespace brings.
+func (s *space) HasVRFRules() (bool, error) {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	return s.rules, nil
+}
+
+// AddVRFRules adds them.
+func (s *space) AddVRFRules() error {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	s.rules = true
+	return nil
 }
 
 // Bare returns none: the fake has no routes.

@@ -13,12 +13,23 @@ const ifaProto = 11
 
 // Addrs implements Kernel.
 func (k *real) Addrs(index int) ([]Addr, error) {
-	found, err := dump(func() ([]Addr, error) { return k.listAddrs(index) })
-	return found, about(err, "listing addresses")
+	found, err := dump(func() ([]listedAddr, error) { return k.listAddrs(index) })
+	var out []Addr
+	for _, a := range found {
+		out = append(out, a.Addr)
+	}
+	return out, about(err, "listing addresses")
+}
+
+// A listedAddr is an address with what the kernel tells besides.
+type listedAddr struct {
+	Addr
+	flags   uint32 // IFA_F_*
+	message []byte // all of it: the ifaddrmsg
 }
 
 // listAddrs returns the addresses of one link, or of all (0), in the form that events have.
-func (k *real) listAddrs(index int) (out []Addr, err error) {
+func (k *real) listAddrs(index int) (out []listedAddr, err error) {
 	request, err := k.request(unix.RTM_GETADDR, unix.NLM_F_DUMP)
 	if err != nil {
 		return nil, err
@@ -30,7 +41,7 @@ func (k *real) listAddrs(index int) (out []Addr, err error) {
 	}
 	for _, m := range msgs {
 		if a, ok := parseAddr(m); ok && (index == 0 || a.Link == index) {
-			out = append(out, a)
+			out = append(out, listedAddr{a, addrFlags(m), m})
 		}
 	}
 	return out, nil

@@ -4,110 +4,201 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
+	"slices"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// The kernel adds a route to the network of each address of a link that is up, its connected route. It does not
-// add it again if somebody removes it, such as by "ip route flush dev veth1".
+// The kernel adds routes with each address of a link that is up. It does not add them again if somebody removes
+// them, such as by "ip route flush dev veth1" or "ip route flush table local dev veth1".
+//
+//	route                  table          without it
+//	to the network         main           no way to the neighbours; the connected route
+//	to the address itself  local          the host does not take packets to the address
+//	broadcast, IPv4        local          the host does not take broadcasts of the network
+//	multicast, IPv6        local          no multicast leaves by the link; one for all addresses of the link
+//
+// Links in a VRF, and the VRF itself, have all of them in the table of the VRF.
 
-// metricConnected is the metric of connected routes of IPv6 (IP6_RT_PRIO_ADDRCONF); that of IPv4 is 0.
-const metricConnected = 256
+const (
+	// metricConnected is the metric of connected routes of IPv6 (IP6_RT_PRIO_ADDRCONF); that of IPv4 is 0.
+	metricConnected = 256
+	// localTable is the table of addresses outside of any VRF.
+	localTable = unix.RT_TABLE_LOCAL
+)
+
+// multicast6 is the network of all multicast addresses of IPv6.
+var multicast6 = netip.MustParsePrefix("ff00::/8")
 
 // Bare implements Kernel.
 func (k *real) Bare() ([]Addr, error) {
-	wanted, err := k.connected()
-	if err != nil || len(wanted) == 0 {
-		return nil, err
-	}
-	places := map[Place]bool{}
-	for _, r := range wanted {
-		places[r.Place()] = true
-	}
-	type target struct {
-		link  int
-		dst   netip.Prefix
-		table uint32
-	}
-	there := map[target]bool{}
-	// A route of another program with another metric serves as well. One in the very place would be in the way.
-	taken, err := k.Routes(func(r Route) bool {
-		there[target{r.Link, r.Dst, r.Table}] = true
-		return places[r.Place()]
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range taken {
-		delete(places, r.Place())
-	}
+	lacking, err := k.lacking(func(Addr) bool { return true })
 	var bare []Addr
-	for a, r := range wanted {
-		if places[r.Place()] && !there[target{r.Link, r.Dst, r.Table}] {
-			bare = append(bare, a)
-		}
+	for a := range lacking {
+		bare = append(bare, a)
 	}
-	return bare, nil
+	return bare, err
 }
 
-// Connect implements Kernel.
+// Connect implements Kernel. The kernel takes a route to an IPv6 address itself only with the address: one that is added
+// by hand has another metric, and stays when the address goes. So the address is removed and added again.
 func (k *real) Connect(a Addr) error {
-	wanted, err := k.connected()
-	r, ok := wanted[a]
-	if err != nil || !ok {
+	lacking, err := k.lacking(func(one Addr) bool { return one == a })
+	if err != nil {
 		return err
 	}
-	if err := k.AddRoutes(r)[0]; !errors.Is(err, unix.EEXIST) {
-		return err
+	for _, r := range lacking[a] {
+		if r.Type == unix.RTN_LOCAL && r.Dst.Addr().Is6() {
+			return k.renew(a)
+		}
+	}
+	for _, r := range lacking[a] {
+		if err := k.AddRouteBeside(r, true); err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
 	}
 	return nil
 }
 
-// connected returns the connected route of each address that has one, as the kernel writes it.
-func (k *real) connected() (map[Addr]Route, error) {
+// lacking returns the routes that the kernel has added with these addresses and that are not there.
+func (k *real) lacking(asked func(Addr) bool) (map[Addr][]Route, error) {
+	wanted, err := k.withAddresses(asked)
+	if err != nil || len(wanted) == 0 {
+		return nil, err
+	}
+	// A route of another program with another metric serves as well. One in the very place of a connected route would
+	// be in the way, unless the kernel has made it for another link.
+	type target struct {
+		link  int
+		dst   netip.Prefix
+		table uint32
+		local bool // in a VRF, a single address of IPv6 also has a connected route there
+	}
+	of := func(r Route) target { return target{r.Link, r.Dst, r.Table, r.Type == unix.RTN_LOCAL} }
+	there, places := map[target]bool{}, map[Place]bool{}
+	for _, routes := range wanted {
+		for _, r := range routes {
+			there[of(r)], places[r.Place()] = false, false
+		}
+	}
+	_, err = k.Routes(func(r Route) bool {
+		if _, ok := there[of(r)]; ok {
+			there[of(r)] = true
+		}
+		if _, ok := places[r.Place()]; ok && r.Protocol != unix.RTPROT_KERNEL {
+			places[r.Place()] = true
+		}
+		return false
+	})
+	if err != nil {
+		return nil, err
+	}
+	for a, routes := range wanted {
+		wanted[a] = slices.DeleteFunc(routes, func(r Route) bool {
+			return there[of(r)] || r.Type == 0 && places[r.Place()]
+		})
+		if len(wanted[a]) == 0 {
+			delete(wanted, a)
+		}
+	}
+	return wanted, nil
+}
+
+// withAddresses returns the routes that the kernel adds with each of these addresses, as it writes them.
+func (k *real) withAddresses(asked func(Addr) bool) (map[Addr][]Route, error) {
 	links, err := k.Links()
 	if err != nil {
 		return nil, err
 	}
-	tables, up := map[int]uint32{}, map[int]Link{}
+	vrfs, up := map[int]uint32{}, map[int]Link{}
 	for _, l := range links {
 		if l.Kind == "vrf" {
-			tables[l.Index] = l.Table
+			vrfs[l.Index] = l.Table
 		}
-		if l.Up && l.Name != "lo" {
+		if l.Up {
 			up[l.Index] = l
 		}
 	}
-	found, err := dump(func() ([]netlink.Addr, error) { return k.nl.AddrList(nil, netlink.FAMILY_ALL) })
+	found, err := dump(func() ([]listedAddr, error) { return k.listAddrs(0) })
 	if err != nil {
 		return nil, about(err, "listing addresses")
 	}
-	out := map[Addr]Route{}
-	first := map[Route]netip.Addr{} // the primary address of each network of IPv4
+	out := map[Addr][]Route{}
+	primary := map[Addr]netip.Addr{} // the first address of each network of IPv4 on a link
 	for _, one := range found {
-		p, ok := prefixOf(one.IPNet)
-		l, isUp := up[one.LinkIndex]
-		if !ok || !isUp || !connects(one, p) {
+		l, isUp := up[one.Link]
+		if !isUp || one.Peer.IsValid() {
 			continue
 		}
-		r := Route{Link: l.Index, Dst: p.Masked(), Table: cmp.Or(tables[l.Master], MainTable), Protocol: unix.RTPROT_KERNEL}
-		if p.Addr().Is6() {
-			r.Metric = metricConnected
-		} else {
-			r.Scope = unix.RT_SCOPE_LINK
-			if _, known := first[r]; !known {
-				first[r] = p.Addr()
-			}
-			r.More = string(attribute(nil, unix.RTA_PREFSRC, first[r].AsSlice()...))
+		network := Addr{Link: one.Link, Prefix: one.Prefix.Masked()}
+		if _, known := primary[network]; !known {
+			primary[network] = one.Prefix.Addr()
 		}
-		out[Addr{Link: l.Index, Prefix: p}] = r
+		a := Addr{Link: one.Link, Prefix: one.Prefix}
+		if asked(a) {
+			table := cmp.Or(vrfs[l.Index], vrfs[l.Master])
+			out[a] = routesWith(one, l, table, primary[network])
+		}
 	}
 	return out, nil
 }
 
-// connects reports whether the kernel adds a connected route for an address with the prefix p.
-func connects(a netlink.Addr, p netip.Prefix) bool {
-	return a.Flags&unix.IFA_F_NOPREFIXROUTE == 0 && (a.Peer == nil || a.Peer.IP.Equal(a.IP)) &&
-		(p.Addr().Is6() || !p.IsSingleIP()) && !p.Addr().IsLinkLocalUnicast()
+// routesWith returns the routes that the kernel adds with an address of a link. table is that of the VRF of the link,
+// primary the first address of its network.
+func routesWith(a listedAddr, l Link, table uint32, primary netip.Addr) (out []Route) {
+	ip, network := a.Prefix.Addr(), a.Prefix.Masked()
+	lo := l.Name == "lo"
+	add := func(kind uint8, dst netip.Prefix, scope uint8, metric uint32) {
+		r := Route{Link: l.Index, Dst: dst, Metric: metric, Type: kind, Protocol: unix.RTPROT_KERNEL, Table: cmp.Or(table, localTable)}
+		if kind == 0 {
+			r.Table = cmp.Or(table, MainTable)
+		}
+		if ip.Is4() {
+			r.Scope, r.More = scope, string(attribute(nil, unix.RTA_PREFSRC, primary.AsSlice()...))
+		}
+		out = append(out, r)
+	}
+	if !a.Tentative && !a.Duplicate { // the kernel adds it after it has tested an IPv6 address
+		add(unix.RTN_LOCAL, netip.PrefixFrom(ip, ip.BitLen()), unix.RT_SCOPE_HOST, 0)
+	}
+	switch connects := a.flags&unix.IFA_F_NOPREFIXROUTE == 0; {
+	case ip.Is6():
+		if connects && !ip.IsLoopback() { // the kernel makes ::1 without
+			add(0, network, 0, metricConnected)
+		}
+		if l.About.Encapsulation == "ether" && l.About.Flags&unix.IFF_SLAVE == 0 && l.Kind != "vrf" {
+			add(unix.RTN_MULTICAST, multicast6, 0, metricConnected)
+		}
+	case a.Prefix.IsSingleIP():
+	case connects && lo:
+		add(unix.RTN_LOCAL, network, unix.RT_SCOPE_HOST, 0)
+	case connects:
+		add(0, network, unix.RT_SCOPE_LINK, 0)
+	}
+	if last, ok := broadcast(a.Prefix); ok {
+		add(unix.RTN_BROADCAST, netip.PrefixFrom(last, last.BitLen()), unix.RT_SCOPE_LINK, 0)
+	}
+	return out
+}
+
+// renew removes an address and adds it again with all that the kernel tells of it, such as its maker and its lifetimes.
+func (k *real) renew(a Addr) error {
+	found, err := dump(func() ([]listedAddr, error) { return k.listAddrs(a.Link) })
+	if err != nil {
+		return about(err, "listing addresses")
+	}
+	i := slices.IndexFunc(found, func(one listedAddr) bool { return one.Prefix == a.Prefix })
+	if i < 0 {
+		return nil
+	}
+	if err := k.DelAddr(a); err != nil {
+		return err
+	}
+	request, err := k.request(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+	if err != nil {
+		return err
+	}
+	request.AddRawData(found[i].message)
+	_, err = request.Execute(unix.NETLINK_ROUTE, 0)
+	return about(err, "giving %v the address %v again", k.named(a.Link), a.Prefix)
 }

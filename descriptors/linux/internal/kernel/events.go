@@ -32,7 +32,7 @@ type Event struct {
 	// Replaces says that a new route has taken the place of another one, which has no event of its own
 	// (NLM_F_REPLACE). Behind says that it was added behind those in its place (NLM_F_APPEND).
 	Replaces, Behind bool
-	What             any // Link, Addr, Route or Neighbour (permanent)
+	What             any // Link, Addr, Route, Neighbour (permanent) or VRFRule
 }
 
 // Subscribe implements Kernel.
@@ -42,7 +42,7 @@ func (k *real) Subscribe() (Events, error) {
 		return nil, err
 	}
 	s, err := subscribe(k, "notifications", parseOne, unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
-		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEIGH)
+		unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (k *real) Subscribe() (Events, error) {
 // gone reports whether the message announces a removal.
 func gone(kind uint16) bool {
 	switch kind {
-	case unix.RTM_DELLINK, unix.RTM_DELADDR, unix.RTM_DELROUTE, unix.RTM_DELNEIGH:
+	case unix.RTM_DELLINK, unix.RTM_DELADDR, unix.RTM_DELROUTE, unix.RTM_DELNEIGH, unix.RTM_DELRULE:
 		return true
 	}
 	return false
@@ -82,6 +82,8 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 		n, permanent, valid := parseNeighbour(m.Data)
 		ok = valid && (permanent || e.Gone || n.Protocol == Protocol)
 		e.Gone, e.What = e.Gone || !permanent, n
+	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
+		e.What, ok = VRFRule{}, ofVRFs(m.Data)
 	}
 	return e, ok
 }

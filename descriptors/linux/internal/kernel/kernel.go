@@ -97,10 +97,14 @@ type L3 interface {
 	Addrs(index int) ([]Addr, error)
 	AddAddr(a Addr) error
 	DelAddr(a Addr) error
-	// Bare returns the addresses whose connected route somebody has removed.
+	// Bare returns the addresses of which somebody has removed a route that the kernel adds with them.
 	Bare() ([]Addr, error)
-	// Connect adds the connected route of an address, if that has one and lacks it.
+	// Connect puts those routes of an address back.
 	Connect(a Addr) error
+	// HasVRFRules reports whether the namespace has the rules that send packets of VRFs to their tables.
+	HasVRFRules() (bool, error)
+	// AddVRFRules adds those that are missing.
+	AddVRFRules() error
 	// Routes returns the routes, of all types and tables, that keep accepts. Those of one place are in the
 	// order of the kernel, which uses the first one.
 	Routes(keep func(Route) bool) ([]Route, error)
@@ -219,6 +223,9 @@ type Place struct {
 	Metric uint32
 	TOS    uint8
 }
+
+// A VRFRule says in an Event that rules of VRFs have changed; see HasVRFRules.
+type VRFRule struct{}
 
 // A Neighbour is a permanent entry of a neighbour table.
 type Neighbour struct {

@@ -16,15 +16,13 @@ func parseAddr(m []byte) (Addr, bool) {
 		return Addr{}, false
 	}
 	var local, address netip.Addr
-	a, flags := Addr{Link: int(number(m[4:]))}, uint32(m[2])
+	a, flags := Addr{Link: int(number(m[4:]))}, addrFlags(m)
 	for kind, value := range attributes(m[unix.SizeofIfAddrmsg:]) {
 		switch kind {
 		case unix.IFA_LOCAL:
 			local, _ = netip.AddrFromSlice(value)
 		case unix.IFA_ADDRESS:
 			address, _ = netip.AddrFromSlice(value)
-		case unix.IFA_FLAGS:
-			flags = number(value)
 		case ifaProto:
 			a.Protocol = append(value, 0)[0]
 		}
@@ -39,6 +37,16 @@ func parseAddr(m []byte) (Addr, bool) {
 	a.Duplicate = flags&unix.IFA_F_DADFAILED != 0
 	a.Tentative = flags&unix.IFA_F_TENTATIVE != 0
 	return a, a.Prefix.IsValid()
+}
+
+// addrFlags returns the flags of an address, IFA_F_*. Its header has room for eight of them.
+func addrFlags(m []byte) uint32 {
+	for kind, value := range attributes(m[unix.SizeofIfAddrmsg:]) {
+		if kind == unix.IFA_FLAGS {
+			return number(value)
+		}
+	}
+	return uint32(m[2])
 }
 
 // parseNeighbour parses an ndmsg and its attributes.

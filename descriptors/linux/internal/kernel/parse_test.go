@@ -9,6 +9,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{2, 16, 0, 0, 254, 151, 0, 1, 0, 0, 0, 0, 8, 0, 1, 0, 10, 2, 0, 0, 8, 0, 4, 0, 7, 0, 0, 0})
 	f.Add([]byte{2, 0, 0, 0, 7, 0, 0, 0, 0x80, 0, 0, 0, 8, 0, 1, 0, 10, 0, 0, 7})
 	f.Add(append([]byte{36, 0, 0, 0, 2, 0, 0, 3, 9, 0, 0, 0, 0, 0, 0, 0, 0xef, 0xff, 0xff, 0xff}, make([]byte, 16)...))
+	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 5, 0, 19, 0, 1, 0, 0, 0, 8, 0, 6, 0, 232, 3, 0, 0})
 	f.Fuzz(func(t *testing.T, m []byte) {
 		if a, ok := parseAddr(m); ok && !a.Prefix.IsValid() {
 			t.Errorf("address %+v", a)
@@ -18,6 +19,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if n, _, ok := parseNeighbour(m); ok && !n.IP.IsValid() {
 			t.Errorf("neighbour %+v", n)
+		}
+		if ofVRFs(m) {
+			forAll(m)
 		}
 		for range answers(m) {
 		}
