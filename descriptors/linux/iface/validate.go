@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -112,11 +114,15 @@ func (f *findings) mac(v *interfaces.Interface) {
 	}
 }
 
-// mtu checks the MTU of a link with IPv6 addresses. Below 1280 the kernel disables IPv6 on the link and drops its
+// mtu checks the MTU of a VRF, whose driver has a range, and of a link with IPv6 addresses. Below 1280 the kernel disables IPv6 on the link and drops its
 // addresses (RFC 8200, section 5).
 func (f *findings) mtu(v *interfaces.Interface) {
 	mtu := v.GetMtu()
 	if mtu == 0 {
+		return
+	}
+	if v.GetType() == interfaces.Interface_VRF_DEVICE && (mtu < kernel.MinMTUIPv6 || mtu > vrfMTU) {
+		f.Add("mtu", mtu, "%d to %d for a VRF_DEVICE, or nothing", kernel.MinMTUIPv6, vrfMTU)
 		return
 	}
 	for _, addr := range v.GetIpAddresses() {
@@ -166,9 +172,7 @@ func (f *findings) kind(v *interfaces.Interface) {
 			f.Add("tap.vpp_tap_if_name", "", "the name of the TAP interface in VPP")
 		}
 	case interfaces.Interface_VRF_DEVICE:
-		if v.GetVrfDev() == nil { // the model's limits check its number
-			f.Add("vrf_dev.routing_table", nil, "the number of a routing table, from 1")
-		}
+		f.table(v.GetVrfDev())
 	case interfaces.Interface_EXISTING:
 		if v.GetNamespace().GetType() != 0 {
 			f.Add("namespace", nil, "none for type EXISTING, which is for the agent's own namespace")
@@ -176,6 +180,18 @@ func (f *findings) kind(v *interfaces.Interface) {
 	case interfaces.Interface_LOOPBACK, interfaces.Interface_DUMMY:
 	default:
 		f.Add("type", v.GetType().String(), "VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE or DUMMY")
+	}
+}
+
+// table checks the table of a VRF. The kernel accepts its own tables too, but the routes of the ports would be mixed with
+// those of the host, or be taken for addresses of it.
+func (f *findings) table(vrf *interfaces.VrfDevLink) {
+	const want = "the number of a routing table: 1 to 252, or from 256; 253, 254 and 255 are default, main and local of the kernel"
+	switch table := vrf.GetRoutingTable(); {
+	case vrf == nil:
+		f.Add("vrf_dev.routing_table", nil, want)
+	case table >= unix.RT_TABLE_DEFAULT && table <= unix.RT_TABLE_LOCAL: // the model's limits refuse 0
+		f.Add("vrf_dev.routing_table", table, want)
 	}
 }
 
