@@ -253,7 +253,33 @@ func events(v *vpp) {
 	expect(0, true)
 }
 
-// eventsOfLinks has a bond, whose link is up from the beginning, and a sub-interface of it.
+// eventsOfMembers gives a bond a member, whose link is that of the bond and of its sub-interface.
+func (v *vpp) eventsOfMembers(w *wire, b index, expect func(i index, told, shown uint32), set func(i index, flags uint32)) {
+	v.Helper()
+	expect(b, 0, 0)
+	set(b, 1)
+	expect(b, 1, 1)
+	var sub vppif.CreateVlanSubifReply
+	w.ask(&vppif.CreateVlanSubif{SwIfIndex: b, VlanID: 7}, &sub)
+	expect(sub.SwIfIndex, 0, 0)
+	set(sub.SwIfIndex, 1)
+	expect(sub.SwIfIndex, 1, 1)
+	var member vppif.CreateLoopbackReply
+	w.ask(&vppif.CreateLoopback{}, &member)
+	v.Cleanup(func() { _ = v.delete(member.SwIfIndex) }) // the row may have deleted it
+	expect(member.SwIfIndex, 0, 0)
+	set(member.SwIfIndex, 1)
+	expect(member.SwIfIndex, 3, 3)
+	w.ask(&bond.BondAddMember{SwIfIndex: member.SwIfIndex, BondSwIfIndex: b}, &bond.BondAddMemberReply{})
+	expect(b, 2, 3) // the event tells of the link alone
+	if d := v.details(sub.SwIfIndex); d.Flags != adminLink(3) {
+		v.Errorf("the sub-interface shows flags %d", d.Flags)
+	}
+	w.ask(&bond.BondDetachMember{SwIfIndex: member.SwIfIndex}, &bond.BondDetachMemberReply{})
+	expect(b, 0, 1)
+}
+
+// eventsOfLinks has a bond, whose link is up from the beginning before 26.06, and a sub-interface of it.
 func eventsOfLinks(v *vpp) {
 	w := connect(v)
 	w.hello(1)
@@ -275,6 +301,10 @@ func eventsOfLinks(v *vpp) {
 	set := func(i index, flags uint32) {
 		v.Helper()
 		w.ask(&vppif.SwInterfaceSetFlags{SwIfIndex: i, Flags: adminLink(flags)}, &vppif.SwInterfaceSetFlagsReply{})
+	}
+	if v.since("26.06") {
+		v.eventsOfMembers(w, b.SwIfIndex, expect, set)
+		return
 	}
 	expect(b.SwIfIndex, 2, 2)
 	set(b.SwIfIndex, 1)

@@ -170,6 +170,7 @@ func ipsecRows() []row {
 	return []row{
 		{"associations are shown as they are", associationsShown},
 		{"associations that are refused", associationsRefused},
+		{"pairs of algorithms", pairsOfAlgorithms},
 		{"policy databases and their interfaces", databases},
 		{"a database of a deleted interface", databaseOfDeleted},
 		{"policies", policies},
@@ -205,7 +206,7 @@ func associationsShown(v *vpp) {
 		length := map[ipsec_types.IpsecCryptoAlg]int{0: 0, 1: 16, 2: 24, 3: 32, 4: 16, 5: 24, 6: 32, 7: 16, 8: 24, 9: 32, 10: 7, 11: 24}[n]
 		e := entry(20 + uint32(n))
 		e.CryptoAlgorithm, e.CryptoKey = n, bytesOf(length)
-		if n >= 7 && n <= 9 {
+		if n >= 7 && n <= 9 || n == 10 && v.since("26.06") {
 			e.IntegrityAlgorithm, e.IntegrityKey = 0, bytesOf(0)
 		}
 		if got := shown(e); got.CryptoAlgorithm != n || int(got.CryptoKey.Length) != length {
@@ -246,7 +247,12 @@ func associationsRefused(v *vpp) {
 	v.associate(short, api.KEY_LENGTH)
 	none := entry(2)
 	none.IntegrityKey = bytesOf(0)
-	v.associate(none, api.KEY_LENGTH)
+	if v.since("26.06") {
+		v.associate(none, 0)
+		v.dissociate(2, 0)
+	} else {
+		v.associate(none, api.KEY_LENGTH)
+	}
 	header := entry(2)
 	header.Protocol, header.IntegrityAlgorithm = ipsec_types.IPSEC_API_PROTO_AH, 0
 	v.associate(header, api.UNIMPLEMENTED)
@@ -258,6 +264,40 @@ func associationsRefused(v *vpp) {
 	v.dissociate(2, api.NO_SUCH_ENTRY)
 	v.dissociate(1, 0)
 	v.dissociate(1, api.NO_SUCH_ENTRY)
+}
+
+// pairsOfAlgorithms has pairs that 26.06 refuses, whatever the lengths of their keys are.
+func pairsOfAlgorithms(v *vpp) {
+	const md5, sha1 = ipsec_types.IPSEC_API_INTEG_ALG_MD5_96, ipsec_types.IPSEC_API_INTEG_ALG_SHA1_96
+	add := func(crypto ipsec_types.IpsecCryptoAlg, length int, integ ipsec_types.IpsecIntegAlg, before api.VPPApiError, since api.VPPApiError) {
+		v.Helper()
+		e := entry(7)
+		e.CryptoAlgorithm, e.CryptoKey, e.IntegrityAlgorithm = crypto, bytesOf(length), integ
+		want := before
+		if v.since("26.06") {
+			want = since
+		}
+		v.associate(e, want)
+		if want == 0 {
+			v.dissociate(7, 0)
+		}
+	}
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_DES_CBC, 7, sha1, 0, api.UNIMPLEMENTED)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_DES_CBC, 8, sha1, api.KEY_LENGTH, api.UNIMPLEMENTED)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_DES_CBC, 8, 0, api.KEY_LENGTH, api.KEY_LENGTH)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_128, 16, md5, 0, api.UNIMPLEMENTED)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_128, 16, sha1, 0, 0)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CBC_128, 16, md5, 0, 0)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_AES_GCM_128, 16, sha1, 0, api.UNIMPLEMENTED)
+	add(ipsec_types.IPSEC_API_CRYPTO_ALG_AES_GCM_128, 16, 0, 0, 0)
+	if v.since("26.06") {
+		header := entry(7) // shown without the encryption that it does not have
+		header.Protocol = ipsec_types.IPSEC_API_PROTO_AH
+		v.associate(header, 0)
+		if got := v.association(7); got == nil || got.CryptoAlgorithm != 0 {
+			v.Errorf("it is %+v", got)
+		}
+	}
 }
 
 func databases(v *vpp) {

@@ -168,8 +168,11 @@ func taps(v *vpp) {
 	first, err := v.tap(tapv2.TapCreateV3{ID: 0, HostIfName: "row-0"})
 	testkit.Need(v, "/dev/vhost-net for TAPs of VPP", !errors.Is(err, api.SYSCALL_ERROR_1))
 	v.is("tap_create_v3", err, 0)
-	d := v.details(first)
-	if d.InterfaceName != "tap0" || d.InterfaceDevType != "virtio" || d.Flags != adminLink(2) || d.LinkMtu != 9000 {
+	d, device := v.details(first), "virtio"
+	if v.since("26.02") {
+		device = "tap"
+	}
+	if d.InterfaceName != "tap0" || d.InterfaceDevType != device || d.Flags != adminLink(2) || d.LinkMtu != 9000 {
 		v.Errorf("it is %+v", d)
 	}
 	_, err = v.tap(tapv2.TapCreateV3{ID: 0, HostIfName: "row-1"})

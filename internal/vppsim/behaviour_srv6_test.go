@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/sr"
 	"go.fd.io/govpp/binapi/sr_types"
 	"go.fd.io/govpp/binapi/vlib"
@@ -116,12 +118,16 @@ func segmentRows() []row {
 				v.localSID(&sr.SrLocalsidAddDel{Localsid: sid("fd07::a"), Behavior: b, SwIfIndex: unknown}, api.INVALID_SW_IF_INDEX)
 			}
 			v.localSID(&sr.SrLocalsidAddDel{Localsid: sid("fd07::a"), Behavior: end, FibTable: 9999}, noTable)
+			tag := ^uint32(0)
+			if v.since("26.06") {
+				tag = 0
+			}
 			v.sids(
 				sr.SrLocalsidsDetails{Addr: sid("fd07::1"), Behavior: end, EndPsp: true},
 				sr.SrLocalsidsDetails{Addr: sid("fd07::2"), Behavior: x, FibTable: 7, XconnectNhAddr: addr("fd00::9"), XconnectIfaceOrVrfTable: uint32(i)},
 				sr.SrLocalsidsDetails{Addr: sid("fd07::3"), Behavior: x, XconnectNhAddr: addr("0.0.0.5"), XconnectIfaceOrVrfTable: uint32(i)},
 				sr.SrLocalsidsDetails{Addr: sid("fd07::4"), Behavior: t, EndPsp: true, XconnectIfaceOrVrfTable: 7},
-				sr.SrLocalsidsDetails{Addr: sid("fd07::5"), Behavior: dx2, VlanIndex: ^uint32(0), XconnectIfaceOrVrfTable: uint32(i)},
+				sr.SrLocalsidsDetails{Addr: sid("fd07::5"), Behavior: dx2, VlanIndex: tag, XconnectIfaceOrVrfTable: uint32(i)},
 				sr.SrLocalsidsDetails{Addr: sid("fd07::6"), Behavior: dx4, XconnectNhAddr: addr("10.0.0.9"), XconnectIfaceOrVrfTable: uint32(i)},
 				sr.SrLocalsidsDetails{Addr: sid("fd07::7"), Behavior: dx6, XconnectNhAddr: addr("fd00::9"), XconnectIfaceOrVrfTable: uint32(i)},
 				sr.SrLocalsidsDetails{Addr: sid("fd07::8"), Behavior: dt4, XconnectIfaceOrVrfTable: 8},
@@ -158,6 +164,7 @@ func segmentRows() []row {
 		}},
 		{"segment policies", segmentPolicies},
 		{"steering into segment policies", segmentSteering},
+		{"steering of frames, and layer 2", steeringAndLayer2},
 		{"End.AD", func(v *vpp) {
 			i, j := v.loop(), v.loop()
 			name := func(i index) string { return strings.TrimRight(v.details(i).InterfaceName, "\x00") }
@@ -312,9 +319,66 @@ const (
 	noHeader    api.VPPApiError = -5
 )
 
+// steeringAndLayer2 steers the frames of an interface with an access list. From 26.06 on, they are steered
+// in layer 2, which the interface leaves at the end.
+func steeringAndLayer2(v *vpp) {
+	i := v.loop()
+	list := v.list(^uint32(0), "a", 0)
+	v.applyLists(i, 1, 0, list)
+	v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::1"), IsEncap: true, Sids: segmentList(1, "fd0b::1")}, 0)
+	looks := func(when string, steered, lists bool) {
+		v.Helper()
+		text := v.command("show interface features " + v.details(i).InterfaceName)
+		if strings.Contains(text, "sr-pl-rewrite-encaps-l2") != steered || strings.Contains(text, "l2-input-feat-arc") != lists {
+			v.Errorf("%s: expected steering %t and lists %t:\n%s", when, steered, lists, text)
+		}
+	}
+	crossed := func(when string, want ...l2.L2XconnectDetails) {
+		v.Helper()
+		if all := dump[l2.L2XconnectDetails](v, &l2.L2XconnectDump{}); !slices.Equal(all, want) {
+			v.Errorf("%s: cross-connects are %+v; expected %+v", when, all, want)
+		}
+	}
+	steer := func(end bool) {
+		v.Helper()
+		q := &sr.SrSteeringAddDel{IsDel: end, BsidAddr: sid("fd0a::1"), TrafficType: sr_types.SR_STEER_API_L2, SwIfIndex: i}
+		v.call("sr_steering_add_del", 0, q, &sr.SrSteeringAddDelReply{})
+	}
+	inLayer2 := v.since("26.06")
+	looks("before", false, true)
+	steer(false)
+	looks("steered", true, true)
+	if inLayer2 {
+		crossed("steered", l2.L2XconnectDetails{RxSwIfIndex: i})
+	} else {
+		crossed("steered")
+	}
+	v.bridge(10, true, 0)
+	v.member(i, 10, l2.L2_API_PORT_TYPE_NORMAL, true, 0)
+	crossed("bridged")
+	looks("bridged", true, true)
+	steer(true)
+	looks("at the end", false, !inLayer2)
+	members := 0
+	for _, d := range dump[l2.BridgeDomainDetails](v, &l2.BridgeDomainDump{BdID: 10, SwIfIndex: none}) {
+		members = len(d.SwIfDetails)
+	}
+	if (members == 0) != inLayer2 {
+		v.Errorf("the bridge domain has %d members", members)
+	}
+	v.member(i, 10, l2.L2_API_PORT_TYPE_NORMAL, false, 0)
+	if inLayer2 {
+		steer(false)
+		v.member(i, 10, l2.L2_API_PORT_TYPE_NORMAL, false, 0)
+		looks("set to layer 3", false, false) // VPP still lists the steering
+		steer(true)
+	}
+	v.applyLists(i, 0, 0)
+}
+
 // segmentSteering steers packets and frames.
 func segmentSteering(v *vpp) {
-	const l2, v4, v6 = sr_types.SR_STEER_API_L2, sr_types.SR_STEER_API_IPV4, sr_types.SR_STEER_API_IPV6
+	const frames, v4, v6 = sr_types.SR_STEER_API_L2, sr_types.SR_STEER_API_IPV4, sr_types.SR_STEER_API_IPV6
 	i := v.loop()
 	v.table6(7)
 	v.table(7, "")
@@ -334,15 +398,15 @@ func segmentSteering(v *vpp) {
 	}
 	steer(false, "fd0a::9", v6, 0, "fd0c::/64", none, nowhere)
 	steer(false, "fd0a::2", v4, 0, "10.9.0.0/16", none, noHeader)
-	steer(false, "fd0a::2", l2, 0, "0.0.0.0/0", i, noHeader)
-	steer(false, "fd0a::1", l2, 0, "0.0.0.0/0", unknown, api.INVALID_SW_IF_INDEX)
+	steer(false, "fd0a::2", frames, 0, "0.0.0.0/0", i, noHeader)
+	steer(false, "fd0a::1", frames, 0, "0.0.0.0/0", unknown, api.INVALID_SW_IF_INDEX)
 	steer(false, "fd0a::1", 0, 0, "0.0.0.0/0", i, badTraffic)
 	steer(true, "::", v6, 0, "fd0c::/64", none, notSteered)
 	steer(false, "fd0a::2", v6, 0, "fd0c::/64", none, 0)
 	steer(false, "fd0a::1", v6, 7, "fd0c::/64", none, 0)
 	steer(false, "fd0a::1", v6, 7, "::/0", none, 0)
 	steer(false, "fd0a::1", v4, 7, "10.9.0.0/16", none, 0)
-	steer(false, "fd0a::1", l2, 0, "0.0.0.0/0", i, 0)
+	steer(false, "fd0a::1", frames, 0, "0.0.0.0/0", i, 0)
 	steer(false, "fd0a::1", v6, 0, "fd0c::/64", none, 0)   // goes into the other policy
 	steer(false, "fd0a::2", v4, 7, "10.9.0.0/16", none, 0) // VPP does not look at the policy here
 	type line struct {
@@ -353,7 +417,7 @@ func segmentSteering(v *vpp) {
 	want := map[sr_types.SrSteer][]line{v4: {{"fd0a::2", 7, "10.9.0.0/16"}}, v6: {{"fd0a::1", 0, "fd0c::/64"}, {"fd0a::1", 7, "fd0c::/64"}, {"fd0a::1", 7, "0.0.0.0/0"}}}
 	got := map[sr_types.SrSteer][]line{}
 	for _, d := range dump[sr.SrSteeringPolDetails](v, &sr.SrSteeringPolDump{}) {
-		if d.TrafficType != l2 {
+		if d.TrafficType != frames {
 			got[d.TrafficType] = append(got[d.TrafficType], line{d.Bsid.String(), d.FibTable, vppwire.PrefixOf(d.Prefix).String()})
 		} else if d.SwIfIndex != i || d.Bsid != sid("fd0a::1") {
 			v.Errorf("there is %+v", d)
@@ -367,19 +431,23 @@ func segmentSteering(v *vpp) {
 	v.Cleanup(func() {
 		_ = v.Call(context.WithoutCancel(v.Context()), &vppif.DeleteSubif{SwIfIndex: sub.SwIfIndex}, &vppif.DeleteSubifReply{}) // may be gone with its parent
 	})
-	steer(false, "fd0a::1", l2, 0, "0.0.0.0/0", sub.SwIfIndex, notHardware)
+	if v.since("26.06") {
+		steer(false, "fd0a::1", frames, 0, "0.0.0.0/0", sub.SwIfIndex, 0)
+	} else {
+		steer(false, "fd0a::1", frames, 0, "0.0.0.0/0", sub.SwIfIndex, notHardware)
+	}
 	if err := v.Call(v.Context(), &vppif.DeleteSubif{SwIfIndex: sub.SwIfIndex}, &vppif.DeleteSubifReply{}); err != nil {
 		v.Error(err)
 	}
 	if err := v.delete(i); err != nil {
 		v.Error(err)
 	}
-	steer(true, "::", l2, 0, "0.0.0.0/0", i, api.INVALID_SW_IF_INDEX)
+	steer(true, "::", frames, 0, "0.0.0.0/0", i, api.INVALID_SW_IF_INDEX)
 	next := v.loop()
 	if next != i {
 		v.Fatalf("the next interface has index %d; expected %d", next, i)
 	}
-	steer(true, "::", l2, 0, "0.0.0.0/0", i, 0) // it has stayed
+	steer(true, "::", frames, 0, "0.0.0.0/0", i, 0) // it has stayed
 	steer(true, "::", v6, 7, "::/0", none, 0)
 	steer(true, "::", v6, 7, "::/0", none, notSteered)
 }

@@ -15,9 +15,20 @@ import (
 // is the second's then.
 func stayingRows() []row {
 	return []row{
-		{"static neighbours", func(v *vpp) {
+		{"static neighbours, before 26.02", func(v *vpp) {
 			i := v.loop()
 			v.neighbour(i, 1, ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC, true, 0)
+			if v.since("26.02") {
+				v.is("delete", v.delete(i), 0)
+				if all := v.neighbours(none); len(all) > 0 {
+					v.Errorf("there are %+v", all)
+				}
+				if next := v.loop(); next != i {
+					v.Errorf("the next interface has index %d; expected %d", next, i)
+				}
+				v.neighbour(i, 1, ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC, false, api.NO_SUCH_ENTRY)
+				return
+			}
 			v.inherit(i, func() int { return len(v.neighbours(i)) })
 			v.neighbour(i, 1, ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC, false, 0)
 		}},

@@ -13,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/vlib"
+	"go.fd.io/govpp/binapi/vpe"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -22,7 +23,8 @@ import (
 )
 
 // The rows of TestBehaviour are what a real VPP was seen to do (25.10, where nothing else
-// is said). They run on the simulated VPP, or with `make test-vpp` on a real one: on a
+// is said). What changed with a later release asks vpp.since. They run on the simulated VPP of
+// 25.10 and of 26.06, or with `make test-vpp` on a real one: on a
 // new one for each row with VPP=binary, or on the one behind VPP_SOCKET, in which what a
 // row makes is removed again.
 type row struct {
@@ -40,6 +42,20 @@ func TestMain(m *testing.M) {
 }
 
 func TestBehaviour(t *testing.T) {
+	if isReal() {
+		behaviour(t, "")
+		return
+	}
+	for _, release := range []string{"25.10", "26.06"} {
+		t.Run(release, func(t *testing.T) { behaviour(t, release) })
+	}
+}
+
+// isReal reports whether the rows run on a real VPP.
+func isReal() bool { return os.Getenv("VPP") != "" || os.Getenv("VPP_SOCKET") != "" }
+
+// behaviour runs the rows on the simulated VPP of a release, or on the real one.
+func behaviour(t *testing.T, release string) {
 	for domain, rows := range map[string][]row{
 		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(), "DHCP": dhcpRows(), "services": serviceRows(),
@@ -54,7 +70,7 @@ func TestBehaviour(t *testing.T) {
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {
-				t.Run(r.name, func(t *testing.T) { r.do(reach(t)) })
+				t.Run(r.name, func(t *testing.T) { r.do(reach(t, release)) })
 			}
 		})
 	}
@@ -67,6 +83,8 @@ type vpp struct {
 	socket string
 	fresh  bool        // nothing was ever made in it
 	sim    *vppsim.Sim // nil: it is a real one
+
+	release string // such as 26.06; a real one says it when it is asked
 }
 
 type index = interface_types.InterfaceIndex
@@ -76,16 +94,17 @@ const (
 	unknown = index(9999)
 )
 
-func reach(t *testing.T) *vpp {
+// reach connects to the real VPP, or to a simulated one of a release.
+func reach(t *testing.T, release string) *vpp {
 	t.Helper()
-	v := &vpp{T: t, socket: os.Getenv("VPP_SOCKET"), fresh: os.Getenv("VPP_SOCKET") == ""}
+	v := &vpp{T: t, release: release, socket: os.Getenv("VPP_SOCKET"), fresh: os.Getenv("VPP_SOCKET") == ""}
 	switch binary := os.Getenv("VPP"); {
 	case v.socket != "":
 	case binary != "":
 		v.socket = testkit.StartVPPHere(t, binary).Socket
 	default:
 		v.socket = filepath.Join(t.TempDir(), "api.sock")
-		sim, err := vppsim.New(vppsim.Options{Socket: v.socket, Release: "25.10"})
+		sim, err := vppsim.New(vppsim.Options{Socket: v.socket, Release: release})
 		if err == nil {
 			err = sim.Start()
 		}
@@ -97,6 +116,18 @@ func reach(t *testing.T) *vpp {
 	}
 	v.Conn = dial(t, v.socket)
 	return v
+}
+
+// since reports whether VPP is of a release or of a later one. What is on the way to a release,
+// such as 26.10-rc0, counts as that release.
+func (v *vpp) since(release string) bool {
+	v.Helper()
+	if v.sim == nil {
+		var r vpe.ShowVersionReply
+		v.call("show_version", 0, &vpe.ShowVersion{}, &r)
+		v.release = r.Version[:min(len(r.Version), len("26.06"))]
+	}
+	return v.release >= release
 }
 
 func dial(t *testing.T, socket string) *conn.Conn {

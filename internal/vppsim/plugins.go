@@ -49,7 +49,7 @@ func register(vpp *core.VPP) told {
 	stn.New(vpp)
 	nat.New(vpp, tables)
 	dns.New(vpp)
-	srv6.New(vpp, tables)
+	srv6.New(vpp, tables, switching)
 	ipfix.New(vpp, tables)
 	punt.New(vpp)
 

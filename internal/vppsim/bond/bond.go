@@ -3,7 +3,10 @@
 //
 // Members are kept by the index of the member, because an interface can be in one bond
 // only. No packet is sent, so the state machines of LACP never run: a member is in its
-// bond at once.
+// bond at once, and never active in a bond of LACP.
+//
+// Before 26.06, the link of a bond is up from its creation. Since then, it needs a member that is
+// active: one that is up and has a link.
 package bond
 
 import (
@@ -57,6 +60,11 @@ func New(vpp *core.VPP) {
 			core.Dump(p.dumpBonds),
 			core.Dump(p.dumpMembers),
 		},
+		Flags: func(i *core.Interface) {
+			if m, is := p.members[i.Index]; is {
+				p.followMembers(m.bond)
+			}
+		},
 		Removing: func(i *core.Interface) {
 			for _, at := range slices.Sorted(maps.Keys(p.members)) {
 				if at == i.Index || p.members[at].bond == i.Index {
@@ -67,7 +75,7 @@ func New(vpp *core.VPP) {
 	})
 }
 
-// create makes a bond that is down, with its link up and a random MAC address unless the
+// create makes a bond that is down, and has a random MAC address unless the
 // request has one. The mode decides how VPP spreads the load, whatever the request says;
 // only LACP and XOR leave the choice.
 func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errno {
@@ -91,7 +99,10 @@ func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errn
 	d := &device{request: *q}
 	i := &core.Interface{
 		Name: fmt.Sprintf("BondEthernet%d", number.N), DevType: "bond", Device: d, Number: number, MAC: q.MacAddress,
-		Flags: core.LinkUp, LinkMTU: 9000, MTU: [4]uint32{9000},
+		NoLink: true, LinkMTU: 9000, MTU: [4]uint32{9000},
+	}
+	if p.vpp.Before("26.06") {
+		i.NoLink, i.Flags = false, core.LinkUp
 	}
 	r.SwIfIndex = p.vpp.Create(i)
 	if !q.UseCustomMac || i.MAC == (ethernet_types.MacAddress{}) {
@@ -125,15 +136,33 @@ func (p *plugin) addMember(i *core.Interface, q *bond.BondAddMember, _ *bond.Bon
 		d.mac, to.MAC = i.MAC, i.MAC
 	}
 	i.MAC = d.mac
+	p.followMembers(to.Index)
 	return core.OK
+}
+
+// followMembers gives a bond a link if a member is active.
+func (p *plugin) followMembers(at uint32) {
+	i := p.vpp.Interface(at)
+	if p.vpp.Before("26.06") || i == nil {
+		return
+	}
+	active := false
+	for index, m := range p.members {
+		one := p.vpp.Interface(index)
+		active = active || m.bond == at && one != nil && one.Flags == core.AdminUp|core.LinkUp
+	}
+	d := i.Device.(*device)
+	p.vpp.SetLink(i, active && d.request.Mode != bond.BOND_API_MODE_LACP)
 }
 
 // release takes an interface out of its bond. It gets the MAC address back that it had before.
 func (p *plugin) release(at uint32) {
+	m := p.members[at]
 	if i := p.vpp.Interface(at); i != nil {
-		i.MAC = p.members[at].own
+		i.MAC = m.own
 	}
 	delete(p.members, at)
+	p.followMembers(m.bond)
 }
 
 // count returns the number of members of a bond.

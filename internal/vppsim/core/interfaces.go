@@ -251,6 +251,26 @@ func (v *VPP) SetFlags(i *Interface, flags interface_types.IfStatusFlags) Errno 
 	return OK
 }
 
+// SetLink gives an interface that is up a link, or takes it away. One that is down gets it when it
+// is set up.
+func (v *VPP) SetLink(i *Interface, up bool) {
+	i.NoLink = !up
+	flags := i.Flags &^ LinkUp
+	if up && i.IsUp() {
+		flags |= LinkUp
+	}
+	if flags == i.Flags {
+		return
+	}
+	i.Flags = flags
+	v.linkEvent(i, flags&LinkUp, false) // it does not say that the interface is up
+	for _, p := range v.plugins {
+		if p.Flags != nil {
+			p.Flags(i)
+		}
+	}
+}
+
 // linkEvent tells the clients that want events about a link. The event has the state after
 // the change.
 func (v *VPP) linkEvent(i *Interface, flags interface_types.IfStatusFlags, deleted bool) {

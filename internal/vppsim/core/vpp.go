@@ -37,7 +37,7 @@ type Plugin struct {
 	// output and the return value of cli_inband: UNSPECIFIED for a command that fails.
 	Commands map[string]func(words []string) (string, Errno)
 
-	// Flags runs after the administrative state of an interface has changed.
+	// Flags runs after the administrative state or the link of an interface has changed.
 	Flags func(i *Interface)
 	// Removing runs while an interface is being deleted. The interface is still in the table.
 	Removing func(i *Interface)

@@ -80,12 +80,39 @@ func (p *plugin) addAssociation(q *ipsec.IpsecSadEntryAdd, r *ipsec.IpsecSadEntr
 	switch {
 	case p.find(e.SadID) != nil:
 		return api.ENTRY_ALREADY_EXISTS
+	case !p.vpp.Before("26.06"):
+		if errno := checkPair(&e); errno != core.OK {
+			return errno
+		}
 	case e.CryptoAlgorithm != 0 && cryptoKeys[e.CryptoAlgorithm] != e.CryptoKey.Length, e.IntegrityAlgorithm != 0 && e.IntegrityKey.Length == 0:
 		return api.KEY_LENGTH
 	case e.Protocol == ipsec_types.IPSEC_API_PROTO_AH && e.IntegrityAlgorithm == 0:
 		return api.UNIMPLEMENTED
 	}
 	r.StatIndex = uint32(p.associations.put(&association{entry: p.stored(e), holds: 1}))
+	return core.OK
+}
+
+// checkPair checks the algorithms and keys as 26.06 does, which has one operation for each pair of
+// algorithms that it knows. It looks at no key of length 0, and AH loses its encryption.
+func checkPair(e *ipsec_types.IpsecSadEntryV3) core.Errno {
+	if e.Protocol == ipsec_types.IPSEC_API_PROTO_AH {
+		if e.IntegrityAlgorithm == 0 {
+			return api.UNIMPLEMENTED
+		}
+		e.CryptoAlgorithm = ipsec_types.IPSEC_API_CRYPTO_ALG_NONE
+	}
+	crypto, length := e.CryptoAlgorithm, e.CryptoKey.Length
+	alone := crypto == ipsec_types.IPSEC_API_CRYPTO_ALG_DES_CBC ||
+		crypto >= ipsec_types.IPSEC_API_CRYPTO_ALG_AES_GCM_128 && crypto <= ipsec_types.IPSEC_API_CRYPTO_ALG_AES_GCM_256 ||
+		crypto > ipsec_types.IPSEC_API_CRYPTO_ALG_3DES_CBC
+	ctr := crypto >= ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_128 && crypto <= ipsec_types.IPSEC_API_CRYPTO_ALG_AES_CTR_256
+	switch {
+	case alone && e.IntegrityAlgorithm != 0, ctr && e.IntegrityAlgorithm == ipsec_types.IPSEC_API_INTEG_ALG_MD5_96:
+		return api.UNIMPLEMENTED
+	case crypto != 0 && length != 0 && length != cryptoKeys[crypto]:
+		return api.KEY_LENGTH
+	}
 	return core.OK
 }
 

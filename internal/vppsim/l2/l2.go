@@ -15,8 +15,10 @@ package l2
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ethernet_types"
@@ -36,6 +38,7 @@ type L2 struct {
 	rewrites     map[uint32]rewrite
 	chosen       uint32 // number of IDs that VPP has chosen
 	features     map[feature]bool
+	outputs      map[uint32]bool // by index; see Output
 }
 
 // A domain is a bridge domain.
@@ -67,11 +70,11 @@ type index = interface_types.InterfaceIndex
 // New adds the plugin. Bridge domain 0 exists from the start; no dump shows it, and no
 // message changes it.
 func New(vpp *core.VPP) *L2 {
-	p := &L2{vpp: vpp, byID: map[uint32]*domain{}, crossConnect: map[uint32]uint32{}, rewrites: map[uint32]rewrite{}, features: map[feature]bool{}}
+	p := &L2{vpp: vpp, byID: map[uint32]*domain{}, crossConnect: map[uint32]uint32{}, rewrites: map[uint32]rewrite{}, features: map[feature]bool{}, outputs: map[uint32]bool{}}
 	p.add(0, l2.BRIDGE_API_FLAG_NONE)
 	vpp.Register(core.Plugin{
 		Messages: slices.Concat(p.domainMessages(), p.memberMessages(), p.fibMessages(), p.arpMessages(), p.bviMessages(), p.rewriteMessages()),
-		Pages:    map[string]func() string{"show bridge-domain": p.show, "show l2fib": p.showFIB},
+		Pages:    map[string]func() string{"show bridge-domain": p.show, "show l2fib": p.showFIB, "show l2 outputs": p.showOutputs},
 		Commands: map[string]func([]string) (string, core.Errno){"show interface features": p.showFeatures},
 		Removing: p.removing,
 		Details: func(i *core.Interface, d *vppif.SwInterfaceDetails) {
@@ -86,10 +89,11 @@ func New(vpp *core.VPP) *L2 {
 // cross-connect, both ends return to layer 3.
 func (p *L2) removing(i *core.Interface) {
 	if tx, connected := p.crossConnect[i.Index]; connected {
-		p.toL3(tx)
-		p.toL3(i.Index)
+		p.ToL3(tx)
+		p.ToL3(i.Index)
 	}
 	p.leave(i.Index)
+	delete(p.outputs, i.Index)
 }
 
 // Detach ends the bridging and the cross-connect of an interface. Its tag rewrite stays.
@@ -98,12 +102,32 @@ func (p *L2) Detach(i *core.Interface) {
 	delete(p.crossConnect, i.Index)
 }
 
-// toL3 removes all layer 2 state of an interface.
-func (p *L2) toL3(index uint32) {
+// CrossConnect sends what an interface receives to another one.
+func (p *L2) CrossConnect(from, to uint32) {
+	p.leave(from)
+	p.crossConnect[from] = to
+}
+
+// Output has layer 2 send packets out of an interface that is in layer 3. It ends when the
+// interface leaves layer 2.
+func (p *L2) Output(index uint32) { p.outputs[index] = true }
+
+// showOutputs lists the interfaces of Output.
+func (p *L2) showOutputs() string {
+	var b strings.Builder
+	for _, index := range slices.Sorted(maps.Keys(p.outputs)) {
+		fmt.Fprintln(&b, p.vpp.NameOf(index))
+	}
+	return b.String()
+}
+
+// ToL3 removes all layer 2 state of an interface.
+func (p *L2) ToL3(index uint32) {
 	p.leave(index)
 	delete(p.crossConnect, index)
 	delete(p.rewrites, index)
-	maps.DeleteFunc(p.features, func(f feature, _ bool) bool { return f.index == index })
+	delete(p.outputs, index)
+	maps.DeleteFunc(p.features, func(f feature, _ bool) bool { return f.index == index && !f.early })
 }
 
 // leave takes an interface out of its bridge domain. A BVI's own L2 FIB entry goes; all

@@ -37,7 +37,7 @@ func (p *L2) setBridge(i *core.Interface, q *l2.SwInterfaceSetL2Bridge, _ *l2.Sw
 		return api.INVALID_VALUE
 	}
 	if !q.Enable {
-		p.toL3(i.Index)
+		p.ToL3(i.Index)
 		return core.OK
 	}
 	b := p.byID[q.BdID]
@@ -62,13 +62,12 @@ func (p *L2) setBridge(i *core.Interface, q *l2.SwInterfaceSetL2Bridge, _ *l2.Sw
 // The last request wins. An interface may be connected to itself.
 func (p *L2) setCrossConnect(i *core.Interface, q *l2.SwInterfaceSetL2Xconnect, _ *l2.SwInterfaceSetL2XconnectReply) core.Errno {
 	if !q.Enable {
-		p.toL3(i.Index)
+		p.ToL3(i.Index)
 		return core.OK
 	}
 	if _, errno := p.vpp.At(q.TxSwIfIndex); errno != core.OK {
 		return errno
 	}
-	p.leave(i.Index)
-	p.crossConnect[i.Index] = uint32(q.TxSwIfIndex)
+	p.CrossConnect(i.Index, uint32(q.TxSwIfIndex))
 	return core.OK
 }

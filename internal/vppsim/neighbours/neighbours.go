@@ -6,7 +6,7 @@
 // plugin.besideDead.
 //
 //	interface down       dynamic neighbours go, static ones stay
-//	interface deleted    dynamic neighbours go; static ones, proxy ARP and TEIB entries stay at the dead index
+//	interface deleted    dynamic neighbours go, and from 26.02 on static ones; proxy ARP and TEIB entries stay at the dead index
 package neighbours
 
 import (
@@ -57,7 +57,7 @@ func New(vpp *core.VPP, tables *ip.IP) {
 				p.forgetDynamic(i)
 			}
 		},
-		Removing: p.forgetDynamic,
+		Removing: p.forget,
 	})
 	p.agingMessages()
 	p.proxyMessages()
@@ -67,6 +67,15 @@ func New(vpp *core.VPP, tables *ip.IP) {
 // forgetDynamic deletes the neighbours of an interface that are not static.
 func (p *plugin) forgetDynamic(i *core.Interface) {
 	maps.DeleteFunc(p.neighbours, func(key key, n ip_neighbor.IPNeighbor) bool { return key.index == i.Index && !isStatic(n) })
+}
+
+// forget deletes the neighbours of an interface that is deleted. Before 26.02, static ones stay.
+func (p *plugin) forget(i *core.Interface) {
+	if p.vpp.Before("26.02") {
+		p.forgetDynamic(i)
+		return
+	}
+	maps.DeleteFunc(p.neighbours, func(key key, _ ip_neighbor.IPNeighbor) bool { return key.index == i.Index })
 }
 
 // isStatic reports whether the neighbour was declared, not learned.

@@ -61,7 +61,7 @@ func (p *plugin) showSIDs() string {
 		if s == nil {
 			continue
 		}
-		if s.behavior == sr_types.SR_BEHAVIOR_API_DX2 && s.vlan != core.None && p.vpp.Before("26.06") {
+		if s.behavior == sr_types.SR_BEHAVIOR_API_DX2 && s.vlan != core.None && p.vpp.Before("26.06") { // 26.06 stores no tag
 			add("Unsupported yet. (DX2 with egress VLAN rewrite)")
 		} else {
 			length := "/128"

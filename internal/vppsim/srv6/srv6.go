@@ -25,6 +25,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/ip"
+	"github.com/keyplane/keyplane/internal/vppsim/l2"
 )
 
 // The return values of sr_cli_localsid (VPP sr_localsid.c).
@@ -56,7 +57,8 @@ type localSID struct {
 	psp      bool
 	behavior sr_types.SrBehavior
 	table    uint32
-	// vlan is the tag that End.DX2 writes, or ~0 for none. Other behaviours have 0.
+	// vlan is the tag that End.DX2 writes, or ~0 for none. Other behaviours have 0, and so has
+	// End.DX2 from 26.06 on.
 	vlan      uint32
 	via       uint32 // outgoing interface, or the table to look up in
 	next      ip_types.Address
@@ -65,18 +67,19 @@ type localSID struct {
 }
 
 type plugin struct {
-	vpp    *core.VPP
-	tables *ip.IP
-	source ip_types.IP6Address
-	sids   []*localSID // in the order of VPP's pool: a free place is used again
+	vpp       *core.VPP
+	tables    *ip.IP
+	switching *l2.L2
+	source    ip_types.IP6Address
+	sids      []*localSID // in the order of VPP's pool: a free place is used again
 
 	policies policies
 	steered  []*steering
 }
 
 // New adds the plugin.
-func New(vpp *core.VPP, tables *ip.IP) {
-	p := &plugin{vpp: vpp, tables: tables}
+func New(vpp *core.VPP, tables *ip.IP, switching *l2.L2) {
+	p := &plugin{vpp: vpp, tables: tables, switching: switching}
 	vpp.Register(core.Plugin{
 		Messages: append(append(p.policyMessages(), p.steeringMessages()...), core.Call(p.setSource), core.Call(p.changeSID), core.Dump(p.dumpSIDs)),
 		Pages: map[string]func() string{
@@ -129,7 +132,10 @@ func (p *plugin) addSID(s *localSID) core.Errno {
 	if !nextBehavior(s.behavior) {
 		s.next = ip_types.Address{}
 	}
-	if s.behavior != sr_types.SR_BEHAVIOR_API_DX2 {
+	if s.behavior == sr_types.SR_BEHAVIOR_API_DX2 && !p.vpp.Before("26.06") {
+		p.switching.Output(s.via)
+	}
+	if s.behavior != sr_types.SR_BEHAVIOR_API_DX2 || !p.vpp.Before("26.06") {
 		s.vlan = 0
 	}
 	for i, other := range p.sids {

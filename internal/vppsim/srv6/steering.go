@@ -78,8 +78,27 @@ func (p *plugin) steer(q *sr.SrSteeringAddDel, _ *sr.SrSteeringAddDelReply) core
 	return core.OK
 }
 
+// setFrames begins or ends the steering of the frames of an interface. From 26.06 on, such an
+// interface is in layer 2: cross-connected to the interface with index 0, although nothing is sent
+// there. At the end it goes to layer 3, wherever it is by then.
+func (p *plugin) setFrames(index uint32, on bool) {
+	const feature = "sr-pl-rewrite-encaps-l2"
+	switch {
+	case p.vpp.Before("26.06"):
+		p.switching.SetEarlyFeature(index, feature, on)
+	case on:
+		p.switching.CrossConnect(index, 0)
+		p.switching.SetFeature(index, feature, true)
+	default:
+		p.switching.ToL3(index)
+	}
+}
+
 // replaceSteering enters steering at its place, or at the end for -1, or removes it.
 func (p *plugin) replaceSteering(at int, s steering, remove bool) {
+	if s.kind == sr_types.SR_STEER_API_L2 && (remove || at < 0) {
+		p.setFrames(s.index, !remove)
+	}
 	switch {
 	case remove:
 		p.steered = slices.Delete(p.steered, at, at+1)

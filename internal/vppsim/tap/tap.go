@@ -80,7 +80,7 @@ func (p plugin) create(q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) core.Err
 	}
 	tag, _, _ := strings.Cut(q.Tag, "\x00")
 	i := &core.Interface{
-		Name: name, DevType: "virtio", Device: t, Number: number, Tag: tag,
+		Name: name, DevType: p.devType(), Device: t, Number: number, Tag: tag,
 		NoMAC: q.TapFlags&tapv2.TAP_API_FLAG_TUN != 0, Flags: core.LinkUp, LinkMTU: 9000, MTU: [4]uint32{9000},
 	}
 	i.Receive(q.NumRxQueues, interface_types.RX_MODE_API_POLLING)
@@ -93,6 +93,14 @@ func (p plugin) create(q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) core.Err
 		i.MAC = q.MacAddress
 	}
 	return core.OK
+}
+
+// devType returns the type that dumps show. TAPs moved into a plugin of their own with 26.02.
+func (p plugin) devType() string {
+	if p.vpp.Before("26.02") {
+		return "virtio"
+	}
+	return "tap"
 }
 
 // linuxSide makes the Linux side. VPP returns SYSCALL_ERROR_3 for a name that the kernel
