@@ -158,11 +158,12 @@ func TestNotReadyWhileAConnectionIsRead(t *testing.T) {
 		h.Complete()
 		w.must(w.commit("", &l2.BridgeDomain{Name: "bd"}))
 		link.Ready()
+		<-time.After(50 * time.Millisecond) // so that no look falls on the end of a second
 		for after := 50 * time.Millisecond; after < 2*time.Second; after += 100 * time.Millisecond {
-			<-time.After(100 * time.Millisecond)
 			if st := h.Status(); st.State == wire.StateOK {
 				t.Errorf("ready after %v, with %q", after, st.Unapplied)
 			}
+			<-time.After(100 * time.Millisecond)
 		}
 		<-time.After(time.Second)
 		w.expect(h, wire.StateOK, nil, nil)
