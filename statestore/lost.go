@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -74,7 +75,7 @@ func closeAll(files []held) error {
 
 // parts returns all files, in the order in which they were written. The caller holds mu.
 func (s *Store) parts() (out []*part) {
-	for _, h := range append(s.before[:len(s.before):len(s.before)], s.journal.held) {
+	for _, h := range append(slices.Clip(s.before), s.journal.held) {
 		out = append(out, h.part())
 	}
 	return out

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -20,7 +23,8 @@ import (
 // values.
 //
 // It keeps the changes in their order, and each reader has only the number up to which it has
-// taken them. So a reader costs the same however slow it is.
+// taken them. So a reader costs the same however slow it is: one that has not taken a removal before it
+// is dropped ends.
 //
 // mu guards everything.
 type hub struct {
@@ -123,8 +127,11 @@ func (h *hub) pull() {
 	h.forget()
 	news := h.since(before)
 	for r := range h.readers {
-		if slices.ContainsFunc(news, func(c *change) bool { return r.wants(c.status.Key) }) {
+		switch {
+		case slices.ContainsFunc(news, func(c *change) bool { return r.wants(c.status.Key) }):
 			r.ready.Set()
+		case r.after == before: // it waits for nothing, and does not fall behind
+			r.after = h.last
 		}
 	}
 }
@@ -141,13 +148,9 @@ func upTo(changes []*change, number uint64) int {
 // isNewest reports whether its value has not changed after c, and is not forgotten.
 func (h *hub) isNewest(c *change) bool { return h.newest[c.status.Key] == c }
 
-// forget drops the oldest removed values beyond maxGone that all readers have taken, and changes that are
-// not the newest when they are half of all.
+// forget drops the oldest removed values beyond maxGone, and changes that are not the newest when they are half of all.
 func (h *hub) forget() {
 	more := max(0, len(h.gone)-maxGone)
-	for r := range h.readers {
-		more = min(more, upTo(h.gone, max(r.after, r.began)))
-	}
 	for _, c := range h.gone[:more] {
 		h.horizon = c.number
 		if h.isNewest(c) {
@@ -175,18 +178,22 @@ func (h *hub) number(token string) (after uint64, known bool) {
 	return after, true
 }
 
-// take returns the changes since the last call in their order, and the token of a reader that has them.
-func (r *reader) take() (out []*change, token string) {
+// take returns the changes since the last call in their order, and the token of a reader that has them. The error, ABORTED, ends a
+// reader that does not know some removals.
+func (r *reader) take() (out []*change, token string, err error) {
 	h := r.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if max(r.after, r.began) < h.horizon {
+		return nil, "", status.Error(codes.Aborted, "the reader of this subscription fell so far behind that removed values are forgotten; subscribe again for all values")
+	}
 	for _, c := range h.since(r.after) {
 		if h.isNewest(c) && r.wants(c.status.Key) && (c.number > r.began || !c.removed()) {
 			out = append(out, c)
 		}
 	}
 	r.after = h.last
-	return out, h.token(h.last)
+	return out, h.token(h.last), nil
 }
 
 // close removes the reader.

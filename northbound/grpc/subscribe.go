@@ -49,7 +49,10 @@ func (m *manager) Subscribe(req *generic.SubscribeRequest, stream generic.Manage
 		if err := await(stream.Context(), m.ended, r.ready.C()); err != nil {
 			return err
 		}
-		changes, token := r.take()
+		changes, token, err := r.take()
+		if err != nil {
+			return err
+		}
 		if err := m.sendAll(stream, changes); err != nil {
 			return err
 		}
