@@ -41,7 +41,9 @@ func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q endpoi
 	for _, key := range q.Values["key"] {
 		wanted.Keys = append(wanted.Keys, h.short(key))
 	}
-	out, err := export.Exporter{Scheduler: h.sched, Contents: h.Contents, Secrets: h.Secrets}.Export(r.Context(), wanted)
+	// The form of an older agent's answer is the one without parameters of this agent.
+	older := r.URL.RawQuery == ""
+	out, err := export.Exporter{Scheduler: h.sched, Contents: h.Contents, Secrets: h.Secrets, CamelCase: older}.Export(r.Context(), wanted)
 	switch {
 	case errors.Is(err, models.ErrNoModel):
 		return reply.BadRequest(fmt.Errorf("model: %w", err))

@@ -41,6 +41,8 @@ type Exporter struct {
 	Contents Contents
 	// Secrets includes secrets. Otherwise they are "(secret)", which no agent accepts back.
 	Secrets bool
+	// CamelCase names fields in lowerCamelCase, as vpp-agent 3.5. Otherwise they have the names of the .proto files.
+	CamelCase bool
 }
 
 // A Selection selects declared values.
@@ -142,7 +144,7 @@ func (e Exporter) document(held []orchestrator.Held) (out wire.Export, err error
 			}
 			value = shown
 		}
-		text, err := models.JSON(value)
+		text, err := e.json(value)
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", h.Key, err)
 		}
@@ -166,6 +168,14 @@ func (e Exporter) document(held []orchestrator.Held) (out wire.Export, err error
 	}
 	out.Text = comments(out) + joined(string(groups), list)
 	return out, nil
+}
+
+// json returns a value as one line of JSON.
+func (e Exporter) json(value proto.Message) ([]byte, error) {
+	if e.CamelCase {
+		return models.CamelCaseJSON(value)
+	}
+	return models.JSON(value)
 }
 
 // Version returns a text that equal values share, and others do not. Another release of the agent
