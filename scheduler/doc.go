@@ -101,7 +101,8 @@
 //	               Also: somebody else removes the value repeatedly
 //	FAILED         a verb failed. It runs again when the value is declared again, or on Retry
 //	INVALID        Validate refuses the desired value; the last valid value may still be applied.
-//	               Or another value holds a resource that this one claims; then nothing is applied
+//	               Or another value holds a resource that this one claims; then nothing is applied.
+//	               Or a verb says that the system can never have the value (ErrInvalid)
 //	UNIMPLEMENTED  no descriptor has the key, or the system lacks a feature that the value needs
 //	MISSING        the actual value vanished by itself and is not back yet
 //	DISCOVERED     the actual value is ours but not desired (yet); the first Replace removes it

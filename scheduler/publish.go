@@ -66,7 +66,7 @@ var states = [...]State{
 }
 
 // stateOf returns the public state of a node. The graph knows less than the public states
-// tell: RETRYING depends on the schedule of retries, and UNIMPLEMENTED on the error.
+// tell: RETRYING depends on the schedule of retries, and UNIMPLEMENTED and, of a verb, INVALID on the error.
 func (s *Scheduler) stateOf(n *graph.Node) State {
 	b, state := n.Base(), n.State()
 	switch {
@@ -74,6 +74,8 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 		return Nonexistent // it cannot be derived without its base
 	case (state == graph.Failed || state == graph.Rejected) && errors.Is(n.Err(), ErrUnimplemented):
 		return Unimplemented
+	case state == graph.Failed && errors.Is(n.Err(), ErrInvalid):
+		return Invalid
 	case state == graph.Failed && s.retries.Pending(n.Key()) != nil:
 		return Retrying
 	}

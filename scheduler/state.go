@@ -16,7 +16,7 @@ const (
 	Obtained                   // the actual value is not ours: it was observed, or is Foreign
 	Discovered                 // the actual value is ours, but not desired
 	Pending                    // a dependency or the connection is missing; see Status.Details
-	Invalid                    // Validate refuses the desired value, or another value holds its resource
+	Invalid                    // Validate or a verb refuses the desired value, or another value holds its resource
 	Failed                     // a verb failed, and is not called again by itself
 	Retrying                   // a verb failed, and is called again after a back-off
 )

@@ -36,7 +36,9 @@ var (
 	// returns it if the system lacks a feature that the value needs. Then the verb is
 	// called again only after the value changes or the connection is established again.
 	ErrUnimplemented = kind.ErrUnimplemented
-	// ErrInvalid is the reason for INVALID.
+	// ErrInvalid is the reason for INVALID. A verb returns it, with a *models.FieldError, if only the
+	// system can tell that the value is wrong. Then the verb is called again like one that returned
+	// ErrUnimplemented.
 	ErrInvalid = kind.ErrInvalid
 )
 
