@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/ipsec"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -50,6 +51,9 @@ func addAssociation(v *ipsec.SecurityAssociation) *conn.Step {
 // created handles the result of a request to make an association. One with the same number is
 // taken over if it is the same, and replaced otherwise.
 func (h *handler) created(ctx context.Context, v *ipsec.SecurityAssociation, err error) error {
+	if errors.Is(err, api.UNIMPLEMENTED) {
+		return uncombined(v)
+	}
 	if !errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
 		return err
 	}
@@ -67,6 +71,16 @@ func (h *handler) created(ctx context.Context, v *ipsec.SecurityAssociation, err
 	}
 	step := addAssociation(v)
 	return h.API.Call(ctx, step.Request, step.Reply)
+}
+
+// uncombined is the error of algorithms that this release of VPP does not have together. Which ones differs
+// between releases, so VPP is asked.
+func uncombined(v *ipsec.SecurityAssociation) error {
+	field := &models.FieldError{Field: "crypto_alg", Value: v.GetCryptoAlg().String(), Expected: "an algorithm that this VPP has"}
+	if integ := v.GetIntegAlg(); integ != ipsec.IntegAlg_NONE_INTEG {
+		field = &models.FieldError{Field: "integ_alg", Value: integ.String(), Expected: fmt.Sprintf("an algorithm that this VPP has together with %s", v.GetCryptoAlg())}
+	}
+	return fmt.Errorf("%w: %w", scheduler.ErrInvalid, field)
 }
 
 // deleteAssociation deletes an association, or returns ErrInUse. The scheduler deletes declared
