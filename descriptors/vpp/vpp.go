@@ -165,13 +165,17 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 // to be called when a link changes.
 func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownership.Owner) (linkChanged func(name string), err error) {
 	var lists acl.Index
-	var reapply acl.Reapply // l2 calls it when values change, after all are registered
+	var reapply acl.Reapply // l2 calls both when values change, after all are registered
+	var output srv6.Output
+	var modes *l2.Modes
 	for _, register := range []func() error{
-		func() error {
-			left := func(ctx context.Context, index interface_types.InterfaceIndex) error {
-				return reapply(ctx, index)
-			}
-			return l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Left: left, Connection: ConnectionName})
+		func() (err error) {
+			modes, err = l2.Register(s, l2.Options{
+				API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName,
+				Reapply: func(ctx context.Context, index interface_types.InterfaceIndex) error { return reapply(ctx, index) },
+				Left:    func(ctx context.Context, index interface_types.InterfaceIndex) error { return output(ctx, index) },
+			})
+			return err
 		},
 		func() (err error) {
 			lists, reapply, err = acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Connection: ConnectionName})
@@ -196,8 +200,9 @@ func (p *Plugin) registerItems(s *scheduler.Scheduler, o Options, owner *ownersh
 		func() error {
 			return dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Connection: ConnectionName})
 		},
-		func() error {
-			return srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Connection: ConnectionName})
+		func() (err error) {
+			output, err = srv6.Register(s, srv6.Options{API: p.api, Interfaces: p.links, Modes: modes, Connection: ConnectionName})
+			return err
 		},
 		func() error {
 			return ipfix.Register(s, ipfix.Options{API: p.api, Interfaces: p.links, Run: p.run, Connection: ConnectionName})

@@ -17,7 +17,7 @@
 //	values.go  | VPP's answers as values
 //	verbs.go   | lists: create, replace, delete, Retrieve
 //	attach.go  | lists on interfaces
-//	reapply.go | lists on interfaces that leave layer 2
+//	reapply.go | lists on interfaces that leave and enter layer 2
 //
 // Tests: tables for rules; verbs and Retrieve run against a simulated VPP, which is itself
 // tested against a real one.
@@ -100,7 +100,7 @@ type handler struct {
 }
 
 // A Reapply has VPP look at the lists of an interface again. It is called when the interface has
-// left layer 2.
+// left layer 2, and before it enters it.
 type Reapply func(ctx context.Context, index interface_types.InterfaceIndex) error
 
 // Register adds the descriptors to s, and returns the lists that exist: other descriptors

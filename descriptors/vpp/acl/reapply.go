@@ -10,11 +10,12 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/layer2"
 )
 
-// reapply takes all lists off an interface that has left layer 2, and applies them again. VPP then
-// goes on to list them, and would not look at them when the interface comes back to a bridge domain
-// (VPP l2_input.c, set_int_l2_mode). The lists of others are applied again, too.
+// reapply takes lists off an interface and applies them again, if VPP lists them but does not look at
+// them in layer 2: the interface has left layer 2, by this agent or by somebody else. The lists of
+// others are applied again, too. What VPP does look at is not touched, so no packet passes meanwhile.
 func (h *handler) reapply(ctx context.Context, index interface_types.InterfaceIndex) error {
 	if !h.API.Has(&vppacl.ACLInterfaceListDump{}, &vppacl.MacipACLInterfaceListDump{}) {
 		return nil
@@ -24,31 +25,42 @@ func (h *handler) reapply(ctx context.Context, index interface_types.InterfaceIn
 		return err
 	}
 	defer end()
-	return errors.Join(h.reapplyIP(ctx, index), h.reapplyMACIP(ctx, index))
+	lists, err := h.applied(ctx, index)
+	if err != nil {
+		return err
+	}
+	hosts, err := conn.Dump[vppacl.MacipACLInterfaceListDetails](ctx, h.API, &vppacl.MacipACLInterfaceListDump{SwIfIndex: index})
+	lists = slices.DeleteFunc(lists, func(d vppacl.ACLInterfaceListDetails) bool { return d.SwIfIndex != index || len(d.Acls) == 0 })
+	hosts = slices.DeleteFunc(hosts, func(d vppacl.MacipACLInterfaceListDetails) bool { return d.SwIfIndex != index || len(d.Acls) == 0 })
+	if err != nil || len(lists)+len(hosts) == 0 {
+		return err
+	}
+	features, err := layer2.Of(ctx, h.API, index)
+	if err != nil {
+		return err
+	}
+	for _, d := range lists {
+		in, out := d.NInput > 0, len(d.Acls) > int(d.NInput)
+		if in && !features.Has(layer2.ListsIn) || out && !features.Has(layer2.ListsOut) {
+			err = errors.Join(err, h.reapplyIP(ctx, d))
+		}
+	}
+	if len(hosts) > 0 && !features.Has(layer2.Hosts) {
+		err = errors.Join(err, h.reapplyMACIP(ctx, hosts))
+	}
+	return err
 }
 
 // reapplyIP applies the IP lists again. VPP notices only a change from none to some. Both requests
 // are sent at once, so that the interface has no lists for as short as possible.
-func (h *handler) reapplyIP(ctx context.Context, index interface_types.InterfaceIndex) error {
-	all, err := h.applied(ctx, index)
-	if err != nil {
-		return err
+func (h *handler) reapplyIP(ctx context.Context, d vppacl.ACLInterfaceListDetails) error {
+	err := h.API.Batch(ctx,
+		conn.Ask(&vppacl.ACLInterfaceSetACLList{SwIfIndex: d.SwIfIndex}, &vppacl.ACLInterfaceSetACLListReply{}),
+		conn.Ask(&vppacl.ACLInterfaceSetACLList{SwIfIndex: d.SwIfIndex, NInput: d.NInput, Acls: d.Acls}, &vppacl.ACLInterfaceSetACLListReply{}))
+	if errors.Is(err, api.NO_SUCH_ENTRY) {
+		err = h.applyExisting(ctx, d.SwIfIndex, d.Acls[:d.NInput], d.Acls[d.NInput:])
 	}
-	for _, d := range all {
-		if d.SwIfIndex != index || len(d.Acls) == 0 {
-			continue
-		}
-		err := h.API.Batch(ctx,
-			conn.Ask(&vppacl.ACLInterfaceSetACLList{SwIfIndex: index}, &vppacl.ACLInterfaceSetACLListReply{}),
-			conn.Ask(&vppacl.ACLInterfaceSetACLList{SwIfIndex: index, NInput: d.NInput, Acls: d.Acls}, &vppacl.ACLInterfaceSetACLListReply{}))
-		if errors.Is(err, api.NO_SUCH_ENTRY) {
-			err = h.applyExisting(ctx, index, d.Acls[:d.NInput], d.Acls[d.NInput:])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // applyExisting applies those of some lists that exist. VPP refuses all if somebody else has
@@ -63,17 +75,10 @@ func (h *handler) applyExisting(ctx context.Context, index interface_types.Inter
 }
 
 // reapplyMACIP applies the MACIP list again. VPP takes it off before by itself.
-func (h *handler) reapplyMACIP(ctx context.Context, index interface_types.InterfaceIndex) error {
-	all, err := conn.Dump[vppacl.MacipACLInterfaceListDetails](ctx, h.API, &vppacl.MacipACLInterfaceListDump{SwIfIndex: index})
-	if err != nil {
-		return err
-	}
+func (h *handler) reapplyMACIP(ctx context.Context, all []vppacl.MacipACLInterfaceListDetails) error {
 	for _, d := range all {
 		for _, list := range d.Acls {
-			if d.SwIfIndex != index {
-				continue
-			}
-			request := &vppacl.MacipACLInterfaceAddDel{IsAdd: true, SwIfIndex: index, ACLIndex: list}
+			request := &vppacl.MacipACLInterfaceAddDel{IsAdd: true, SwIfIndex: d.SwIfIndex, ACLIndex: list}
 			err := h.API.Call(ctx, request, &vppacl.MacipACLInterfaceAddDelReply{})
 			// A list that was deleted meanwhile is on no interface.
 			if err != nil && !errors.Is(err, api.NO_SUCH_ENTRY) {

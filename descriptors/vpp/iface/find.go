@@ -23,6 +23,9 @@ func Find(links Index, name string) (Meta, error) {
 	return meta, nil
 }
 
+// ErrNoMAC reports an interface without a MAC address, where VPP needs one.
+var ErrNoMAC = kinds.ErrNoMAC
+
 // NeedMAC returns an error if an interface has no MAC address in VPP. purpose says what would need
 // it. VPP does not check that, and dies.
 func NeedMAC(ctx context.Context, api conn.API, name string, meta Meta, purpose string) error {

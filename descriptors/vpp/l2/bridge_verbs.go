@@ -317,7 +317,10 @@ func (h *handler) setMember(ctx context.Context, index uint32, bridge BridgeMeta
 		request.PortType = vppl2.L2_API_PORT_TYPE_BVI
 	}
 	if v == nil {
-		return h.leaveL2(ctx, request.RxSwIfIndex, request, &vppl2.SwInterfaceSetL2BridgeReply{})
+		return h.modes().Leave(ctx, request.RxSwIfIndex, request, &vppl2.SwInterfaceSetL2BridgeReply{})
+	}
+	if err := h.modes().Enter(ctx, request.RxSwIfIndex); err != nil {
+		return err
 	}
 	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2BridgeReply{})
 }

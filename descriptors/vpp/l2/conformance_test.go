@@ -30,8 +30,8 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
 	all := existing.Loopbacks(vpp, c, "if1", "if2", "if3")
-	left := func(context.Context, interface_types.InterfaceIndex) error { return nil }
-	return &handler{Options: Options{API: c, Interfaces: all, Left: left}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
+	nothing := func(context.Context, interface_types.InterfaceIndex) error { return nil }
+	return &handler{Options: Options{API: c, Interfaces: all, Reapply: nothing, Left: nothing}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
 }
 
 // bridged is onVPP where the bridge domain bd1 stands, with if1 and if2, and bd2.

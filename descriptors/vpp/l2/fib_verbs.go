@@ -3,10 +3,13 @@ package l2
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
 	vppl2 "go.fd.io/govpp/binapi/l2"
+	"go.fd.io/govpp/binapi/sr"
+	"go.fd.io/govpp/binapi/sr_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -176,7 +179,10 @@ func (h *handler) deleteXConnect(ctx context.Context, _ string, v *l2.XConnectPa
 func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_types.InterfaceIndex, on bool) error {
 	request := &vppl2.SwInterfaceSetL2Xconnect{RxSwIfIndex: receive, TxSwIfIndex: transmit, Enable: on}
 	if !on {
-		return h.leaveL2(ctx, receive, request, &vppl2.SwInterfaceSetL2XconnectReply{})
+		return h.modes().Leave(ctx, receive, request, &vppl2.SwInterfaceSetL2XconnectReply{})
+	}
+	if err := h.modes().Enter(ctx, receive); err != nil {
+		return err
 	}
 	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2XconnectReply{})
 }
@@ -194,6 +200,10 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desi
 	return reading.Of(func(learns bool, yield func(found, error) bool) {
 		all, err := conn.Dump[vppl2.L2XconnectDetails](ctx, h.API, &vppl2.L2XconnectDump{})
 		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		if all, err = h.withoutSteering(ctx, all); err != nil {
 			yield(found{}, err)
 			return
 		}
@@ -220,4 +230,21 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desi
 			h.attachments.replace(inXConnect, used)
 		}
 	})
+}
+
+// withoutSteering removes the cross-connects that are none: from 26.06 on, VPP lists an interface whose
+// frames segment routing steers as one to the interface with index 0.
+func (h *handler) withoutSteering(ctx context.Context, all []vppl2.L2XconnectDetails) ([]vppl2.L2XconnectDetails, error) {
+	if !slices.ContainsFunc(all, func(d vppl2.L2XconnectDetails) bool { return d.TxSwIfIndex == 0 }) {
+		return all, nil
+	}
+	steering, err := conn.Dump[sr.SrSteeringPolDetails](ctx, h.API, &sr.SrSteeringPolDump{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(d vppl2.L2XconnectDetails) bool {
+		return d.TxSwIfIndex == 0 && slices.ContainsFunc(steering, func(s sr.SrSteeringPolDetails) bool {
+			return s.TrafficType == sr_types.SR_STEER_API_L2 && s.SwIfIndex == d.RxSwIfIndex
+		})
+	}), nil
 }

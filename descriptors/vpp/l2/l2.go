@@ -46,15 +46,18 @@ const (
 	SpanName            = "vpp-span"
 )
 
-// Options configure the descriptors. All fields except Tags and Left are required.
+// Options configure the descriptors. All fields except Tags, Reapply and Left are required.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	// Tags tells the owner of a bridge domain by its tag. Defaults to: every bridge domain
 	// with a tag belongs to this agent.
 	Tags *ownership.Owner
-	// Left is called when an interface has left layer 2. VPP has cleared settings of other
-	// packages then. Defaults to doing nothing.
+	// Reapply has VPP look at the access lists of an interface in layer 2, if it has forgotten them.
+	// Defaults to doing nothing.
+	Reapply func(ctx context.Context, index interface_types.InterfaceIndex) error
+	// Left is called when an interface has left layer 2. Frames that other packages have sent out of
+	// it are dropped from then on. Defaults to doing nothing.
 	Left       func(ctx context.Context, index interface_types.InterfaceIndex) error
 	Connection string
 }
@@ -88,16 +91,21 @@ type handler struct {
 	lastID uint32            // the highest bd_id in use, or the one that was tried last
 }
 
-// Register adds the descriptors to s. The caller registers the interface descriptor first.
-func Register(s *scheduler.Scheduler, o Options) error {
+// Register adds the descriptors to s, and returns what other packages that switch frames use. The
+// caller registers the interface descriptor first.
+func Register(s *scheduler.Scheduler, o Options) (*Modes, error) {
+	nothing := func(context.Context, interface_types.InterfaceIndex) error { return nil }
+	if o.Reapply == nil {
+		o.Reapply = nothing
+	}
 	if o.Left == nil {
-		o.Left = func(context.Context, interface_types.InterfaceIndex) error { return nil }
+		o.Left = nothing
 	}
 	h := &handler{Options: o, ids: map[string]uint32{}}
 	registrar := s.OnConnection(o.Connection)
 	bridges, err := scheduler.Register(registrar, h.bridgeDescriptor())
 	h.bridges = bridges
-	return errors.Join(err,
+	return h.modes(), errors.Join(err,
 		register(registrar, h.memberDescriptor()),
 		register(registrar, h.fibDescriptor()),
 		register(registrar, h.xconnectDescriptor()),
@@ -191,6 +199,8 @@ func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XC
 		RetrieveAfter: []string{iface.Name},
 	}
 }
+
+func (h *handler) modes() *Modes { return &Modes{h} }
 
 // faults collects the invalid fields of a value.
 type faults struct{ models.Faults }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/span"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/layer2"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/models"
@@ -105,8 +107,8 @@ func mirroring(from, to interface_types.InterfaceIndex, isL2 bool, state span.Sp
 	return &span.SwInterfaceSpanEnableDisable{SwIfIndexFrom: from, SwIfIndexTo: to, State: state, IsL2: isL2}
 }
 
-// restoreMirrors makes the mirrors of bridged packets anew, after their interface has left layer
-// 2. VPP enables the feature for the first mirror of an interface only, so all of them end before.
+// restoreMirrors makes the mirrors of bridged packets anew, if their interface has left layer 2 and
+// has lost the features that mirror. VPP enables the feature for the first mirror of an interface only, so all of them end before.
 func (h *handler) restoreMirrors(ctx context.Context, from interface_types.InterfaceIndex) error {
 	h.mirrors.Lock()
 	defer h.mirrors.Unlock()
@@ -114,12 +116,24 @@ func (h *handler) restoreMirrors(ctx context.Context, from interface_types.Inter
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, func(d span.SwInterfaceSpanDetails) bool { return d.SwIfIndexFrom != from })
+	if len(all) == 0 {
+		return nil
+	}
+	features, err := layer2.Of(ctx, h.API, from)
+	if err != nil {
+		return err
+	}
+	in, out := features.Has(layer2.MirrorIn), features.Has(layer2.MirrorOut)
+	if !slices.ContainsFunc(all, func(d span.SwInterfaceSpanDetails) bool {
+		return d.State&span.SPAN_STATE_API_RX != 0 && !in || d.State&span.SPAN_STATE_API_TX != 0 && !out
+	}) {
+		return nil
+	}
 	var ends, begins []*conn.Step
 	for _, d := range all {
-		if d.SwIfIndexFrom == from {
-			ends = append(ends, conn.Ask(mirroring(from, d.SwIfIndexTo, true, span.SPAN_STATE_API_DISABLED), &span.SwInterfaceSpanEnableDisableReply{}))
-			begins = append(begins, conn.Ask(mirroring(from, d.SwIfIndexTo, true, d.State), &span.SwInterfaceSpanEnableDisableReply{}))
-		}
+		ends = append(ends, conn.Ask(mirroring(from, d.SwIfIndexTo, true, span.SPAN_STATE_API_DISABLED), &span.SwInterfaceSpanEnableDisableReply{}))
+		begins = append(begins, conn.Ask(mirroring(from, d.SwIfIndexTo, true, d.State), &span.SwInterfaceSpanEnableDisableReply{}))
 	}
 	return h.API.Batch(ctx, append(ends, begins...)...)
 }

@@ -1,14 +1,18 @@
 package srv6
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/sr"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -17,6 +21,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
+
+// alone is Modes for interfaces that have nothing else in layer 2.
+type alone struct{ conn.API }
+
+func (alone) Enter(context.Context, interface_types.InterfaceIndex) error { return nil }
+
+func (a alone) Leave(ctx context.Context, _ interface_types.InterfaceIndex, request, reply api.Message) error {
+	return a.Call(ctx, request, reply)
+}
 
 // onVPP returns a handler for a VPP with the loopbacks if1, if2 and if3, and table 7 of both IP
 // versions.
@@ -27,7 +40,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 7, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
-	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2", "if3")}}, vpp
+	return &handler{Options: Options{API: c, Modes: alone{c}, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2", "if3")}}, vpp
 }
 
 // TestGlobal sets the source address, changes it, and finds it again. There is one value of

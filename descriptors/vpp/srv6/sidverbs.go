@@ -119,7 +119,7 @@ func (h *handler) addProxy(ctx context.Context, v *srv6.LocalSID, f function) er
 	next := ""
 	if f.next.IsValid() {
 		next = " nh " + f.next.String()
-	} else if err := h.isEthernet(ctx, f.in, in); err != nil {
+	} else if err := h.needFrames(ctx, "end_function_ad.incoming_interface", f.in, in); err != nil {
 		return err
 	}
 	address := unicast(v.GetSid())

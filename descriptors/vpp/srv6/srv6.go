@@ -13,6 +13,7 @@
 //	look up in a table that is missing                | dies at the next dump
 //	End.AD with an interface that is missing          | makes End instead, and reports an error
 //	take frames from an interface that is no Ethernet | dies, or changes another interface
+//	end the steering of frames, from 26.06 on         | clears what else the interface has in layer 2
 //	delete a policy with a table that is gone         | dies
 //	steer packets in a table that is missing          | dies, also when that is to end
 //	steer frames or IPv4 packets into another policy  | does not check whether it has an outer header
@@ -58,8 +59,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"go.fd.io/govpp/binapi/ethernet_types"
-	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -80,8 +81,21 @@ const (
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
+	Modes      Modes
 	Connection string
 }
+
+// Modes has interfaces enter and leave layer 2. It is that of package l2.
+type Modes interface {
+	// Enter is called before an interface may enter layer 2.
+	Enter(ctx context.Context, index interface_types.InterfaceIndex) error
+	// Leave sends a request that may make an interface leave layer 2.
+	Leave(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error
+}
+
+// An Output has segment routing send frames out of an interface again. It is called when the interface
+// has left layer 2.
+type Output func(ctx context.Context, index interface_types.InterfaceIndex) error
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
 type handler struct {
@@ -91,14 +105,14 @@ type handler struct {
 }
 
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
-func Register(s *scheduler.Scheduler, o Options) error {
+func Register(s *scheduler.Scheduler, o Options) (Output, error) {
 	h := &handler{Options: o}
 	registrar := s.OnConnection(o.Connection)
 	_, errGlobal := scheduler.Register(registrar, h.globalDescriptor())
 	_, errSID := scheduler.Register(registrar, h.localSIDDescriptor())
 	_, errPolicy := scheduler.Register(registrar, h.policyDescriptor())
 	_, errSteering := scheduler.Register(registrar, h.steeringDescriptor())
-	return errors.Join(errGlobal, errSID, errPolicy, errSteering)
+	return h.output, errors.Join(errGlobal, errSID, errPolicy, errSteering)
 }
 
 // faults collects the invalid fields of a value.
@@ -143,19 +157,19 @@ func (h *handler) hasTable(ctx context.Context, id uint32, ipv6 bool) (bool, err
 	return false, err
 }
 
-// isEthernet refuses an interface without frames. VPP changes a flag of the interface in its
+// needFrames refuses an interface without frames. VPP changes a flag of the interface in its
 // list of Ethernet interfaces, and does not check that the interface is there.
-func (h *handler) isEthernet(ctx context.Context, name string, at iface.Meta) error {
-	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: at.SwIfIndex()})
-	switch {
-	case err != nil:
-		return err
-	case len(all) == 0:
-		return fmt.Errorf("interface %s: %w", name, iface.ErrNotFound)
-	case all[0].L2Address == (ethernet_types.MacAddress{}):
-		return fmt.Errorf("interface %s has no MAC address, and so no frames; expected an Ethernet interface", name)
+func (h *handler) needFrames(ctx context.Context, field, name string, at iface.Meta) error {
+	err := iface.NeedMAC(ctx, h.API, name, at, "the steering of frames")
+	if errors.Is(err, iface.ErrNoMAC) {
+		return invalid(field, name, "an Ethernet interface: this one has no MAC address, and so no frames")
 	}
-	return nil
+	return err
+}
+
+// invalid returns the error of a value that only VPP can tell is wrong.
+func invalid(field string, value any, expected string) error {
+	return fmt.Errorf("%w: %w", scheduler.ErrInvalid, &models.FieldError{Field: field, Value: value, Expected: expected})
 }
 
 // retval returns the return value of a refused request; 0: it failed in another way, or not

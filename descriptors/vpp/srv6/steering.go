@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/layer2"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -61,6 +63,9 @@ func (h *handler) steeringDescriptor() scheduler.Descriptor[*srv6.Steering, stru
 		RetrieveAfter: []string{iface.Name},
 	}
 }
+
+// framesField is the field of the interface whose frames are steered.
+const framesField = "l2_traffic.interface_name"
 
 // A traffic is the identity of steering in VPP: the frames of an interface, or the packets to a
 // network.
@@ -144,7 +149,7 @@ func validateSteering(_ string, v *srv6.Steering) error {
 	case nil:
 		f.Add("traffic", nil, "l2_traffic or l3_traffic")
 	case *srv6.Steering_L2Traffic_:
-		f.named("l2_traffic.interface_name", v.GetL2Traffic().GetInterfaceName())
+		f.named(framesField, v.GetL2Traffic().GetInterfaceName())
 	case *srv6.Steering_L3Traffic_:
 		if !trafficOf(v).prefix.IsValid() {
 			f.Add("l3_traffic.prefix_address", v.GetL3Traffic().GetPrefixAddress(), `a network with its length, such as "10.2.0.0/16" or "fd00:2::/64"`)
@@ -175,7 +180,7 @@ func dependenciesOfSteering(_ string, v *srv6.Steering) []scheduler.Dependency {
 func claimsOfSteering(_ string, v *srv6.Steering) []scheduler.Claim {
 	t := trafficOf(v)
 	if t.frames != "" {
-		return []scheduler.Claim{claimOnFrames("l2_traffic.interface_name", t.frames)}
+		return []scheduler.Claim{claimOnFrames(framesField, t.frames)}
 	}
 	const field = "l3_traffic.prefix_address"
 	spelled := v.GetL3Traffic().GetPrefixAddress()
@@ -200,6 +205,11 @@ func (h *handler) createSteering(ctx context.Context, _ string, v *srv6.Steering
 	if err := h.endSteering(ctx, q); err != nil {
 		return struct{}{}, err
 	}
+	if t.frames != "" {
+		if err := h.Modes.Enter(ctx, q.SwIfIndex); err != nil {
+			return struct{}{}, err
+		}
+	}
 	add := *q
 	add.BsidAddr = unicast(v.GetPolicyBsid()).As16()
 	// VPP may have it also if no answer comes.
@@ -212,7 +222,7 @@ func (h *handler) createSteering(ctx context.Context, _ string, v *srv6.Steering
 	case nowhere:
 		err = fmt.Errorf("policy %s: %w", v.GetPolicyBsid(), iface.ErrNotFound)
 	case notHardware:
-		err = fmt.Errorf("interface %s is a sub-interface, whose frames VPP cannot steer before 26.06; expected another interface", t.frames)
+		err = fmt.Errorf("%s: interface %s is a sub-interface, whose frames VPP cannot steer before 26.06: %w", framesField, t.frames, scheduler.ErrUnimplemented)
 	case noHeader:
 		err = fmt.Errorf("policy %s inserts segments into the headers of IPv6 packets; expected one with srh_encapsulation for frames and IPv4 packets", v.GetPolicyBsid())
 	}
@@ -227,7 +237,7 @@ func (h *handler) steeringOf(ctx context.Context, t traffic) (*sr.SrSteeringAddD
 		if err != nil {
 			return nil, err
 		}
-		return &sr.SrSteeringAddDel{TrafficType: sr_types.SR_STEER_API_L2, SwIfIndex: link.SwIfIndex()}, h.isEthernet(ctx, t.frames, link)
+		return &sr.SrSteeringAddDel{TrafficType: sr_types.SR_STEER_API_L2, SwIfIndex: link.SwIfIndex()}, h.needFrames(ctx, framesField, t.frames, link)
 	}
 	has, err := h.hasTable(ctx, t.table, t.isIPv6())
 	if err == nil && !has {
@@ -240,11 +250,17 @@ func (h *handler) steeringOf(ctx context.Context, t traffic) (*sr.SrSteeringAddD
 	return q, err
 }
 
-// endSteering ends steering, if there is any.
+// endSteering ends steering, if there is any. From 26.06 on, an interface whose frames were steered
+// leaves layer 2 then.
 func (h *handler) endSteering(ctx context.Context, q *sr.SrSteeringAddDel) error {
 	end := *q
 	end.IsDel = true
-	err := h.API.Call(ctx, &end, &sr.SrSteeringAddDelReply{})
+	var err error
+	if q.TrafficType == sr_types.SR_STEER_API_L2 {
+		err = h.Modes.Leave(ctx, q.SwIfIndex, &end, &sr.SrSteeringAddDelReply{})
+	} else {
+		err = h.API.Call(ctx, &end, &sr.SrSteeringAddDelReply{})
+	}
 	if code := retval(err); code == notSteered || code == notHardware {
 		return nil
 	}
@@ -277,7 +293,7 @@ func (h *handler) deleteSteering(ctx context.Context, _ string, v *srv6.Steering
 // the name that it was made with, and other steering that of a declared value with its traffic.
 func (h *handler) retrieveSteering(ctx context.Context, wanted []scheduler.Desired[*srv6.Steering]) iter.Seq2[scheduler.Found[*srv6.Steering, struct{}], error] {
 	return reading.Of(func(learns bool, yield func(scheduler.Found[*srv6.Steering, struct{}], error) bool) {
-		all, err := h.readSteering(ctx, learns)
+		all, broken, err := h.readSteering(ctx, learns)
 		if err != nil {
 			yield(scheduler.Found[*srv6.Steering, struct{}]{}, err)
 			return
@@ -302,6 +318,9 @@ func (h *handler) retrieveSteering(ctx context.Context, wanted []scheduler.Desir
 					h.steered.set(t, name)
 				}
 			}
+			if broken[t] && isDeclared(wanted, t) {
+				continue // it is missing, and is made anew
+			}
 			if !yield(scheduler.Found[*srv6.Steering, struct{}]{Value: v, OwnerUnknown: made[t] == ""}, nil) {
 				return
 			}
@@ -309,15 +328,21 @@ func (h *handler) retrieveSteering(ctx context.Context, wanted []scheduler.Desir
 	})
 }
 
-// readSteering returns all steering, under the names of [traffic.name]. That of an interface which was deleted is noted if the
+// isDeclared reports whether a value declares the steering of some traffic.
+func isDeclared(wanted []scheduler.Desired[*srv6.Steering], t traffic) bool {
+	return slices.ContainsFunc(wanted, func(w scheduler.Desired[*srv6.Steering]) bool { return trafficOf(w.Value) == t })
+}
+
+// readSteering returns all steering, under the names of [traffic.name]. Steering is broken if VPP lists
+// it and does not steer: somebody has set its interface to layer 3 (from 26.06 on). That of an interface which was deleted is noted if the
 // read learns: the next interface with its index would lose its frames.
-func (h *handler) readSteering(ctx context.Context, learns bool) ([]*srv6.Steering, error) {
+func (h *handler) readSteering(ctx context.Context, learns bool) (out []*srv6.Steering, broken map[traffic]bool, err error) {
 	all, err := conn.Dump[sr.SrSteeringPolDetails](ctx, h.API, &sr.SrSteeringPolDump{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	names := h.Interfaces.Names()
-	out := make([]*srv6.Steering, 0, len(all))
+	broken = map[traffic]bool{}
 	for _, d := range all {
 		v := &srv6.Steering{PolicyRef: &srv6.Steering_PolicyBsid{PolicyBsid: netip.AddrFrom16(d.Bsid).String()}}
 		if d.TrafficType != sr_types.SR_STEER_API_L2 {
@@ -327,19 +352,24 @@ func (h *handler) readSteering(ctx context.Context, learns bool) ([]*srv6.Steeri
 				h.Interfaces.Leftovers().Note(uint32(d.SwIfIndex), name, framesKind, h.endFrames)
 			}
 			v.Traffic = &srv6.Steering_L2Traffic_{L2Traffic: &srv6.Steering_L2Traffic{InterfaceName: name}}
+			features, err := layer2.Of(ctx, h.API, d.SwIfIndex)
+			if err != nil {
+				return nil, nil, err
+			}
+			broken[trafficOf(v)] = features.Known() && !features.Has(layer2.Steering)
 		} else {
 			if learns {
 				err = h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), framesKind, h.endFrames)
 			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			continue
 		}
 		v.Name = trafficOf(v).name()
 		out = append(out, v)
 	}
-	return out, nil
+	return out, broken, nil
 }
 
 // steeredNetwork returns the network in a dump. VPP tells the IP version by the value, so ::/0
