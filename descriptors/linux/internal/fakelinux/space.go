@@ -14,6 +14,9 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
 
+// mtuVRF is the default and the largest MTU of a VRF.
+const mtuVRF = 65575
+
 // space is one namespace.
 type space struct {
 	kernel.Kernel // unsupported methods; a call panics
@@ -123,7 +126,7 @@ func (s *space) add(want kernel.Link) (*link, error) {
 	}
 	want.Index, want.MTU = s.host.next, 1500
 	if want.Kind == "vrf" {
-		want.MTU = 65575
+		want.MTU = mtuVRF
 		s.rules = s.rules || !s.hadVRF
 		s.hadVRF = true
 	}
@@ -133,9 +136,14 @@ func (s *space) add(want kernel.Link) (*link, error) {
 	return l, nil
 }
 
-// DelLink removes the link and, of a VETH, the other end in its namespace.
+// DelLink removes the link and, of a VETH, the other end in its namespace. Its ports leave it.
 func (s *space) DelLink(index int) error {
 	return s.change(index, func(l *link) error {
+		for _, port := range s.links {
+			if port.Master == index {
+				port.Master = 0
+			}
+		}
 		for _, o := range s.host.spaces {
 			maps.DeleteFunc(o.links, func(_ int, one *link) bool { return one == l || one == l.peer })
 		}
@@ -167,27 +175,49 @@ func (s *space) SetUp(index int, up bool) error {
 	return s.change(index, func(l *link) error { l.Up = up; return nil })
 }
 
-// SetMTU accepts every MTU.
+// SetMTU returns EINVAL outside of the range of a VRF, and accepts every MTU of other links.
 func (s *space) SetMTU(index, mtu int) error {
-	return s.change(index, func(l *link) error { l.MTU = mtu; return nil })
+	return s.change(index, func(l *link) error {
+		if l.Kind == "vrf" && (mtu < kernel.MinMTUIPv6 || mtu > mtuVRF) {
+			return fmt.Errorf("giving link %d the MTU %d: %w", index, mtu, unix.EINVAL)
+		}
+		l.MTU = mtu
+		return nil
+	})
 }
 
-// SetMAC accepts every address.
+// SetMAC returns EADDRNOTAVAIL for zero and for multicast addresses.
 func (s *space) SetMAC(index int, mac net.HardwareAddr) error {
-	return s.change(index, func(l *link) error { l.MAC = mac; return nil })
+	return s.change(index, func(l *link) error {
+		if mac[0]&1 != 0 || !slices.ContainsFunc(mac, func(b byte) bool { return b != 0 }) {
+			return fmt.Errorf("giving link %d the address %v: %w", index, mac, unix.EADDRNOTAVAIL)
+		}
+		l.MAC = mac
+		return nil
+	})
 }
 
-// SetMaster puts the link into a VRF; 0 takes it out.
+// SetMaster puts the link into a VRF; 0 takes it out. It leaves the old one before the new one may refuse it.
 func (s *space) SetMaster(index, master int) error {
-	return s.change(index, func(l *link) error { l.Master = master; return nil })
+	return s.change(index, func(l *link) error {
+		l.Master = 0
+		if master != 0 && (s.links[master] == nil || l.Kind == "vrf") {
+			return fmt.Errorf("putting link %d under link %d: %w", index, master, unix.EINVAL)
+		}
+		l.Master = master
+		return nil
+	})
 }
 
-// Move drops the addresses and sets the link down, as the kernel does.
+// Move drops the addresses and the master and sets the link down, as the kernel does. A VRF cannot be moved.
 func (s *space) Move(index int, to kernel.Kernel) error {
 	return s.change(index, func(l *link) error {
+		if l.Kind == "vrf" {
+			return fmt.Errorf("moving link %d to another namespace: %w", index, unix.EINVAL)
+		}
 		delete(s.links, index)
 		to.(*space).links[index] = l
-		l.addrs, l.Up = nil, false
+		l.addrs, l.Up, l.Master = nil, false, 0
 		return nil
 	})
 }
