@@ -46,7 +46,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers compiled nfpm gotestsum test test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover slow man dist dist-check generate clean
+.PHONY: help run build packages servers compiled nfpm gotestsum test test-kernel test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover slow man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,10 @@ compiled:
 
 test: packages servers compiled ## run all tests; what the machine lacks is skipped loudly, and fails when CI=true
 	$(GOTEST) $(PURE) && $(GOTEST) $(LIVES) -rapid.checks=$(DRAWS) && $(GOTEST) ./...
+
+KERNELS   ?= 6.1 6.12
+test-kernel: ## run the Linux tests in Debian's kernels KERNELS (6.1 6.12), which qemu boots: VRFs, dummies and tunnels
+	@.ci/kernel $(KERNELS)
 
 test-vpp: ## run the VPP tests against a real VPP: VPP=binary (default: vpp in PATH), or VPP_SOCKET=its API socket
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP_SOCKET" ]; then \

@@ -159,7 +159,7 @@ func TestLeftovers(t *testing.T) {
 		l, err := own.LinkByName("z")
 		space, _ := h.Spaces.Open(red())
 		defer space.Close()
-		if err := errors.Join(err, own.SetAlias(l.Index, "gone"), own.SetName(l.Index, "gone")); err != nil {
+		if err := errors.Join(err, own.SetAlias(l.Index, "gone"), own.SetUp(l.Index, false), own.SetName(l.Index, "gone")); err != nil {
 			t.Fatal(err)
 		}
 		b.Create(t, z) // removes the end that is left, and with it the pair
@@ -169,7 +169,7 @@ func TestLeftovers(t *testing.T) {
 	t.Run("a pair that nobody wants", func(t *testing.T) {
 		b.Delete(t, a)
 		l, err := own.LinkByName("z")
-		if err := errors.Join(err, own.SetName(l.Index, tempName("z"))); err != nil {
+		if err := errors.Join(err, own.SetUp(l.Index, false), own.SetName(l.Index, tempName("z"))); err != nil {
 			t.Fatal(err)
 		}
 		removeFound(t, h, b)
