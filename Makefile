@@ -94,8 +94,10 @@ test-kernel: ## run the Linux tests in Debian's kernels KERNELS (6.1 6.12), whic
 test-vpp: ## run the VPP tests against a real VPP: VPP=binary (default: vpp in PATH), or VPP_SOCKET=its API socket
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP_SOCKET" ]; then \
 		VPP= go test -count=1 -timeout 20m ./internal/vppsim -run '^TestBehaviour$$'; elif [ -n "$$VPP" ]; then \
-		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/... ./internal/packets && \
-		go test -count=1 ./agent -run '^TestScripts$$/^(dhcp|afpacket)$$'; else \
+		log=$$(mktemp); trap "rm -f $$log" EXIT; { \
+			go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/... ./internal/packets; \
+			go test -count=1 ./agent -run '^TestScripts$$/^(dhcp|afpacket)$$'; } 2>&1 | tee "$$log"; \
+		if grep -qE '^FAIL' "$$log"; then echo "this VPP differs in:"; grep -E '^ *--- FAIL|^FAIL.' "$$log"; exit 1; fi; else \
 		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp, or VPP_SOCKET=/run/vpp/api.sock"; fi
 
 test-packets: ## send packets through a real VPP (VPP=binary, default: vpp in PATH) and check what comes out; a part of test-vpp

@@ -29,6 +29,7 @@ const bothAddresses = `"10.1.0.1/24","fd01::1/64"`
 func TestAddressGoesWhileNoAgentRuns(t *testing.T) {
 	for _, stays := range []string{`"10.1.0.1/24"`, `"fd01::1/64"`, ""} {
 		vpp, notes := simulated.Start(t, simulated.Newest()), notebook{}
+		vpp.Watch()
 		a := startAgentWith(t, vpp.Socket, nil, notes)
 		awaitReady(t, a)
 		a.want(true, town5(bothAddresses)...)
