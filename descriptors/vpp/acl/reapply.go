@@ -40,8 +40,7 @@ func (h *handler) reapply(ctx context.Context, index interface_types.InterfaceIn
 		return err
 	}
 	for _, d := range lists {
-		in, out := d.NInput > 0, len(d.Acls) > int(d.NInput)
-		if in && !features.Has(layer2.ListsIn) || out && !features.Has(layer2.ListsOut) {
+		if isForgotten(d, features) {
 			err = errors.Join(err, h.reapplyIP(ctx, d))
 		}
 	}
@@ -49,6 +48,12 @@ func (h *handler) reapply(ctx context.Context, index interface_types.InterfaceIn
 		err = errors.Join(err, h.reapplyMACIP(ctx, hosts))
 	}
 	return err
+}
+
+// isForgotten reports whether VPP does not look at the IP lists of a direction.
+func isForgotten(d vppacl.ACLInterfaceListDetails, features layer2.Features) bool {
+	in, out := d.NInput > 0, len(d.Acls) > int(d.NInput)
+	return in && !features.Has(layer2.ListsIn) || out && !features.Has(layer2.ListsOut)
 }
 
 // reapplyIP applies the IP lists again. VPP notices only a change from none to some. Both requests

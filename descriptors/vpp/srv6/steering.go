@@ -352,11 +352,9 @@ func (h *handler) readSteering(ctx context.Context, learns bool) (out []*srv6.St
 				h.Interfaces.Leftovers().Note(uint32(d.SwIfIndex), name, framesKind, h.endFrames)
 			}
 			v.Traffic = &srv6.Steering_L2Traffic_{L2Traffic: &srv6.Steering_L2Traffic{InterfaceName: name}}
-			features, err := layer2.Of(ctx, h.API, d.SwIfIndex)
-			if err != nil {
+			if broken[trafficOf(v)], err = h.isBroken(ctx, d.SwIfIndex); err != nil {
 				return nil, nil, err
 			}
-			broken[trafficOf(v)] = features.Known() && !features.Has(layer2.Steering)
 		} else {
 			if learns {
 				err = h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), framesKind, h.endFrames)
@@ -370,6 +368,12 @@ func (h *handler) readSteering(ctx context.Context, learns bool) (out []*srv6.St
 		out = append(out, v)
 	}
 	return out, broken, nil
+}
+
+// isBroken reports whether VPP does not steer the frames of an interface, although it lists that.
+func (h *handler) isBroken(ctx context.Context, index interface_types.InterfaceIndex) (bool, error) {
+	features, err := layer2.Of(ctx, h.API, index)
+	return features.Known() && !features.Has(layer2.Steering), err
 }
 
 // steeredNetwork returns the network in a dump. VPP tells the IP version by the value, so ::/0
