@@ -345,23 +345,26 @@ func (h *handler) readSteering(ctx context.Context, learns bool) (out []*srv6.St
 	broken = map[traffic]bool{}
 	for _, d := range all {
 		v := &srv6.Steering{PolicyRef: &srv6.Steering_PolicyBsid{PolicyBsid: netip.AddrFrom16(d.Bsid).String()}}
-		if d.TrafficType != sr_types.SR_STEER_API_L2 {
+		index := uint32(d.SwIfIndex)
+		switch name := names[index]; {
+		case d.TrafficType != sr_types.SR_STEER_API_L2:
 			v.Traffic = &srv6.Steering_L3Traffic_{L3Traffic: &srv6.Steering_L3Traffic{InstallationVrfId: d.FibTable, PrefixAddress: steeredNetwork(d).String()}}
-		} else if name := names[uint32(d.SwIfIndex)]; name != "" {
+		case name == "" && learns:
+			err = h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, index, framesKind, h.endFrames)
+			fallthrough
+		case name == "":
+			v = nil
+		default:
 			if learns {
-				h.Interfaces.Leftovers().Note(uint32(d.SwIfIndex), name, framesKind, h.endFrames)
+				h.Interfaces.Leftovers().Note(index, name, framesKind, h.endFrames)
 			}
 			v.Traffic = &srv6.Steering_L2Traffic_{L2Traffic: &srv6.Steering_L2Traffic{InterfaceName: name}}
-			if broken[trafficOf(v)], err = h.isBroken(ctx, d.SwIfIndex); err != nil {
-				return nil, nil, err
-			}
-		} else {
-			if learns {
-				err = h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(d.SwIfIndex), framesKind, h.endFrames)
-			}
-			if err != nil {
-				return nil, nil, err
-			}
+			broken[trafficOf(v)], err = h.isBroken(ctx, d.SwIfIndex)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if v == nil {
 			continue
 		}
 		v.Name = trafficOf(v).name()

@@ -161,15 +161,15 @@ func routesWith(a listedAddr, l Link, table uint32, primary netip.Addr) (out []R
 	if !a.Tentative && !a.Duplicate { // the kernel adds it after it has tested an IPv6 address
 		add(unix.RTN_LOCAL, netip.PrefixFrom(ip, ip.BitLen()), unix.RT_SCOPE_HOST, 0)
 	}
-	switch connects := a.flags&unix.IFA_F_NOPREFIXROUTE == 0; {
-	case ip.Is6():
-		if connects && !ip.IsLoopback() { // the kernel makes ::1 without
-			add(0, network, 0, metricConnected)
-		}
-		if l.About.Encapsulation == "ether" && l.About.Flags&unix.IFF_SLAVE == 0 && l.Kind != "vrf" {
-			add(unix.RTN_MULTICAST, multicast6, 0, metricConnected)
-		}
-	case a.Prefix.IsSingleIP():
+	connects := a.flags&unix.IFA_F_NOPREFIXROUTE == 0
+	if ip.Is6() && connects && !ip.IsLoopback() { // the kernel makes ::1 without
+		add(0, network, 0, metricConnected)
+	}
+	if ip.Is6() && hasMulticast6(l) {
+		add(unix.RTN_MULTICAST, multicast6, 0, metricConnected)
+	}
+	switch {
+	case ip.Is6(), a.Prefix.IsSingleIP():
 	case connects && lo:
 		add(unix.RTN_LOCAL, network, unix.RT_SCOPE_HOST, 0)
 	case connects:
@@ -179,6 +179,11 @@ func routesWith(a listedAddr, l Link, table uint32, primary netip.Addr) (out []R
 		add(unix.RTN_BROADCAST, netip.PrefixFrom(last, last.BitLen()), unix.RT_SCOPE_LINK, 0)
 	}
 	return out
+}
+
+// hasMulticast6 reports whether the kernel adds a route for the multicast of IPv6 to a link.
+func hasMulticast6(l Link) bool {
+	return l.About.Encapsulation == "ether" && l.About.Flags&unix.IFF_SLAVE == 0 && l.Kind != "vrf"
 }
 
 // renew removes an address and adds it again with all that the kernel tells of it, such as its maker and its lifetimes.

@@ -1,9 +1,6 @@
 package kernel
 
 import (
-	"net"
-	"net/netip"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -32,18 +29,4 @@ func (k *real) AddRouteBeside(r Route, behind bool) error {
 // DelRoute implements Kernel.
 func (k *real) DelRoute(r Route) error {
 	return about(k.changes.do(routeMessage(unix.RTM_DELROUTE, 0, r)), "removing route %v", r.Dst)
-}
-
-// prefixOf converts a network of the netlink library, whose IPv4 addresses may have 16
-// bytes.
-func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
-	if n == nil {
-		return netip.Prefix{}, false
-	}
-	ip, ok := netip.AddrFromSlice(n.IP)
-	ones, bits := n.Mask.Size()
-	if bits == 32 {
-		ip = ip.Unmap()
-	}
-	return netip.PrefixFrom(ip, ones), ok
 }
