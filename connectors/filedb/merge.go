@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -21,11 +20,6 @@ type merger struct {
 	prefix string
 	files  files             // merged so far
 	counts map[string]*entry // the effective entries, by key
-	// leaving are the keys that have gone from a file. Whoever moves a value writes one file after the other, so their
-	// removal waits for another file to have them.
-	leaving map[string]leaving
-	grace   time.Duration // how long; 0: it does not wait
-	atOnce  bool          // none waits: the batch with the removals is not yielded
 	// rivals are the keys that several files have, with the first entry of each file, the
 	// effective one first.
 	rivals map[string][]*entry
@@ -37,38 +31,8 @@ type merger struct {
 }
 
 // newMerger returns a merger without files.
-func newMerger(prefix string, grace time.Duration) *merger {
-	return &merger{prefix: prefix, grace: grace, leaving: map[string]leaving{}, rivals: map[string][]*entry{}, repeats: map[string]bool{}}
-}
-
-// A leaving key was in a file that is still there.
-type leaving struct {
-	was   *entry
-	until time.Time
-}
-
-// leave notes that a key has gone, and reports whether its removal waits. That of a file that has gone itself has waited,
-// and with one file there is no other.
-func (m *merger) leave(was *entry) bool {
-	if m.atOnce || m.grace <= 0 || len(m.files) < 2 || m.files[was.path()] == nil {
-		return false
-	}
-	m.leaving[was.key] = leaving{was, time.Now().Add(m.grace)}
-	return true
-}
-
-// gone returns the removals that have waited long enough, by key, and when the next one has; zero: none waits.
-func (m *merger) gone(now time.Time) (out []kvdbsync.Event, next time.Time) {
-	for _, key := range slices.Sorted(maps.Keys(m.leaving)) {
-		switch until := m.leaving[key].until; {
-		case m.atOnce || !now.Before(until):
-			delete(m.leaving, key)
-			out = append(out, kvdbsync.Event{Key: key})
-		case next.IsZero() || until.Before(next):
-			next = until
-		}
-	}
-	return out, next
+func newMerger(prefix string) *merger {
+	return &merger{prefix: prefix, rivals: map[string][]*entry{}, repeats: map[string]bool{}}
 }
 
 // update takes over the present files, and returns the resulting events.
@@ -205,13 +169,8 @@ func (m *merger) everything() []kvdbsync.Event {
 func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 	var out []kvdbsync.Event
 	for key, was := range before {
-		now := m.counts[key]
-		if left, waits := m.leaving[key]; waits && now != nil {
-			delete(m.leaving, key)
-			was = left.was
-		}
-		switch {
-		case now == nil && (was == nil || m.leave(was)):
+		switch now := m.counts[key]; {
+		case now == nil && was == nil:
 		case now == nil:
 			out = append(out, kvdbsync.Event{Key: key})
 		case was == nil || !same(was, now):

@@ -60,7 +60,7 @@ func TestWhoCounts(t *testing.T) {
 }
 
 func merged(all files, prefix string) *merger {
-	m := newMerger(prefix, 0)
+	m := newMerger(prefix)
 	m.update(all)
 	return m
 }
@@ -104,7 +104,7 @@ func TestWhatIsDifferent(t *testing.T) {
 // and events lead there.
 func TestMergingChangesIsMergingAnew(t *testing.T) {
 	draw.Check(t, func(t *rapid.T) {
-		m, files, mirror := newMerger("/", 0), files{}, map[string]string{}
+		m, files, mirror := newMerger("/"), files{}, map[string]string{}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			files = maps.Clone(files)
 			for range rapid.IntRange(0, 3).Draw(t, "changes") {
@@ -209,7 +209,7 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 		}
 		return fileOf(final, entries...)
 	}
-	m := newMerger("/vnf-agent/vpp1/", 0)
+	m := newMerger("/vnf-agent/vpp1/")
 	b := many("b", 50_000)
 	for _, n := range []int{50_000, 40_000, 1, 30_000} {
 		m.update(files{"a": many("a", n), "b": b})
@@ -232,7 +232,7 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 
 // TestProblemsAreComparedByHash yields problems again only when a text has changed.
 func TestProblemsAreComparedByHash(t *testing.T) {
-	v := view{merger: newMerger("/", 0)}
+	v := view{merger: newMerger("/")}
 	s := &snapshot{files: files{}}
 	for _, step := range []struct {
 		problems []error

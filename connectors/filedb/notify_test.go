@@ -29,7 +29,7 @@ func TestNoWatchesLeft(t *testing.T) {
 	if !n.follow(dirs) || n.due(s).Sub(s.whole) != time.Second {
 		t.Errorf("it looks again after %v, want the poll interval", n.due(s).Sub(s.whole))
 	}
-	v := view{merger: newMerger("/", 0)}
+	v := view{merger: newMerger("/")}
 	b, _ := v.update(s, n.problems()...)
 	if len(b.Problems) != 1 {
 		t.Fatalf("problems %v", b.Problems)

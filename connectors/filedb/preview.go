@@ -42,7 +42,7 @@ func (db *DB) WithFile(ctx context.Context, prefix, path string, data []byte) (e
 		f.good, f.state = content.orOf(f.good), final
 		all[path] = &f
 	}
-	merged := newMerger(prefix, 0)
+	merged := newMerger(prefix)
 	events = merged.update(all)
 	return events, append(slices.Clip(problems), merged.conflictsOf(path)...), warnings, nil
 }

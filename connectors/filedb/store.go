@@ -110,7 +110,7 @@ func (db *DB) entries(ctx context.Context, prefix string) (map[string]*entry, er
 	if err != nil {
 		return nil, err
 	}
-	m := newMerger(prefix, 0)
+	m := newMerger(prefix)
 	m.update(s.files)
 	return m.counts, nil
 }

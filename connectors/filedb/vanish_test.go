@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -112,50 +111,4 @@ func firstRemoval(t *testing.T, db *filedb.DB, do func()) (keys string, ended er
 		}
 	}
 	return "", nil
-}
-
-// TestKeysThatMove moves a key from one file to another and back, one file after the other, as git and rsync do. Nothing
-// happens to its item. A key that goes from all files goes.
-func TestKeysThatMove(t *testing.T) {
-	dir := t.TempDir()
-	say := func(file string, keys ...string) {
-		var all []string
-		for _, key := range keys {
-			all = append(all, fmt.Sprintf(`{"key":"/x/config/%s","value":{"name":"%s"}}`, key, key))
-		}
-		write(t, filepath.Join(dir, file+".json"), `{"data":[`+strings.Join(all, ",")+`]}`)
-	}
-	say("a", "moves", "stays", "goes")
-	say("b", "other")
-	db, err := filedb.New(filedb.Config{Paths: []string{dir}, VanishGrace: time.Second}, "/x/", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := []func(){
-		func() { say("a", "stays", "step0"); say("b", "other", "moves") },
-		func() { say("b", "other"); say("a", "stays", "moves", "step1") },
-		func() { say("b", "other", "moves"); say("a", "stays", "step2") },
-	}
-	var seen []string
-	for b, err := range db.Watch(t.Context(), "/x/config/") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range b.Events {
-			if !b.Synced {
-				seen = append(seen, fmt.Sprintf("%s %t", strings.TrimPrefix(e.Key, "/x/config/"), e.Value != nil))
-			}
-		}
-		if len(steps) > 0 && (b.Synced || slices.Contains(seen, fmt.Sprintf("step%d true", 2-len(steps)))) {
-			steps[0]()
-			steps = steps[1:]
-		}
-		if slices.Contains(seen, "step1 false") {
-			break
-		}
-	}
-	slices.Sort(seen)
-	if want := []string{"goes false", "step0 false", "step0 true", "step1 false", "step1 true", "step2 true"}; !slices.Equal(seen, want) {
-		t.Errorf("the events were %q, want %q", seen, want)
-	}
 }

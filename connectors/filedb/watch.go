@@ -21,7 +21,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		n := newNotifier(db.cfg, db.log)
 		defer n.close()
-		v := view{merger: newMerger(prefix, db.cfg.VanishGrace)}
+		v := view{merger: newMerger(prefix)}
 		why := reason{everything: true}
 		for first := true; ; first = false {
 			s, notBefore, err := db.lookUntilFinal(ctx, n, why, first)
@@ -39,7 +39,6 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			v.had = len(s.files) > 0
 			var vanished bool
 			s.files, vanished = v.depart(s)
-			v.atOnce = vanished
 			b, changed := v.update(s, n.problems()...)
 			if vanished && removes(b) {
 				yield(kvdbsync.Batch{}, ErrVanished)
@@ -112,16 +111,10 @@ type view struct {
 	problems [sha256.Size]byte // hash of the last yielded ones; zero: nothing has been yielded yet
 }
 
-// update returns the batch that a snapshot causes for the watch, if any, and has the watch look again when a removal has
-// waited. more are problems
+// update returns the batch that a snapshot causes for the watch, if any. more are problems
 // of the watch itself. The end of all problems is an empty list that is not nil.
 func (v *view) update(s *snapshot, more ...error) (b kvdbsync.Batch, changed bool) {
 	b.Events = v.merger.update(s.files)
-	gone, next := v.gone(time.Now())
-	b.Events = append(b.Events, gone...)
-	if !next.IsZero() && (s.wake.IsZero() || next.Before(s.wake)) {
-		s.wake = next
-	}
 	problems := append(append([]error{}, more...), append(s.allProblems(), v.conflicts()...)...)
 	if sum := sumOf(problems); sum != v.problems {
 		v.problems, b.Problems = sum, problems
