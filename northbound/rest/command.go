@@ -45,23 +45,15 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ endpoint.
 }
 
 // mayCommand refuses a line of VPP's command line. It owns VPP, reads files and shows keys. So everything may be sent on the
-// agent's socket, by an administrator, and with the rights of vpp-agent 3.5; a user with the permission may look.
+// agent's socket, by an administrator, and with the rights of vpp-agent 3.5; others may look.
 func (h *handler) mayCommand(r *http.Request, line string) error {
 	user, known := auth.From(r.Context())
-	switch {
-	case h.Secrets || known && user.May(auth.Admin):
+	if h.Secrets || known && user.May(auth.Admin) || isLook(line) {
 		return nil
-	case !known:
-		return reply.Status(http.StatusForbidden, errCommand)
-	case !isLook(line):
-		return reply.Status(http.StatusForbidden, fmt.Errorf("%s may send \"show\" with one of %s, and nothing else: other commands change VPP, read files or show keys; a user with the permission %s may send all",
-			user.Name, strings.Join(looks, ", "), auth.Admin))
 	}
-	return nil
+	return reply.Status(http.StatusForbidden, fmt.Errorf("expected \"show\" with one of %s: other commands change VPP, read files or show keys, and are for the agent's socket (agentctl --socket), for users of http.conf with the permission %s, and for all with -compat=vpp-agent-3.5",
+		strings.Join(looks, ", "), auth.Admin))
 }
-
-// errCommand is the answer to a command from somebody unknown.
-var errCommand = errors.New("VPP's command line is open to the agent's socket, and to users of http.conf with the permission vppCommand; -compat=vpp-agent-3.5 opens it to all")
 
 // looks are the objects of "show" that neither show keys nor read files. VPP's commands may be shortened; these may not.
 var looks = []string{
