@@ -35,9 +35,7 @@ func (a *assembly) removeAll(ctx context.Context) error {
 	}
 	again, cancel := context.WithTimeout(ctx, a.StopTimeout/2)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := 10 * time.Millisecond; ; pause *= 2 { // each attempt reads everything back
 		missing := a.reachVPP(again)
 		_, err := a.Scheduler.Commit(ctx, scheduler.Txn{Description: "the agent ends", Refresh: true, Replace: true, Retry: scheduler.RetryPolicy{Never: true}})
 		if _, failed := errors.AsType[*scheduler.TxnError](err); err != nil && !failed {
@@ -49,14 +47,16 @@ func (a *assembly) removeAll(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 			continue
 		case <-again.Done():
 		}
 		if missing != nil {
 			a.Log.Warn("VPP does not answer; its items are left", "err", missing)
 		}
-		a.Log.Warn("items are left", "count", len(left), "keys", left[:min(len(left), mostLeft)])
+		if len(left) > 0 {
+			a.Log.Warn("items are left", "count", len(left), "keys", left[:min(len(left), mostLeft)])
+		}
 		return fmt.Errorf("removing the network: %w", errLeft)
 	}
 }

@@ -156,8 +156,10 @@ func (s *Store) again() (err error) {
 		return err
 	}
 	// The old journal is closed by the garbage collector, since Run may sync it just now.
+	old := s.journal.held
 	s.journal, s.sealed, s.retryAt = next, 0, 0
 	if err := s.hold(); err != nil {
+		s.before = append(s.before, old) // which have the content still
 		return err
 	}
 	s.soon()

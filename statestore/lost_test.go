@@ -163,7 +163,7 @@ func TestWatch(t *testing.T) {
 			s := withHistory(t, dir, statestore.Options{})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 2)
-			watched := make(chan bool, 1)
+			watched := make(chan bool, 1)       // has a token when the files were looked at
 			go func() { ended <- s.Run(ctx) }() // which tries again where files are lost during a look
 			go func() {
 				ended <- statestore.Watch(ctx, []string{dir}, func() {
@@ -177,9 +177,12 @@ func TestWatch(t *testing.T) {
 			<-watched
 			for range 2 { // the folder that was made again is watched too
 				lose(t, dir)
-				late := time.Now().Add(testkit.Patience)
+				late := time.After(testkit.Patience)
 				for content, err := afterKill(t, dir); err != nil || content != "a=1 b=2"; content, err = afterKill(t, dir) {
-					if time.Now().After(late) {
+					select {
+					case <-watched:
+					case <-time.After(50 * time.Millisecond): // Run tries again by itself
+					case <-late:
 						t.Fatalf("nobody has looked: %q, %v", content, err)
 					}
 				}

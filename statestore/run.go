@@ -95,9 +95,7 @@ func (s *Store) merge(changed bool) {
 	}
 	parts, generation, err := s.rotate(changed)
 	if err == nil && parts != nil {
-		s.merging.Store(true)
 		s.merges.Go(func() {
-			defer s.merging.Store(false)
 			s.reportMerge(guard.Run(func() error { return s.compact(parts, generation) }))
 		})
 	}
@@ -112,8 +110,9 @@ func (s *Store) reportMerge(err error) {
 	}
 }
 
-// compact replaces parts by a snapshot of a generation.
+// compact replaces parts by a snapshot of a generation, and ends the merge that rotate has begun.
 func (s *Store) compact(parts []*part, generation uint64) error {
+	defer s.merging.Store(false)
 	if s.mergeHook != nil {
 		s.mergeHook()
 	}
@@ -129,7 +128,9 @@ func (s *Store) compact(parts []*part, generation uint64) error {
 	}
 	s.mu.Lock()
 	s.base, s.sealed, s.retryAt = size, 0, 0
-	err = s.hold()
+	if s.journal != nil {
+		err = s.hold()
+	}
 	s.mu.Unlock()
 	return errors.Join(err, removeAll(merged))
 }
@@ -174,5 +175,6 @@ func (s *Store) rotate(changed bool) (parts []*part, generation uint64, err erro
 	s.sealed += s.journal.size
 	s.before = append(s.before, s.journal.held)
 	s.journal = next
+	s.merging.Store(true) // before anybody else writes a snapshot
 	return found.files(), next.generation, nil
 }

@@ -77,7 +77,11 @@ func Open(dir string, opts Options) (*Store, error) {
 		compactAt: cmp.Or(opts.CompactAt, 4<<20), ready: wake.New(), pending: map[string][]byte{},
 	}
 	if opts.Aside != "" {
-		s.aside = filepath.Join(opts.Aside, fmt.Sprintf("stale-%x", sha256.Sum256([]byte(dir))))
+		at, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("state %s: %w", dir, err)
+		}
+		s.aside = filepath.Join(opts.Aside, fmt.Sprintf("stale-%x", sha256.Sum256([]byte(at))))
 	}
 	if opts.Affects != "" {
 		s.log = s.log.With("affects", opts.Affects)

@@ -3,7 +3,6 @@ package plainfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -29,11 +28,4 @@ func MakeOwn(path string) error {
 }
 
 // ReadOwn returns the content of a file in a folder of the program. A link is refused.
-func ReadOwn(path string) ([]byte, error) {
-	f, err := OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
-}
+func ReadOwn(path string) ([]byte, error) { return read(path, unix.O_NOFOLLOW) }

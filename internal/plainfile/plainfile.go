@@ -133,8 +133,10 @@ func kind(m fs.FileMode) string {
 }
 
 // Read returns the content of a file of any size.
-func Read(path string) ([]byte, error) {
-	f, err := Open(path)
+func Read(path string) ([]byte, error) { return read(path, 0) }
+
+func read(path string, flag int) ([]byte, error) {
+	f, err := OpenFile(path, os.O_RDONLY|flag, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,10 @@ func TestGuesses(t *testing.T) {
 		if wrong, right, other := ask("[2001:db8::9]:1", "guess"), ask("[2001:db8::9]:2", "word"), ask("192.0.2.1:1", "word"); wrong != http.StatusTooManyRequests || right != wrong || other != http.StatusOK {
 			t.Errorf("after five: a wrong one %d, the right one %d, another address %d", wrong, right, other)
 		}
+		basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("root:old"))
+		if rec := w.askWith("GET", "/scheduler/dump", "", "Authorization", basic, "Cookie", "ligato-rest-auth="+w.token("ann")); rec.Code != http.StatusOK {
+			t.Errorf("a wrong password beside a token: %d %s", rec.Code, rec.Body)
+		}
 		<-time.After(time.Second)
 		if code := ask("[2001:db8::9]:1", "word"); code != http.StatusOK {
 			t.Errorf("a second later: %d", code)

@@ -220,22 +220,19 @@ func (g *Guard) User(r *http.Request) (Identity, error) {
 	if g.c.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return Identity{"certificate of " + r.TLS.VerifiedChains[0][0].Subject.CommonName, []string{Admin}}, nil
 	}
+	failed := ErrUnknown
 	if name, password, ok := r.BasicAuth(); ok && len(g.basic) > 0 {
-		// A limited address learns nothing, not even about the right password.
-		limit := g.guesses.of(r.RemoteAddr)
-		switch {
-		case limit.Tokens() < 1:
-			return Identity{}, ErrTooMany
-		case g.isBasic(name, password):
+		failed = g.guesses.try(r.RemoteAddr, func() bool { return g.isBasic(name, password) })
+		if failed == nil {
 			return Identity{name, []string{Admin}}, nil
 		}
-		limit.Allow()
-		return Identity{}, ErrWrong
 	}
 	if text := TokenOf(r); g.c.Tokens && text != "" {
-		return g.tokenUser(text)
+		if user, err := g.tokenUser(text); err == nil {
+			return user, nil
+		}
 	}
-	return Identity{}, ErrUnknown
+	return Identity{}, failed
 }
 
 // isBasic compares name and password in a time that tells nothing about the password.

@@ -17,7 +17,23 @@ type guesses struct {
 // mostGuessers bounds the addresses in the map. Further ones share a limit.
 const mostGuessers = 4096
 
-// of returns the limit of an address, host:port. IPv6 addresses count by their network, of which a host has many.
+// try checks a password from an address, host:port. The error is ErrWrong, or ErrTooMany: an address that has guessed learns
+// nothing, not even about the right password. One password is checked at a time, so that many at once are not more.
+func (g *guesses) try(remote string, isRight func() bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	limit := g.of(remote)
+	switch {
+	case limit.Tokens() < 1:
+		return ErrTooMany
+	case isRight():
+		return nil
+	}
+	limit.Allow()
+	return ErrWrong
+}
+
+// of returns the limit of an address. IPv6 addresses count by their network, of which a host has many. The caller holds mu.
 func (g *guesses) of(remote string) *rate.Limiter {
 	var at netip.Prefix // of what is no address: a Unix socket
 	if a, err := netip.ParseAddrPort(remote); err == nil {
@@ -27,8 +43,6 @@ func (g *guesses) of(remote string) *rate.Limiter {
 		}
 		at, _ = ip.Prefix(bits) // the number of bits fits
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.from[at] == nil && len(g.from) >= mostGuessers {
 		for old, limit := range g.from { // what has recovered need not be known
 			if limit.Tokens() >= loginBurst {
