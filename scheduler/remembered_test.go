@@ -34,7 +34,7 @@ func lives(t *testing.T, all ...lifeOf) (out []string) {
 	for _, life := range all {
 		synctest.Test(t, func(t *testing.T) {
 			var calls []string
-			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory, Boot: life.boot})
+			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory, Boot: life.boot, Concurrency: 1}) // the numbers are those of the order
 			d := scheduler.Descriptor[*wrapperspb.StringValue, handle]{
 				Name: "item", Prefix: "item/",
 				Create: func(_ context.Context, key string, v *wrapperspb.StringValue) (handle, error) {
