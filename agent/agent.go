@@ -146,8 +146,8 @@ func (a *assembly) declare(context.Context) (err error) {
 	return a.needDeclarer(a.stores, a.Log)
 }
 
-// own makes this agent the only one with its label: by the socket, through which agentctl
-// edits the stores, by the state folder, and by leases in the stores.
+// own makes this agent the only one with its label: on this host by the socket, through which agentctl
+// edits the stores, and by the state folder; for what comes from a store, by a lease there.
 func (a *assembly) own(ctx context.Context) (err error) {
 	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, reach.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), ByPriority: a.stores.byPriority(), Log: a.loggers.Logger("kvdb")}
 	if err := a.socket.Listen(ctx); err != nil {
@@ -160,16 +160,11 @@ func (a *assembly) own(ctx context.Context) (err error) {
 		return err
 	}
 	a.closing(a.mine.Close)
-	// The scheduler is created below: keepers and sources use it, but only once they run.
-	pause := func(ctx context.Context) func() { return a.Scheduler.Pause(ctx) }
-	a.stores.watch(a.mine.self, pause, kvdbsync.Options{
+	// The scheduler is created below: sources use it, but only once they run.
+	a.stores.watch(a.mine.self, kvdbsync.Options{
 		Root: a.root(), Prefix: "config/", Known: published(), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(),
 		Decode: a.decode,
 	})
-	a.closers = append(a.closers, a.stores.release)
-	if err := a.stores.take(ctx); err != nil {
-		return err
-	}
 	a.known = openState(folder, !a.options.lacks(VPP), a.Log)
 	a.closers = append(a.closers, a.known.Close)
 	a.below = slices.Concat(a.known.tasks(a.mine), a.stores.keepers(), []Task{{"socket", a.socket.Run}, {"ownership", a.mine.guard.Run}})

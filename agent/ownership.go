@@ -4,19 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/owner"
 )
 
-// leaseTimeout limits the wait for a store's lease at the start. A slower store is asked
-// again while the agent runs, before any of its values is applied.
-const leaseTimeout = time.Second
-
-// ownership makes this agent the only one with its label, together with the socket and the
-// keepers of the stores.
+// ownership makes this agent the only one with its label on this host, together with the socket. The keepers of the
+// stores do so for what comes from there.
 type ownership struct {
 	// The lock of the state folder. It also holds the identity of this installation.
 	folder *owner.Folder
@@ -44,17 +37,6 @@ func own(ctx context.Context, dir, label string, log *slog.Logger) (ownership, e
 // Close releases the label.
 func (o ownership) Close() error { return errors.Join(o.guard.Close(), o.folder.Close()) }
 
-// take claims the label in all stores that support leases.
-func (s stores) take(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, one := range s {
-		if one.keeper != nil {
-			g.Go(func() error { return one.keeper.Take(ctx, leaseTimeout) })
-		}
-	}
-	return g.Wait()
-}
-
 // keepers returns the tasks that renew the leases.
 func (s stores) keepers() (out []Task) {
 	for _, one := range s {
@@ -63,13 +45,4 @@ func (s stores) keepers() (out []Task) {
 		}
 	}
 	return out
-}
-
-// release releases the leases that no task has released.
-func (s stores) release() {
-	for _, one := range s {
-		if one.keeper != nil {
-			one.keeper.Close()
-		}
-	}
 }

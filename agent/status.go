@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
-	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator/publish"
 	"github.com/keyplane/keyplane/scheduler"
@@ -39,8 +38,8 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 			log.Warn("cannot publish states of interfaces: the store is not configured", "source", name)
 			continue
 		}
-		into, able := s[at].connector.(kvdbsync.Publisher)
-		if !able {
+		into := s[at].publisher
+		if into == nil {
 			log.Warn("cannot publish states of interfaces: the store does not support it", "source", name)
 			continue
 		}
@@ -64,8 +63,8 @@ func (s stores) registrars(root string, plane *vpp.Plugin, log *slog.Logger) (ou
 		return nil
 	}
 	for _, one := range s {
-		into, able := one.connector.(kvdbsync.Publisher)
-		if !able {
+		into := one.publisher
+		if into == nil {
 			continue
 		}
 		sockets := plane.Sockets()
@@ -103,7 +102,7 @@ func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, err
 // publishers returns a task for each store that receives status.
 func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler, log *slog.Logger) (out []Task) {
 	for _, one := range s {
-		into, able := one.connector.(kvdbsync.Publisher)
+		into, able := one.publisher, one.publisher != nil
 		switch named := slices.Contains(p.stores, one.name); {
 		case able && (named || p.all):
 			out = append(out, Task{"status into " + one.name, publish.New(sched, publish.Options{

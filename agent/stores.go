@@ -233,6 +233,8 @@ type store struct {
 	source *kvdbsync.Source // set by watch
 	listed *wake.Group      // set by watch: the store was listed anew
 	keeper *owner.Keeper    // set by watch; nil: the store has no leases
+	// Set by watch: nothing is published while another agent has the label. nil: the store does not support it.
+	publisher kvdbsync.Publisher
 }
 
 // stores are the configured stores, in the order of storeKinds. The caller closes them with
@@ -292,20 +294,33 @@ func (s *settings) asksForStore() bool {
 
 // watch creates the source of each store, with the options given but for Name,
 // Connector and Log, and the keeper of its lease if it supports leases.
-func (s stores) watch(self owner.Holder, pause func(context.Context) func(), options kvdbsync.Options) {
+func (s stores) watch(self owner.Holder, options kvdbsync.Options) {
 	for i := range s {
-		one, watched := &s[i], s[i].connector
+		one, options := &s[i], options
+		one.publisher, _ = one.connector.(kvdbsync.Publisher)
 		if leaser, ok := one.connector.(kvdbsync.Leaser); ok {
 			one.keeper = owner.NewKeeper(owner.Options{
-				Store: one.name, Leaser: leaser, Key: owner.Key(options.Root), Self: self, Pause: pause, Log: one.log,
+				Store: one.name, Leaser: leaser, Key: owner.Key(options.Root), Self: self,
+				Get: one.get, Turned: func() { one.source.Recheck() }, Log: one.log,
 			})
-			watched = owner.Admitting(watched, one.keeper)
+			options.Withhold = one.keeper.Withhold
+			if one.publisher != nil {
+				one.publisher = one.keeper.Publishing(one.publisher)
+			}
 		}
 		one.listed = &wake.Group{}
-		options.Name, options.Connector, options.Listed, options.Log = one.name, watched, one.listed.Set, one.log
+		options.Name, options.Connector, options.Listed, options.Log = one.name, one.connector, one.listed.Set, one.log
 		options.Browser, _ = one.connector.(kvdbsync.Browser)
 		one.source = kvdbsync.NewSource(options)
 	}
+}
+
+// get reads a key of a store that programs can read.
+func (s *store) get(ctx context.Context, key string) ([]byte, error) {
+	if editable, ok := s.connector.(kvdbsync.Store); ok {
+		return editable.Get(ctx, key)
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // published returns the folders and keys of a label that agents write themselves, below its

@@ -11,7 +11,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
-	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/health"
@@ -147,8 +146,8 @@ func (s stores) healthPublishers(root string, names []string, health *health.Hea
 			log.Warn("cannot publish the agent's health: the store is not configured", "source", name)
 			continue
 		}
-		into, able := s[at].connector.(kvdbsync.Publisher)
-		if !able {
+		into := s[at].publisher
+		if into == nil {
 			log.Warn("cannot publish the agent's health: the store does not support it", "source", name)
 			continue
 		}

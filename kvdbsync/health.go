@@ -13,6 +13,7 @@ const (
 	Syncing                 // a listing is under way
 	Synced                  // the mirror follows the store
 	Lost                    // was synced, and is not
+	Withheld                // the store answers, and its content may not be taken; see Options.Withhold
 )
 
 // String is the word that logs, REST and agentctl show.
@@ -26,6 +27,8 @@ func (s State) String() string {
 		return "synced"
 	case Lost:
 		return "lost"
+	case Withheld:
+		return "withheld"
 	}
 	return "unknown"
 }
@@ -47,7 +50,7 @@ type Health struct {
 	Problems int
 	// Failures is the number of attempts that failed since the store was synced.
 	Failures int
-	// Err is the reason why the store is not synced; nil: it is.
+	// Err is the reason why the store is not synced, or is withheld; nil: neither.
 	Err error
 
 	// LastErr is the reason for the last end of a watch, and LastErrAt its time. They stay

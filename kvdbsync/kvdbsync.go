@@ -19,6 +19,7 @@
 //	Syncing      the store answered; a listing is under way     is as before the listing
 //	Synced       the listing is complete                        follows the store
 //	Lost         the watch of a synced source has ended         keeps its content
+//	Withheld     Options.Withhold has a reason                  follows the store, and nobody takes it
 //
 // Run's goroutine changes the state. The consumer may take changes in every state.
 //

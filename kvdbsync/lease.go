@@ -2,6 +2,7 @@ package kvdbsync
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -10,6 +11,9 @@ type Leaser interface {
 	// Lease begins a session like Publisher.Session, which can also claim keys.
 	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
 }
+
+// Forever is the result of Lease.Left for a key that nothing but a deletion ends.
+const Forever = time.Duration(math.MaxInt64)
 
 // A Lease is a Session that can take a key only if no other session has it.
 type Lease interface {
@@ -21,4 +25,10 @@ type Lease interface {
 	// TTL is the longest time for which a claimed key outlives its holder. It may be
 	// longer than the requested time, because stores have a minimum.
 	TTL() time.Duration
+	// Over returns ErrSessionOver if the session is lost or closed, or has not been renewed for so long that it may be.
+	// It asks nobody. A process that was paused finds here that others may have taken its keys.
+	Over() error
+	// Left returns for how long the store keeps a key at most, whoever wrote it, unless its writer renews it: 0 if it is
+	// absent, Forever if it has no session.
+	Left(ctx context.Context, key string) (time.Duration, error)
 }

@@ -56,6 +56,10 @@ type Options struct {
 	// them. It must not block. Defaults to doing nothing.
 	Listed func()
 
+	// Withhold returns why nothing may be taken from the source now, although the store answers; nil: it may. It is asked
+	// before each Take, and must not block. When the answer may have become nil, call Recheck. Defaults to nil.
+	Withhold func() error
+
 	Log *slog.Logger // Defaults to discarding
 }
 
@@ -76,6 +80,9 @@ func (o Options) withDefaults() Options {
 	o.Bounds = o.Bounds.WithDefaults()
 	if o.Listed == nil {
 		o.Listed = func() {}
+	}
+	if o.Withhold == nil {
+		o.Withhold = func() error { return nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -155,8 +162,11 @@ func NewSource(o Options) *Source {
 func (s *Source) Ready() <-chan struct{} { return s.ready.C() }
 
 // Take returns everything that changed since the last Take. It returns false if nothing
-// changed.
+// changed, or if the changes are withheld.
 func (s *Source) Take() (Change, bool) {
+	if s.o.Withhold() != nil {
+		return Change{}, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.mirror.take()
@@ -185,9 +195,17 @@ func (s *Source) Relist() {
 	s.relist.Set()
 }
 
+// Recheck wakes the consumer, because changes that were withheld may be taken now.
+func (s *Source) Recheck() { s.signal() }
+
 // Health returns the present state.
 func (s *Source) Health() Health {
 	h := s.health.get()
+	if h.State == Syncing || h.State == Synced {
+		if why := s.o.Withhold(); why != nil {
+			h.State, h.Err = Withheld, why
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.Waiting, h.Lag, h.Waited = len(s.mirror.pending), s.lag(), s.waited

@@ -255,6 +255,37 @@ func TestProblemsAndErrorsAreHandedOn(t *testing.T) {
 	})
 }
 
+// What is withheld is read, and merged, until it may be taken.
+func TestWithheld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		store.Txn(put("/a", "1"))
+		var may atomic.Bool
+		s := run(t, kvdbsync.Options{Connector: store, Root: "/", Withhold: func() error {
+			if may.Load() {
+				return nil
+			}
+			return errDown
+		}})
+		expect(t, s, "nothing")
+		if h := s.Health(); h.State != kvdbsync.Withheld || !errors.Is(h.Err, errDown) || h.Waiting != 1 {
+			t.Errorf("withheld: %+v", h)
+		}
+		<-s.Ready() // the consumer has looked in vain
+		store.Txn(put("/a", "2"))
+		store.Txn(put("/b", "1"))
+		expect(t, s, "nothing")
+		<-s.Ready()
+		may.Store(true)
+		s.Recheck()
+		<-s.Ready()
+		expect(t, s, "a=2 b=1 resynced")
+		if h := s.Health(); h.State != kvdbsync.Synced || h.Err != nil {
+			t.Errorf("taken: %+v", h)
+		}
+	})
+}
+
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m conformance.Memory

@@ -263,8 +263,9 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		case 0:
 			return nil
 		case 1:
-			if o.patienceEnded(ctx, time.Since(begun)) {
-				patience.Reset(arrivalWait / 10)
+			waited := time.Since(begun)
+			if o.patienceEnded(ctx, waited) {
+				patience.Reset(min(max(arrivalWait/10, waited/4), arrivalWait))
 			}
 		case 2:
 			got.Interface().(func())()
@@ -314,7 +315,7 @@ func (o *Orchestrator) patienceEnded(ctx context.Context, waited time.Duration) 
 	for _, l := range o.sources {
 		switch {
 		case l.synced || len(l.saved) == 0:
-		case waited < arrivalWait && l.arriving():
+		case l.withheld(), waited < arrivalWait && l.arriving():
 			again = true
 		default:
 			changes = append(changes, o.useSaved(l, "it is not complete yet")...)

@@ -263,6 +263,22 @@ func TestASourceThatMayBeThereIsWaitedFor(t *testing.T) {
 	}
 }
 
+// Of a source that may not be applied, what it said before the restart is not applied either, however long that lasts.
+func TestWhatIsWithheldIsNotRemembered(t *testing.T) {
+	layers := map[string]int{"etcd": 1, "files": 1}
+	memory := newNotebook()
+	life(t, layers, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1 if2=2")) })
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.inputs["etcd"].health.Store(int32(kvdbsync.Withheld))
+		r.steps(t, []step{
+			{"files", listed("if5=5"), second, "if5=5"},
+			{after: 1000 * second, stands: "if5=5"},
+		})
+		r.inputs["etcd"].health.Store(int32(kvdbsync.Synced))
+		r.steps(t, []step{{"etcd", listed("if1=1"), second, "if1=1 if5=5"}})
+	})
+}
+
 // What is as remembered is not written, nor handed on, again.
 func TestWhatIsAsRememberedCostsNothing(t *testing.T) {
 	layers := map[string]int{"etcd": 1, "files": 2}

@@ -153,6 +153,12 @@ func (l *source) arriving() bool {
 	return h.State == kvdbsync.Syncing || h.State == kvdbsync.Connecting && h.Err == nil
 }
 
+// withheld reports that the store answers, but nothing of it may be applied, and so nothing that it said before the restart.
+func (l *source) withheld() bool {
+	source, ok := l.Feed.(healthReporter)
+	return ok && source.Health().State == kvdbsync.Withheld
+}
+
 // reportProblems logs the first new problems, and the number of all.
 func (l *source) reportProblems(log *slog.Logger, problems []error) {
 	known := map[string]bool{}

@@ -244,7 +244,7 @@
 // that wait for the loop.
 //
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
-//	wait for the loop    Commit, Plan, Retry, Sync, Pause; Submit and Start until their transaction begins
+//	wait for the loop    Commit, Plan, Retry, Sync; Submit and Start until their transaction begins
 //	leave a message      Observe, Refresh, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
 //	read a snapshot      Status, Statuses, All, History, Index, packages drift, inspect and stats; no transaction waits for them
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none

@@ -20,6 +20,37 @@ func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Leas
 // TTL implements kvdbsync.Lease. Consul may take twice the session's TTL to end it.
 func (s *session) TTL() time.Duration { return 2 * s.ttl }
 
+// Left implements kvdbsync.Lease. Consul does not say since when a session has not been renewed. A session that this
+// user may not read counts as one of an agent. A session without a TTL lives as long as its node.
+func (s *session) Left(ctx context.Context, key string) (time.Duration, error) {
+	now, err := s.get(ctx, key)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("reading the session of %s in consul: %w", key, err)
+	case now == nil:
+		return 0, nil
+	case now.Session == "":
+		return kvdbsync.Forever, nil
+	}
+	r, err := s.begun(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer r.end()
+	holder, _, err := s.api.Session().Info(now.Session, r.read())
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("reading the session of %s in consul: %w", key, r.explain(err))
+	case holder == nil:
+		return s.TTL(), nil
+	}
+	ttl, err := time.ParseDuration(holder.TTL)
+	if err != nil || ttl <= 0 {
+		return kvdbsync.Forever, nil
+	}
+	return 2 * ttl, nil
+}
+
 // Claim implements kvdbsync.Lease. The transaction checks that the key has not changed
 // since it was read, and locks it.
 func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {

@@ -20,6 +20,34 @@ func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Leas
 // TTL implements kvdbsync.Lease.
 func (s *session) TTL() time.Duration { return s.ttl }
 
+// Left implements kvdbsync.Lease. The user needs no right but to read the keys of the lease.
+func (s *session) Left(ctx context.Context, key string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	found, err := s.client.Get(ctx, key) // with keys only, etcd 3.7 answers without the lease
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("reading the lease of %s in etcd: %w", key, err)
+	case len(found.Kvs) == 0:
+		return 0, nil
+	case found.Kvs[0].Lease == 0:
+		return kvdbsync.Forever, nil
+	}
+	lease, err := s.client.TimeToLive(ctx, clientv3.LeaseID(found.Kvs[0].Lease))
+	if err != nil {
+		return 0, fmt.Errorf("reading the lease of %s in etcd: %w", key, err)
+	}
+	return seconds(lease.TTL), nil
+}
+
+// seconds returns a time to live of etcd, which is -1 for a lease that has ended.
+func seconds(ttl int64) time.Duration {
+	if ttl > int64(kvdbsync.Forever/time.Second) {
+		return kvdbsync.Forever
+	}
+	return time.Duration(max(0, ttl)) * time.Second
+}
+
 // Claim implements kvdbsync.Lease, in one transaction.
 func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
 	if err := s.Over(); err != nil {

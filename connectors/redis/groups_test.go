@@ -206,7 +206,7 @@ func TestCluster(t *testing.T) {
 }
 
 // rights are those that the README asks for.
-var rights = strings.Fields("+ping +hello +client|tracking +scan +mget +get +info +set +setnx +del +pexpire +multi +exec +watch +unwatch " +
+var rights = strings.Fields("+ping +hello +client|tracking +scan +mget +get +info +set +setnx +del +pexpire +pttl +multi +exec +watch +unwatch " +
 	"+cluster|myid +cluster|nodes +cluster|slots +asking")
 
 func clusterConformance(t *testing.T, c *cluster) {

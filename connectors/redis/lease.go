@@ -20,6 +20,18 @@ func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Leas
 // TTL implements kvdbsync.Lease.
 func (s *session) TTL() time.Duration { return s.ttl }
 
+// Left implements kvdbsync.Lease. PTTL answers -1 for a key without an end, and -2 for one that does not exist.
+func (s *session) Left(ctx context.Context, key string) (time.Duration, error) {
+	left, err := s.client.PTTL(ctx, key).Result()
+	switch {
+	case s.noted(ctx, err) != nil:
+		return 0, fmt.Errorf("reading the time to live of %s in redis: %w", key, err)
+	case left == -1:
+		return kvdbsync.Forever, nil
+	}
+	return max(0, left), nil
+}
+
 // Claim implements kvdbsync.Lease. WATCH makes Redis refuse the write if another client
 // writes the key after it was read.
 func (s *session) Claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error) {

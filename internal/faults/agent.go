@@ -56,6 +56,7 @@ type seeing func(who string, all bool, changes func() []history.Change)
 // agentOptions are the parts of an Agent.
 type agentOptions struct {
 	connector kvdbsync.Connector
+	withhold  func() error // nil: nothing is withheld
 	south     *Southbound
 	root      string        // Defaults to root
 	see       seeing        // nil: nothing is recorded
@@ -83,7 +84,7 @@ func newAgent(o agentOptions) (*Agent, error) {
 	}
 	a.watches = &seenWatches{Connector: o.connector, see: o.see}
 	a.Source = kvdbsync.NewSource(kvdbsync.Options{
-		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, stores.Root), Prefix: "config/", Log: o.log,
+		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, stores.Root), Prefix: "config/", Withhold: o.withhold, Log: o.log,
 		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.sched, o.log, e) },
 	})
 	orchestrate.Sources = []orchestrator.Source{{Name: "store", Feed: seenTakes{a.Source, o.see}}}

@@ -21,8 +21,8 @@ func ownerFaults() []Fault {
 }
 
 // secondAgent starts another agent of the label while the first one runs. Both share only
-// the store. The second one ends, names the first, and has changed nothing. For stores
-// without leases, both agents are in one network namespace.
+// the store. The second one says that the first has the label, and has changed nothing; when the first has ended, it
+// applies what the store has. For stores without leases, both agents are in one network namespace.
 func secondAgent(r *Run) {
 	label := "faults-" + owner.NewID() // used by no other run
 	first, second := owner.Self(label, owner.NewID()), owner.Self(label, owner.NewID())
@@ -32,33 +32,24 @@ func secondAgent(r *Run) {
 		r.churn(10)
 		return
 	}
-	holds := r.keeper(first)
-	if err := holds.Take(r.ctx, r.Scale.Bound); err != nil {
-		r.Fatal(err)
-	}
+	holds := r.keeper(first, nil)
 	end := r.run(holds)
-	defer end()
+	defer func() { end() }()
+	r.until("the first agent has the label", func() bool { return holds.Withhold() == nil })
 	r.churn(10)
-	late := r.keeper(second)
-	// It must fail, although the first agent goes on.
-	err := late.Take(r.ctx, r.Scale.Bound)
-	late.Close()
-	r.named(first, err)
-
-	// An agent that learns it only later, because it could not reach the store at its
-	// start.
-	if n, err := r.liveBeside(second); n > 0 {
-		r.Errorf("the second agent did %d things", n)
-	} else {
-		r.named(first, err)
-	}
+	r.liveBeside(first, second, func() {
+		end()
+		end = func() {}
+	})
 	r.churn(10)
 }
 
 // keeper returns the guard of the label in the store, for the agent self.
-func (r *Run) keeper(self owner.Holder) *owner.Keeper {
+func (r *Run) keeper(self owner.Holder, turned func()) *owner.Keeper {
+	get := func(_ context.Context, key string) ([]byte, error) { return nil, kvdbsync.ErrNotFound }
 	return owner.NewKeeper(owner.Options{
 		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(stores.Root), Self: self, Timeout: r.Scale.Bound,
+		Get: get, Turned: turned,
 	})
 }
 
@@ -75,25 +66,36 @@ func (r *Run) run(k *owner.Keeper) (end func()) {
 	}
 }
 
-// liveBeside is the life of a second agent without a check at its start. It returns the
-// number of its verbs, and the error that ended it.
-func (r *Run) liveBeside(self owner.Holder) (verbs int, ended error) {
+// liveBeside is the life of a second agent, until it has followed the first one, which end ends.
+func (r *Run) liveBeside(first, self owner.Holder, end func()) {
 	var called atomic.Int32
 	south := newSouthbound(map[string]string{}, func(history.Change) error { called.Add(1); return nil })
-	k := r.keeper(self)
+	var agent *Agent
+	k := r.keeper(self, func() { agent.Source.Recheck() })
 	agent, err := newAgent(agentOptions{
-		connector: owner.Admitting(r.Store.Connector, k), south: south, grace: r.Scale.Grace, log: slog.New(slog.DiscardHandler),
+		connector: r.Store.Connector, withhold: k.Withhold, south: south, grace: r.Scale.Grace, log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, r.Scale.Bound)
-	defer cancel()
+	ctx, cancel := context.WithCancel(r.ctx)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return agent.Run(ctx) })
 	g.Go(func() error { return k.Run(ctx) })
-	ended = g.Wait()
-	return int(called.Load()), ended
+	r.until("the second agent reads the store, and applies nothing", func() bool {
+		h := agent.Source.Health()
+		return h.State == kvdbsync.Withheld && errors.Is(h.Err, owner.ErrTaken) && h.Waiting > 0
+	})
+	r.named(first, agent.Source.Health().Err)
+	if n := called.Load(); n > 0 {
+		r.Errorf("the second agent did %d things", n)
+	}
+	end()
+	r.until("the second agent applies what the store has", func() bool { return called.Load() > 0 })
+	cancel()
+	if err := g.Wait(); err != nil {
+		r.Errorf("the second agent ended with %v", err)
+	}
 }
 
 // named checks that an error names an agent.
@@ -101,7 +103,7 @@ func (r *Run) named(who owner.Holder, err error) {
 	r.Helper()
 	var taken *owner.TakenError
 	if !errors.As(err, &taken) || taken.Holder.Installation != who.Installation || taken.Holder.PID != who.PID {
-		r.Errorf("the second agent ended with %v: want the name of the first, %v", err, who)
+		r.Errorf("the second agent says %v: want the name of the first, %v", err, who)
 	}
 }
 

@@ -2,14 +2,16 @@ package owner
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -20,13 +22,15 @@ type Options struct {
 	Key    string // see Key
 	Self   Holder
 
+	// Get reads a key of the store. It tells a store that refuses leases from one that is away. Defaults to
+	// taking each store for away.
+	Get func(ctx context.Context, key string) ([]byte, error)
 	// TTL is the time for which the key outlives a dead agent. Defaults to 10 s.
 	TTL time.Duration
 	// Timeout is the longest duration of one request to the store. Defaults to 3 s.
 	Timeout time.Duration
-	// Pause stops the agent's work until release is called. It is called when the store
-	// names another agent that may be dead or alive. Defaults to doing nothing.
-	Pause func(ctx context.Context) (release func())
+	// Turned is called after each change of Withhold's answer. It must not block. Defaults to doing nothing.
+	Turned func()
 	// Runs reports whether a process of this PID namespace runs that began at a certain
 	// time, in clock ticks since boot. Defaults to a look at /proc.
 	Runs func(pid int, started uint64) bool
@@ -40,8 +44,11 @@ func (o Options) withDefaults() Options {
 			*at = or
 		}
 	}
-	if o.Pause == nil {
-		o.Pause = func(context.Context) func() { return func() {} }
+	if o.Get == nil {
+		o.Get = func(context.Context, string) ([]byte, error) { return nil, ErrUnsettled }
+	}
+	if o.Turned == nil {
+		o.Turned = func() {}
 	}
 	if o.Runs == nil {
 		o.Runs = running
@@ -54,130 +61,142 @@ func (o Options) withDefaults() Options {
 }
 
 const (
-	// slack is the largest accepted delay of a store that ends a lease.
-	slack = 3 * time.Second
-	// poll is the period of looks at a lease while its end is awaited.
+	// poll is the period of looks at the lease of another agent that may be dead, and the shortest one of attempts.
 	poll = 250 * time.Millisecond
+	// longest is the longest lease of another that counts. Agents take 10 s, and Consul makes 20 s of them.
+	longest = time.Minute
 	// closing is the longest delay of the agent's end by the release of the key.
 	closing = time.Second
 )
 
-// A Keeper holds the label in one store.
+// A Keeper holds the label in one store, and says whether the content of that store may be applied.
+//
+//	Withhold      the label in this store                                    what comes from the store
+//	nil           is ours, or the store lets nobody hold it                  is applied
+//	ErrUnsettled  is not known: the store is away, our lease may be over     waits for the next attempt
+//	*TakenError   is another agent's, under a lease that the store enforces  is read, and not applied
+//
+// What another writes there stops neither the agent nor its other stores: it has no effect on
+// what comes from elsewhere, and none at all without a lease that ends.
 type Keeper struct {
 	o     Options
-	asked chan chan struct{}
+	asked wake.Signal // somebody waits for the next attempt
+	now   atomic.Pointer[standing]
 
-	// Owned by the goroutine of Take and Run.
+	// Owned by the goroutine of Run.
 	lease      kvdbsync.Lease // nil: there is none
 	value      []byte         // of the key, while it is held; different for each lease
 	term       int            // number of leases so far
-	held       bool
-	heldBefore bool // the label was held before
-	warned     bool
+	heldBefore bool           // the label was held before
+	other      rival
+	warned     bool // that the store lets nobody hold the label
 	retry      backoff.Backoff
 }
 
-// NewKeeper returns a Keeper that does nothing until Take or Run.
+// A standing is what is known of the label at one moment. It is immutable, but for its end.
+type standing struct {
+	why   error          // see Keeper
+	lease kvdbsync.Lease // that of the label, if it is ours
+	ended chan struct{}  // closed when another standing replaces it
+}
+
+// A rival is another agent that has the label.
+type rival struct {
+	life   string    // "": there is none
+	until  time.Time // its lease ends then, unless it renews it
+	lives  bool      // it has renewed its lease, or has taken the label from us
+	warned bool
+}
+
+// ErrUnsettled means that it is not known whether another agent has the label.
+var ErrUnsettled = errors.New("it is not known yet whether another agent has the label in this store")
+
+// NewKeeper returns a Keeper that does nothing until Run.
 func NewKeeper(o Options) *Keeper {
-	return &Keeper{
-		o: o.withDefaults(), asked: make(chan chan struct{}),
+	k := &Keeper{
+		o: o.withDefaults(), asked: wake.New(),
 		retry: backoff.Backoff{Min: time.Second, Max: 30 * time.Second},
 	}
+	k.now.Store(&standing{why: ErrUnsettled, ended: make(chan struct{})})
+	return k
 }
 
-// Take takes the label before the agent changes anything. The error is a *TakenError if
-// another agent has it. If the other agent may be dead, Take waits for the end of its
-// lease. If the store does not answer within patience, or refuses, Run continues the
-// attempts.
-func (k *Keeper) Take(ctx context.Context, patience time.Duration) error {
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	other, err := k.claim(bounded)
-	cancel()
-	switch {
-	case errors.Is(err, ErrTaken):
-		return err
-	case err != nil:
-		k.o.Log.Debug("the label is not held yet in this store", "err", err)
-		return nil
-	case other != nil:
-		return k.outlast(ctx, *other)
+// Withhold returns why nothing of the store may be applied now; nil: it may. It asks nobody,
+// but compares the end of the lease with the clock, because this process may have slept. If nothing is known, the
+// next attempt to find out begins. Any goroutine may call it.
+func (k *Keeper) Withhold() error {
+	why := k.now.Load().reason()
+	if errors.Is(why, ErrUnsettled) {
+		k.asked.Set()
 	}
-	return nil
+	return why
 }
 
-// Run holds the label until ctx ends, and then releases it. A lost label is taken again.
-// Before the end of ctx, Run returns only with a *TakenError.
+// reason returns why nothing may be applied; nil: it may.
+func (s *standing) reason() error {
+	if s.why == nil && s.lease != nil && s.lease.Over() != nil {
+		return ErrUnsettled
+	}
+	return s.why
+}
+
+// stand sets what is known.
+func (k *Keeper) stand(why error, lease kvdbsync.Lease) {
+	next := &standing{why: why, lease: lease, ended: make(chan struct{})}
+	close(k.now.Swap(next).ended)
+	k.o.Turned()
+}
+
+// Run holds the label until ctx ends, and then releases it. A lost label is taken again, once nobody else has it.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.drop(ctx)
-	var asker chan struct{} // waits for the result of the next attempt
 	for ctx.Err() == nil {
-		if !k.held {
-			if err := k.obtain(ctx, asker != nil); err != nil {
-				return err
-			}
+		if k.held() {
+			k.look(ctx)
 		}
-		if asker != nil {
-			close(asker)
+		if !k.held() {
+			k.attempt(ctx)
 		}
-		asker = k.wait(ctx)
+		k.wait(ctx)
 	}
 	return nil
 }
 
-// Admit waits until the label is held, or cannot be held in this store for the time being.
-// A watch calls it after it has reached the store, and before it applies the content.
-// While another agent has the label, Admit waits until ctx ends. It needs a running Run.
-func (k *Keeper) Admit(ctx context.Context) error {
-	asker := make(chan struct{})
-	select {
-	case k.asked <- asker:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-asker:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// held reports that the label is ours.
+func (k *Keeper) held() bool { return k.now.Load().lease != nil }
 
-// wait waits until the label is lost, a look is due, or a caller of Admit asks for it.
-func (k *Keeper) wait(ctx context.Context) (asker chan struct{}) {
+// wait waits until the label is lost, or a look or an attempt is due. Withhold asks for an attempt, but not for two at
+// once.
+func (k *Keeper) wait(ctx context.Context) {
 	pause := k.o.TTL / 2
 	var lost <-chan struct{}
-	if k.held {
+	switch {
+	case k.held():
 		lost = k.lease.Lost()
-	} else {
-		pause = k.retry.Next()
+	case k.other.life != "" && !k.other.lives:
+		pause = poll
+	case k.other.life == "":
+		if pause = k.retry.Next(); !backoff.Sleep(ctx, poll) {
+			return
+		}
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return nil
 	case <-timer.C:
-		k.look(ctx)
-		return nil
+	case <-k.asked.C():
 	case <-lost:
-		k.drop(ctx)
-		return nil
-	case asker = <-k.asked:
 	}
-	select {
-	case <-lost:
+	if k.held() && k.lease.Over() != nil {
+		k.stand(ErrUnsettled, nil)
 		k.drop(ctx)
-	default:
 	}
-	return asker
 }
 
 // look notices that the key was deleted or given to another agent: by hand, by a copy of
 // this installation, or after it had expired.
 func (k *Keeper) look(ctx context.Context) {
-	if !k.held {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
 	var holds []byte
@@ -192,34 +211,53 @@ func (k *Keeper) look(ctx context.Context) {
 		return
 	}
 	k.o.Log.Info("the key of the label's owner is gone or changed")
-	k.held = false
+	k.stand(ErrUnsettled, nil)
 }
 
-// obtain makes one attempt. If reachable is true, the store answers other requests, so a
-// failure does not mean that the store is unreachable.
-func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
+// attempt tries to get the label once, and sets what is known then.
+func (k *Keeper) attempt(ctx context.Context) {
 	other, err := k.claim(ctx)
-	if err == nil && other != nil {
-		release := k.o.Pause(ctx)
-		err = k.outlast(ctx, *other)
-		release()
-	}
 	switch {
-	case errors.Is(err, ErrTaken):
-		return err
-	case err == nil || ctx.Err() != nil:
-	case reachable && !k.warned:
-		k.warned = true
-		k.o.Log.Warn("no lease in this store keeps a second agent of the label away", "err", err,
-			"hint", "the store must take writes, and its user needs the right to write this key")
+	case ctx.Err() != nil:
+	case err == nil && other == nil:
+		k.got()
+	case err == nil:
+		k.respect(*other)
+	case k.other.life != "" && time.Now().Before(k.other.until):
+		k.o.Log.Debug("the lease of another agent cannot be followed", "err", err)
+	case k.refused(ctx):
+		k.other = rival{}
+		if !k.warned {
+			k.warned = true
+			k.o.Log.Warn("no lease in this store keeps a second agent of the label away", "err", err,
+				"hint", "the store must take writes, and its user needs the right to write this key")
+		}
+		k.stand(nil, nil)
 	default:
 		k.o.Log.Debug("the label is not held in this store", "err", err)
+		k.other = rival{}
+		k.stand(ErrUnsettled, nil)
 	}
-	return nil
 }
 
-// claim tries to get the key. other is a holder that may be dead. The error is a
-// *TakenError if the holder lives.
+// refused reports, after a failed attempt, that the store lets nobody hold the label: it can be read. If
+// another agent has taken the label from this one, the attempt failed for another reason.
+func (k *Keeper) refused(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
+	defer cancel()
+	var holds []byte
+	err := guard.Run(func() (err error) {
+		holds, err = k.o.Get(ctx, k.o.Key)
+		return err
+	})
+	if err != nil && !errors.Is(err, kvdbsync.ErrNotFound) {
+		return false
+	}
+	other, ok := parse(holds)
+	return !ok || !k.heldBefore || dead(other, k.o.Self, false, k.o.Runs)
+}
+
+// claim tries to get the key. other is the agent that has it instead.
 func (k *Keeper) claim(ctx context.Context) (other *Holder, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
@@ -247,8 +285,7 @@ func (k *Keeper) claim(ctx context.Context) (other *Holder, err error) {
 	return other, err
 }
 
-// claimIn claims the key until this agent or another living one has it. The holder it
-// returns is one of whom nobody can say whether it lives; nil: the key is ours.
+// claimIn claims the key until this agent has it, or another one whose claim counts.
 func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 	var old []byte
 	for {
@@ -257,74 +294,71 @@ func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 		case err != nil:
 			return nil, err
 		case bytes.Equal(holds, k.value):
-			k.got()
 			return nil, nil
 		case holds == nil:
 			old = nil
 			continue
 		}
-		other, ok := parse(holds)
-		if ok {
-			switch livenessOf(other, k.o.Self, k.o.Runs) {
-			case living:
-				return nil, &TakenError{Holder: other, Where: k.where()}
-			case unknown:
-				return &other, nil
-			case gone: // claim the key of the dead holder
-			}
+		if other, ok := parse(holds); ok && !dead(other, k.o.Self, !k.heldBefore, k.o.Runs) && k.counts(ctx, other) {
+			return &other, nil
 		}
-		old = holds // its holder is dead
+		old = holds
 	}
 }
 
-// where names the key and its store, for errors.
-func (k *Keeper) where() string { return "the key " + k.o.Key + " in " + k.o.Store }
+// counts reports whether the store will end the claim of another, soon after that one has died. So nobody has a label for
+// ever who has only written its key. A lease that cannot be read counts.
+func (k *Keeper) counts(ctx context.Context, other Holder) bool {
+	same := k.other.life == other.Life
+	if same && time.Now().Before(k.other.until) {
+		return true
+	}
+	left, err := k.lease.Left(ctx, k.o.Key)
+	switch {
+	case err != nil:
+		k.o.Log.Debug("the lease of another agent cannot be read", "owner", other.String(), "err", err)
+		left = k.o.TTL
+	case left > longest:
+		k.o.Log.Warn("the key names an owner without a lease that ends, which no agent has: it is taken over", "owner", other.String())
+		return false
+	}
+	until := time.Now().Add(left)
+	renewed := same && until.After(k.other.until.Add(time.Second)) // a store may end a lease a moment late
+	k.other = rival{life: other.Life, until: until, lives: renewed || same && k.other.lives || k.heldBefore, warned: same && k.other.warned}
+	return true
+}
+
+// respect leaves the label to another agent until the end of its lease.
+func (k *Keeper) respect(other Holder) {
+	taken := &TakenError{Holder: other, Where: "the key " + k.o.Key + " in " + k.o.Store}
+	var before *TakenError
+	if !errors.As(k.now.Load().why, &before) || before.Holder != other {
+		k.stand(taken, nil)
+		k.o.Log.Info("another agent has the label, and may be dead: waiting for the end of its lease", "owner", other.String(), "at_most", time.Until(k.other.until))
+	}
+	if k.other.lives && !k.other.warned {
+		k.other.warned = true
+		k.o.Log.Warn("another agent has the label in this store: what comes from there is not applied, and nothing is published there", "owner", other.String(),
+			"hint", "end one of them, or give it another -microservice-label")
+	}
+}
 
 // got notes that the label is ours in this store, and ends the back-off.
 func (k *Keeper) got() {
-	k.held = true
 	k.retry.Reset()
 	if k.heldBefore {
 		k.o.Log.Info("the label is held again in this store")
 	} else {
 		k.o.Log.Debug("the label is held in this store", "ttl", k.lease.TTL())
 	}
-	k.heldBefore, k.warned = true, false
-}
-
-// outlast waits for the end of the lease of an agent that may be dead. If the lease does
-// not end in time, that agent lives.
-func (k *Keeper) outlast(ctx context.Context, other Holder) error {
-	ttl := cmp.Or(time.Duration(other.Expires)*time.Second, k.o.TTL)
-	k.o.Log.Info("another agent has the label and may be dead: waiting for the end of its lease", "owner", other.String(), "at_most", ttl+slack)
-	end := time.Now().Add(ttl + slack)
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-		}
-		next, err := k.claim(ctx)
-		switch {
-		case errors.Is(err, ErrTaken), err == nil && next == nil:
-			return err
-		case next != nil && next.Life != other.Life:
-			return &TakenError{Holder: *next, Where: k.where()} // it has just taken the label
-		case err != nil && time.Now().After(end):
-			return err // the store is unreachable, so the owner is unknown
-		case time.Now().After(end):
-			return &TakenError{Holder: other, Where: k.where()}
-		}
-		timer.Reset(poll)
-	}
+	k.heldBefore, k.warned, k.other = true, false, rival{}
+	k.stand(nil, k.lease)
 }
 
 // drop ends the lease. Its keys vanish at once, or when the lease expires.
 func (k *Keeper) drop(ctx context.Context) {
 	lease := k.lease
-	k.lease, k.held = nil, false
+	k.lease = nil
 	if lease == nil {
 		return
 	}
@@ -335,5 +369,21 @@ func (k *Keeper) drop(ctx context.Context) {
 	}
 }
 
-// Close releases the label if Run has not been called.
-func (k *Keeper) Close() { k.drop(context.Background()) }
+// settled waits until it is known whether the label is another's. The error is a *TakenError if it is.
+func (k *Keeper) settled(ctx context.Context) error {
+	for {
+		now := k.now.Load()
+		switch why := now.reason(); {
+		case why == nil:
+			return nil
+		case !errors.Is(why, ErrUnsettled):
+			return why
+		}
+		k.asked.Set()
+		select {
+		case <-now.ended:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnsettled, ctx.Err())
+		}
+	}
+}

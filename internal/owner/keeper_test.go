@@ -3,8 +3,8 @@ package owner_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"iter"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -39,6 +39,9 @@ func newAgent(store kvdbsync.Leaser, self owner.Holder, change func(*owner.Optio
 		Log:  slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 		Runs: func(int, uint64) bool { return false },
 	}
+	if m, ok := store.(*conformance.Memory); ok {
+		o.Get = func(ctx context.Context, key string) ([]byte, error) { return getIn(ctx, m, key) }
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -46,7 +49,32 @@ func newAgent(store kvdbsync.Leaser, self owner.Holder, change func(*owner.Optio
 	return a
 }
 
-func (a *agent) take(t *testing.T) error { t.Helper(); return a.Take(t.Context(), time.Second) }
+// getIn reads a key in a session, which a severed store does not begin.
+func getIn(ctx context.Context, m *conformance.Memory, key string) ([]byte, error) {
+	s, err := m.Session(ctx, time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close(ctx)
+	return s.Get(ctx, key)
+}
+
+// started returns an agent that has tried once to get the label.
+func started(t *testing.T, store kvdbsync.Leaser, self owner.Holder) *agent {
+	t.Helper()
+	a := newAgent(store, self, nil)
+	a.run(t)
+	return a
+}
+
+// has fails unless the agent says so of the label: it is its own (why is nil), not known, or another's.
+func (a *agent) has(t *testing.T, when string, why error) {
+	t.Helper()
+	synctest.Wait()
+	if got := a.Withhold(); !errors.Is(got, why) {
+		t.Fatalf("%s: %v, want %v\n%s", when, got, why, a.log)
+	}
+}
 
 func (a *agent) run(t *testing.T) {
 	t.Helper()
@@ -64,17 +92,6 @@ func (a *agent) end(t *testing.T) {
 	}
 }
 
-// runs says that the agent has not ended.
-func (a *agent) runs(t *testing.T) {
-	t.Helper()
-	synctest.Wait()
-	select {
-	case err := <-a.ended:
-		t.Fatalf("ended: %v", err)
-	default:
-	}
-}
-
 func holder(t *testing.T, m *conformance.Memory) string {
 	t.Helper()
 	value, err := m.Get(t.Context(), key)
@@ -88,59 +105,87 @@ func holder(t *testing.T, m *conformance.Memory) string {
 	return id[:2]
 }
 
-func mustTake(t *testing.T, a *agent) {
-	t.Helper()
-	if err := a.take(t); err != nil {
-		t.Fatal(err)
+// put writes the key as people do, without a lease.
+func put(store *conformance.Memory, h owner.Holder) {
+	text, _ := json.Marshal(h)
+	store.Txn(kvdbsync.Event{Key: key}, kvdbsync.Event{Key: key, Value: text})
+}
+
+// While one agent has the label, another applies nothing from the store. It names the first, and follows it.
+func TestSecondAgentWaits(t *testing.T) {
+	for _, other := range []owner.Holder{
+		holderOn("beta", "i2"),
+		holderOn("alpha", "i3"),
+		{Label: "vpp1", Installation: "i1", Host: "alpha", PID: 7, Life: owner.NewID(), Boot: "of the copy", Space: "s", Started: 1}, // a copied machine
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &conformance.Memory{}
+			alive := func(o *owner.Options) { o.Runs = func(int, uint64) bool { return true } }
+			first, second := newAgent(store, holderOn("alpha", "i1"), alive), newAgent(store, other, alive)
+			first.run(t)
+			first.has(t, "alone", nil)
+			second.run(t)
+			for range 60 {
+				first.has(t, "the first one", nil)
+				second.has(t, "the second one", owner.ErrTaken)
+				wait(time.Minute)
+			}
+			err := second.Withhold()
+			for _, want := range []string{"vpp1", "pid 7", "host alpha", "installation i1", key, "memory"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not name %q: %v", want, err)
+				}
+			}
+			if n := strings.Count(second.log.String(), "level=WARN"); n != 1 {
+				t.Errorf("%d warnings, want one: %s", n, second.log)
+			}
+			if first.log.Len() > 0 {
+				t.Errorf("the first one said %s", first.log)
+			}
+			first.end(t)
+			wait(6 * time.Second)
+			second.has(t, "after the end of the first", nil)
+			second.end(t)
+			if got := holder(t, store); got != "" {
+				t.Errorf("%s holds the label after its end", got)
+			}
+		})
 	}
 }
 
-func TestSecondAgentIsRefused(t *testing.T) {
+// Two containers of one machine with copies of one state folder: the later one takes the label, and keeps it.
+func TestCopiesOnOneMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &conformance.Memory{}
-		first := newAgent(store, holderOn("alpha", "i1"), nil)
-		mustTake(t, first)
-		first.run(t)
-
-		begun := time.Now()
-		elsewhere := newAgent(store, holderOn("beta", "i2"), nil)
-		err := elsewhere.take(t)
-		elsewhere.Close()
-		var taken *owner.TakenError
-		if !errors.As(err, &taken) || taken.Holder.Installation != "i1" {
-			t.Fatalf("another host: %v", err)
+		in := func(space string) owner.Holder {
+			h := holderOn("alpha", "i1")
+			h.Space = space
+			return h
 		}
-		for _, want := range []string{"vpp1", "pid 7", "host alpha", "installation i1", key, "memory"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("the error does not name %q: %v", want, err)
-			}
+		first := started(t, store, in("c1"))
+		second := started(t, store, in("c2"))
+		second.has(t, "the later one", nil)
+		wait(6 * time.Second)
+		for range 60 {
+			first.has(t, "the earlier one", owner.ErrTaken)
+			second.has(t, "the later one", nil)
+			wait(time.Minute)
 		}
-		if took := time.Since(begun); took < 10*time.Second || took > 14*time.Second {
-			t.Errorf("refused after %v: want the time of a lease", took)
-		}
-
-		begun = time.Now()
-		same := holderOn("alpha", "i3")
-		here := newAgent(store, same, func(o *owner.Options) { o.Runs = func(int, uint64) bool { return true } })
-		if err := here.take(t); !errors.Is(err, owner.ErrTaken) || time.Since(begun) > time.Second {
-			t.Errorf("the same host: %v after %v: want it at once", err, time.Since(begun))
-		}
-		here.Close()
-		first.runs(t)
 		first.end(t)
-		if got := holder(t, store); got != "" {
-			t.Errorf("%s holds the label after its end", got)
-		}
+		second.end(t)
 	})
 }
 
 func TestRestartAfterADeath(t *testing.T) {
+	again := holderOn("alpha", "i1")
+	again.Boot = "after the next boot"
 	tests := []struct {
 		name string
 		next owner.Holder
 		wait time.Duration
 	}{
 		{"of the same installation", holderOn("alpha", "i1"), 0},
+		{"of the same installation, after another boot", again, 5 * time.Second},
 		{"without the state folder, on the same host", holderOn("alpha", "i2"), 0},
 		{"without the state folder, in another container", owner.Holder{Label: "vpp1", Installation: "i2", Host: "c2", PID: 1, Life: "x", Boot: "alpha", Space: "c2", Started: 1}, 5 * time.Second},
 	}
@@ -148,25 +193,30 @@ func TestRestartAfterADeath(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &conformance.Memory{}
-				l, err := store.Lease(t.Context(), time.Hour)
+				killed, err := store.Lease(t.Context(), 10*time.Second)
 				if err != nil {
 					t.Fatal(err)
 				}
-				killed := newAgent(lent{l}, holderOn("alpha", "i1"), nil)
-				mustTake(t, killed)
+				text, _ := json.Marshal(holderOn("alpha", "i1"))
+				if _, err := killed.Claim(t.Context(), key, nil, text); err != nil {
+					t.Fatal(err)
+				}
 				time.AfterFunc(5*time.Second, store.Revoke) // the store ends its lease
 
-				begun := time.Now()
-				next := newAgent(store, tt.next, nil)
-				mustTake(t, next)
-				if took := time.Since(begun); took < tt.wait || took > tt.wait+time.Second {
-					t.Errorf("it took %v, want %v", took, tt.wait)
+				next := started(t, store, tt.next)
+				if tt.wait > 0 {
+					wait(tt.wait - time.Second)
+					next.has(t, "before the end of the lease", owner.ErrTaken)
+					wait(2 * time.Second)
 				}
-				next.run(t)
+				next.has(t, "after the death", nil)
 				wait(time.Minute)
-				next.runs(t)
+				next.has(t, "later", nil)
 				if got := holder(t, store); got != tt.next.Installation {
 					t.Errorf("%q holds the label, want %s", got, tt.next.Installation)
+				}
+				if strings.Contains(next.log.String(), "WARN") {
+					t.Errorf("said %s", next.log)
 				}
 				next.end(t)
 			})
@@ -174,23 +224,16 @@ func TestRestartAfterADeath(t *testing.T) {
 	}
 }
 
-// lent gives one lease, again and again.
-type lent struct{ lease kvdbsync.Lease }
-
-func (l lent) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) { return l.lease, nil }
-
 func TestLostLeaseIsTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &conformance.Memory{}
-		a := newAgent(store, holderOn("alpha", "i1"), nil)
-		mustTake(t, a)
-		a.run(t)
+		a := started(t, store, holderOn("alpha", "i1"))
 		restore := store.Sever()
 		wait(time.Minute)
-		a.runs(t)
+		a.has(t, "while the store is away", owner.ErrUnsettled)
 		restore()
 		wait(31 * time.Second)
-		a.runs(t)
+		a.has(t, "after the outage", nil)
 		if holder(t, store) != "i1" || !strings.Contains(a.log.String(), "held again") {
 			t.Errorf("after an outage %q holds the label; %s", holder(t, store), a.log)
 		}
@@ -203,6 +246,153 @@ func TestLostLeaseIsTakenAgain(t *testing.T) {
 	})
 }
 
+// Whoever wants to know asks for an attempt, which does not wait for the back-off.
+func TestWithholdBeginsAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		restore := store.Sever()
+		a := started(t, store, holderOn("alpha", "i1"))
+		wait(time.Hour)
+		restore()
+		a.has(t, "before the attempt", owner.ErrUnsettled)
+		wait(time.Second)
+		a.has(t, "after it", nil)
+		a.end(t)
+	})
+}
+
+// Nobody keeps the label who has only written its key, or has a lease such as no agent takes.
+func TestClaimThatDoesNotCount(t *testing.T) {
+	living := holderOn("beta", "i2")
+	far := living
+	far.Expires = 1 << 40
+	claims := map[string]func(*testing.T, *conformance.Memory){
+		"a put":                              func(_ *testing.T, m *conformance.Memory) { put(m, living) },
+		"a put that says when it ends":       func(_ *testing.T, m *conformance.Memory) { put(m, far) },
+		"another text":                       func(_ *testing.T, m *conformance.Memory) { m.Txn(kvdbsync.Event{Key: key, Value: []byte("x")}) },
+		"a lease of more than a minute":      func(t *testing.T, m *conformance.Memory) { leased(t, m, living, time.Hour) },
+		"a lease with an end that overflows": func(t *testing.T, m *conformance.Memory) { leased(t, m, far, kvdbsync.Forever) },
+	}
+	for name, claim := range claims {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				alive := func(o *owner.Options) { o.Runs = func(int, uint64) bool { return true } }
+				store := &conformance.Memory{}
+				claim(t, store)
+				a := newAgent(store, holderOn("alpha", "i1"), alive)
+				a.run(t)
+				a.has(t, "before the start", nil)
+				claim(t, store)
+				for range 30 {
+					a.has(t, "while the agent runs", nil)
+					wait(time.Second)
+				}
+				if got := holder(t, store); got != "i1" {
+					t.Errorf("%q holds the label", got)
+				}
+				a.end(t)
+			})
+		})
+	}
+}
+
+// leased writes the key under a lease, over that of others.
+func leased(t *testing.T, m *conformance.Memory, h owner.Holder, ttl time.Duration) (end func()) {
+	l, err := m.Lease(t.Context(), ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(h)
+	if err := l.Apply(t.Context(), []kvdbsync.Pair{{Key: key, Value: text}}); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = l.Close(t.Context()) }
+}
+
+// A claim under a lease withholds the store as long as the lease lasts, and no longer.
+func TestClaimUnderALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		a := started(t, store, holderOn("alpha", "i1"))
+		end := leased(t, store, holderOn("beta", "i2"), 30*time.Second)
+		wait(6 * time.Second)
+		a.has(t, "after the claim", owner.ErrTaken)
+		wait(time.Hour)
+		a.has(t, "while it is renewed", owner.ErrTaken)
+		end()
+		wait(6 * time.Second)
+		a.has(t, "after its end", nil)
+		a.end(t)
+	})
+}
+
+// An agent that had the label, and was away while another took it, applies nothing when it comes back, and does not take
+// it back.
+func TestTakenWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		a := started(t, store, holderOn("alpha", "i1"))
+		restore := store.Sever()
+		wait(time.Minute)
+		restore()
+		other := started(t, store, holderOn("beta", "i2")) // before a tries again
+		other.has(t, "alone", nil)
+		if err := a.Withhold(); err == nil {
+			t.Fatal("the agent applies what the store says before it has asked whose the label is")
+		}
+		for range 60 {
+			wait(time.Minute)
+			a.has(t, "while the other has it", owner.ErrTaken)
+			other.has(t, "the other", nil)
+		}
+		other.end(t)
+		wait(6 * time.Second)
+		a.has(t, "after the end of the other", nil)
+		a.end(t)
+	})
+}
+
+// A process that has slept knows by the clock that its lease may be over, before anybody has noticed that it is lost.
+func TestLeaseThatIsOverByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		lease, err := store.Lease(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slept := &sleptLease{Lease: lease}
+		a := started(t, lent{slept}, holderOn("alpha", "i1"))
+		a.has(t, "before", nil)
+		slept.over.Store(true)
+		if err := a.Withhold(); !errors.Is(err, owner.ErrUnsettled) {
+			t.Errorf("after it: %v", err)
+		}
+		slept.over.Store(false) // the next lease
+		a.has(t, "after the next attempt", nil)
+		a.end(t)
+	})
+}
+
+// A sleptLease may be over, and has not been lost yet.
+type sleptLease struct {
+	kvdbsync.Lease
+	over atomic.Bool
+}
+
+func (l *sleptLease) Over() error {
+	if l.over.Load() {
+		return kvdbsync.ErrSessionOver
+	}
+	return l.Lease.Over()
+}
+
+func (l *sleptLease) Close(context.Context) error { return nil }
+
+// lent gives one lease, again and again.
+type lent struct{ lease kvdbsync.Lease }
+
+func (l lent) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) { return l.lease, nil }
+
 // A look reads one key. A list of a prefix makes Redis scan all keys of all agents.
 func TestLooksListNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -212,9 +402,7 @@ func TestLooksListNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		counted := &countedLease{Lease: lease}
-		a := newAgent(lent{counted}, holderOn("alpha", "i1"), nil)
-		mustTake(t, a)
-		a.run(t)
+		a := started(t, lent{counted}, holderOn("alpha", "i1"))
 		wait(time.Minute)
 		a.end(t)
 		if counted.gets == 0 || counted.lists > 0 {
@@ -239,99 +427,15 @@ func (l *countedLease) List(ctx context.Context, prefix string) ([]kvdbsync.Pair
 	return l.Lease.List(ctx, prefix)
 }
 
-func TestAnotherThatLivesStopsOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &conformance.Memory{}
-		var paused atomic.Int32
-		a := newAgent(store, holderOn("alpha", "i1"), func(o *owner.Options) {
-			o.Pause = func(context.Context) func() { paused.Add(1); return func() { paused.Add(-1) } }
-		})
-		mustTake(t, a)
-		a.run(t)
-		restore := store.Sever()
-		wait(time.Minute)
-		restore()
-		other := newAgent(store, holderOn("beta", "i2"), nil)
-		mustTake(t, other) // before a tries again
-		other.run(t)
-		<-watch(t, owner.Admitting(&conformance.Memory{}, other.Keeper)) // which is admitted at once
-		go func() { _ = a.Admit(t.Context()) }()                         // as a watch does that reaches the store again
-		wait(5 * time.Second)
-		a.runs(t)
-		if paused.Load() != 1 {
-			t.Error("it is not known whether the other lives, and the agent is not paused")
-		}
-		wait(9 * time.Second)
-		var taken *owner.TakenError
-		if err := <-a.ended; !errors.As(err, &taken) || taken.Holder.Installation != "i2" {
-			t.Errorf("ended with %v", err)
-		}
-		other.runs(t)
-		other.end(t)
-	})
-}
-
-// A watch that has reached the store yields nothing while another may have the label.
-func TestAdmission(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &conformance.Memory{}
-		store.Txn(kvdbsync.Event{Key: "/vnf-agent/vpp1/config/a", Value: []byte("{}")})
-		restore := store.Sever()
-		late := newAgent(store, holderOn("beta", "i2"), nil)
-		mustTake(t, late) // which the outage of the store does not prevent
-		late.run(t)
-		restore()
-		first := newAgent(store, holderOn("alpha", "i1"), nil)
-		mustTake(t, first)
-		first.run(t)
-
-		yielded := watch(t, owner.Admitting(store, late.Keeper))
-		wait(8 * time.Second)
-		if len(yielded) > 0 {
-			t.Fatalf("yielded %v while another has the label", <-yielded)
-		}
-		wait(6 * time.Second)
-		if err := <-late.ended; !errors.Is(err, owner.ErrTaken) {
-			t.Errorf("ended with %v", err)
-		}
-		if len(yielded) > 0 {
-			t.Errorf("yielded %v while another has the label", <-yielded)
-		}
-		if len(<-watch(t, owner.Admitting(store, first.Keeper))) != 1 {
-			t.Error("the owner does not see the store")
-		}
-		first.end(t)
-	})
-}
-
-// watch passes on what the first batch of a watch has.
-func watch(t *testing.T, c kvdbsync.Connector) <-chan []kvdbsync.Event {
-	out := make(chan []kvdbsync.Event, 1)
-	go func() {
-		next, stop := iter.Pull2(c.Watch(t.Context(), "/vnf-agent/vpp1/config/"))
-		defer stop()
-		if b, err, ok := next(); ok && err == nil {
-			out <- b.Events
-		}
-	}()
-	synctest.Wait()
-	return out
-}
-
 // A store that may only be read is one without a lease: the agent works, and says so once.
 func TestStoreThatMayNotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &conformance.Memory{}
-		a := newAgent(forbidden{}, holderOn("alpha", "i1"), nil)
-		mustTake(t, a)
+		a := newAgent(forbidden{}, holderOn("alpha", "i1"), func(o *owner.Options) { o.Get = (&conformance.Memory{}).Get })
 		a.run(t)
 		for range 3 {
-			if <-watch(t, owner.Admitting(store, a.Keeper)); t.Context().Err() != nil {
-				t.Fatal("not admitted")
-			}
+			a.has(t, "without a lease", nil)
 			wait(time.Minute)
 		}
-		a.runs(t)
 		if n := strings.Count(a.log.String(), "level=WARN"); n != 1 || !strings.Contains(a.log.String(), "permission denied") {
 			t.Errorf("%d warnings, want one: %s", n, a.log)
 		}
@@ -343,11 +447,10 @@ func TestStoreThatMayNotBeWritten(t *testing.T) {
 func TestStoreThatMakesTheLeasePanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, store := range []kvdbsync.Leaser{panicking{}, lent{panickingLease{}}} {
-			a := newAgent(store, holderOn("alpha", "i1"), nil)
-			mustTake(t, a)
+			a := newAgent(store, holderOn("alpha", "i1"), func(o *owner.Options) { o.Get = (&conformance.Memory{}).Get })
 			a.run(t)
 			wait(time.Hour)
-			a.runs(t)
+			a.has(t, "after an hour", nil)
 			a.end(t)
 		}
 	})
@@ -373,11 +476,9 @@ func (forbidden) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) {
 // A store that is away is nothing to warn of: its source does.
 func TestStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAgent(forbidden{}, holderOn("alpha", "i1"), nil)
-		mustTake(t, a)
-		a.run(t)
+		a := started(t, forbidden{}, holderOn("alpha", "i1"))
 		wait(time.Hour)
-		a.runs(t)
+		a.has(t, "after an hour", owner.ErrUnsettled)
 		if a.log.Len() > 0 {
 			t.Errorf("said %s", a.log)
 		}
@@ -389,18 +490,69 @@ func TestStoreThatIsAway(t *testing.T) {
 func TestRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &conformance.Memory{}
-		agents := []*agent{newAgent(store, holderOn("alpha", "i1"), nil), newAgent(store, holderOn("beta", "i2"), nil)}
-		ends := make(chan error, 2)
-		for _, a := range agents {
-			go func() { ends <- a.take(t) }()
+		a, b := newAgent(store, holderOn("alpha", "i1"), nil), newAgent(store, holderOn("beta", "i2"), nil)
+		a.run(t)
+		b.run(t)
+		one, two := a.Withhold(), b.Withhold()
+		if (one == nil) == (two == nil) || !errors.Is(errors.Join(one, two), owner.ErrTaken) {
+			t.Errorf("two at once: %v, %v", one, two)
 		}
-		a, b := <-ends, <-ends
-		if (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), owner.ErrTaken) {
-			t.Errorf("two at once: %v, %v", a, b)
+		a.end(t)
+		b.end(t)
+	})
+}
+
+// What was published goes when another has the label, and nothing is published until that one has ended.
+func TestPublishing(t *testing.T) {
+	const status = "/vnf-agent/vpp1/status"
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		a := newAgent(store, holderOn("alpha", "i1"), nil)
+		into := a.Publishing(store)
+		begun := make(chan kvdbsync.Session, 1)
+		go func() {
+			s, err := into.Session(t.Context(), time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			begun <- s
+		}()
+		synctest.Wait()
+		if len(begun) > 0 {
+			t.Error("a session has begun before it is known whose the label is")
 		}
-		for _, a := range agents {
-			a.Close()
+		a.run(t)
+		s := <-begun
+		write := func() error { return s.Apply(t.Context(), []kvdbsync.Pair{{Key: status, Value: []byte("x")}}) }
+		if err := write(); err != nil {
+			t.Fatal(err)
 		}
+		end := leased(t, store, holderOn("beta", "i2"), 10*time.Second)
+		<-s.Lost()
+		if err := write(); !errors.Is(err, kvdbsync.ErrSessionOver) {
+			t.Errorf("a write after another has the label: %v", err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got, err := store.Get(t.Context(), status); !errors.Is(err, kvdbsync.ErrNotFound) {
+			t.Errorf("%q is still there: %v", got, err)
+		}
+		if _, err := into.Session(t.Context(), time.Minute); !errors.Is(err, owner.ErrTaken) {
+			t.Errorf("a session while another has the label: %v", err)
+		}
+		end()
+		wait(6 * time.Second)
+		s, err := into.Session(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Revoke()
+		<-s.Lost()
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		a.end(t)
 	})
 }
 

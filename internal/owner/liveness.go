@@ -6,38 +6,22 @@ import (
 	"strconv"
 )
 
-// A liveness is the known state of an agent that a record names.
-type liveness int
-
-const (
-	// unknown may live: the end of its lease decides.
-	unknown liveness = iota
-	// gone is dead, or an earlier process of this installation: the label is free.
-	gone
-	// living runs, so the label is taken.
-	living
-)
-
-// livenessOf compares the recorded holder other with self. runs reports whether a process of
-// self's PID namespace runs that began at a certain time.
+// dead reports that the recorded holder other does not live: it is an earlier life of this installation, or a process that
+// does not run any more. runs reports whether a process of self's PID namespace runs that began at a certain time.
 //
-// Two hosts with copies of one state folder must not take each other's label. So an
-// installation is its own successor only on the same host, by name or by boot ID. The lock
-// of the folder prevents two running processes of one installation.
-func livenessOf(other, self Holder, runs func(pid int, started uint64) bool) liveness {
+// Two machines with copies of one state folder must not take each other's label, even under one host name. So an
+// installation is its own successor only on the machine that has been up since: after another boot, the lease
+// of the old key decides. first says that self has not had the label yet. Later, who has the key has taken it from self, and lives.
+// The lock of the folder prevents two running processes of one installation.
+func dead(other, self Holder, first bool, runs func(pid int, started uint64) bool) bool {
 	sameBoot := other.Boot != "" && other.Boot == self.Boot
 	switch {
 	case other.Life == self.Life:
-		return gone
+		return true
 	case sameBoot && other.Space == self.Space && other.Started != 0:
-		if runs(other.PID, other.Started) {
-			return living
-		}
-		return gone
-	case other.Installation == self.Installation && (sameBoot || other.Host == self.Host):
-		return gone
+		return !runs(other.PID, other.Started)
 	}
-	return unknown
+	return first && sameBoot && other.Installation == self.Installation
 }
 
 // running reports whether the process runs that began at a time, in clock ticks since

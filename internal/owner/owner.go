@@ -6,18 +6,18 @@
 //	folder.Name(self)
 //	guard, err := owner.Listen(ctx, self, log) // the network namespace: a name in the kernel
 //	keeper := owner.NewKeeper(owner.Options{Store: "etcd", Leaser: etcd, Key: owner.Key(root), Self: self})
-//	err = keeper.Take(ctx, patience)           // a store: a key that vanishes with its holder
+//	source := kvdbsync.NewSource(kvdbsync.Options{Withhold: keeper.Withhold, ...}) // a store: a key that vanishes with its holder
 //	go guard.Run(ctx)
 //	err = keeper.Run(ctx)
 //
-// Each of them returns a *TakenError when another living agent has the label. An
-// unavailable mechanism (no folder, a store that is down or read-only) does not stop the
-// agent.
+// The first two decide on this host. They return a *TakenError when another living agent has the
+// label, and the agent ends. A store decides only about what comes from it: whoever may write there
+// could otherwise stop the agent. An unavailable mechanism (no folder, a store that is down or
+// read-only) does not stop the agent.
 //
-// liveness.go decides whether a recorded holder is this installation, dead or living, and is
-// pure. A Keeper is owned by the goroutine that calls Take and then Run; any goroutine may
-// call Admit. Tests: livenessOf with a table, the Keeper in synthetic time with a store in
-// memory, the real stores in internal/faults.
+// liveness.go decides whether a recorded holder is dead, and is pure. A Keeper is owned by the
+// goroutine that calls Run; any goroutine may call Withhold, and use its Publisher. Tests: dead with a table, the
+// Keeper in synthetic time with a store in memory, the real stores in internal/faults.
 package owner
 
 import (

@@ -2,10 +2,12 @@ package siege
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/models"
 )
 
@@ -64,5 +66,23 @@ func escapes(ctx context.Context, t *target) error {
 		return t.everywhere(ctx, "escapes",
 			dummy(text, ""), loop(text, ""), dummy("e"+text, `,"host_if_name":`+quoted(text)), item{linux("raw"), raw},
 			item{"config/" + text, `{}`}, item{text, text}, item{"config/../owner", "x"}, item{"config/linux/l3/v2/route/" + text + "/" + text, `{}`})
+	})
+}
+
+// claimsOfLabel writes the key of the label's owner for agents that live: without an end, with a far one, and with one
+// so near that the other attacks by this store go on between.
+func claimsOfLabel(ctx context.Context, t *target) error {
+	return t.every(ctx, 3*time.Second, func(n int) error {
+		other := owner.Self(t.label, owner.NewID())
+		if n%2 == 0 {
+			other.Boot = "another machine"
+		}
+		other.Expires = []int{0, -1, 1 << 62, 10}[n%4]
+		text, err := json.Marshal(other)
+		if err != nil {
+			return err
+		}
+		ends := []time.Duration{0, 100 * time.Hour, time.Second}[n%3]
+		return unlessOver(ctx, t.store.Set(ctx, owner.Key(rootOf(t.label)), text, ends).Err())
 	})
 }

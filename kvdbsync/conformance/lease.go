@@ -94,6 +94,34 @@ func claimOnce(t *testing.T, h Harness) {
 	claims(t, h, second, b, a, a)
 }
 
+// claimLasts asks for how long the store keeps a key: one that is absent, that anybody has written, and that a
+// lease has.
+func claimLasts(t *testing.T, h Harness) {
+	h.TTL = unhurried
+	first, second := lease(t, h), lease(t, h)
+	left := func(what string, least, most time.Duration) {
+		t.Helper()
+		got, err := second.Left(t.Context(), h.ownerKey())
+		write(t, err)
+		if got < least || got > most {
+			t.Errorf("%s is kept for %v, want %v to %v", what, got, least, most)
+		}
+	}
+	left("an absent key", 0, 0)
+	h.Put(h.ownerKey(), value("x"))
+	left("a key that a client has put", kvdbsync.Forever, kvdbsync.Forever)
+	h.Delete(h.ownerKey())
+	claims(t, h, first, nil, value("a"), value("a"))
+	left("a claimed key", 1, first.TTL())
+	if err := first.Over(); err != nil {
+		t.Errorf("a lease that is held: %v", err)
+	}
+	write(t, first.Close(t.Context()))
+	if err := first.Over(); !errors.Is(err, kvdbsync.ErrSessionOver) {
+		t.Errorf("a closed lease: %v", err)
+	}
+}
+
 // claimRace lets five holders claim a free key at once. Exactly one gets it, and the
 // others are told its value.
 func claimRace(t *testing.T, h Harness) {
@@ -148,6 +176,9 @@ func claimExpires(t *testing.T, h Harness) {
 	case <-first.Lost():
 	case <-time.After(h.Patience):
 		t.Fatal("the holder does not know that its lease is lost")
+	}
+	if err := first.Over(); !errors.Is(err, kvdbsync.ErrSessionOver) {
+		t.Errorf("a lost lease: %v", err)
 	}
 	restore()
 	h.TTL = unhurried

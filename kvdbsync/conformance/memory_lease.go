@@ -20,6 +20,34 @@ func (m *Memory) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, 
 // TTL implements kvdbsync.Lease.
 func (s *memorySession) TTL() time.Duration { return s.ttl }
 
+// Over implements kvdbsync.Lease.
+func (s *memorySession) Over() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.sessions[s] {
+		return kvdbsync.ErrSessionOver
+	}
+	return nil
+}
+
+// Left implements kvdbsync.Lease.
+func (s *memorySession) Left(_ context.Context, key string) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch _, exists := s.pairs[key]; {
+	case s.severed:
+		return 0, errSevered
+	case !exists:
+		return 0, nil
+	}
+	for holder := range s.sessions {
+		if holder.keys[key] {
+			return holder.ttl, nil
+		}
+	}
+	return kvdbsync.Forever, nil
+}
+
 // Claim implements kvdbsync.Lease.
 func (s *memorySession) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
 	s.mu.Lock()

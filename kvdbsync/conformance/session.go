@@ -29,6 +29,7 @@ func sessionCases() []testCase {
 		{"a session that the store ends is lost", revokes, sessionIsRevoked},
 		{"a session leaves nothing running", publishes, sessionLeavesNothing},
 		{"a key is claimed by one holder", leases, claimOnce},
+		{"a lease tells how long a key is kept", leases, claimLasts},
 		{"one of many concurrent claims gets the key", leases, claimRace},
 		{"a claimed key is free after its holder", leases, claimFree},
 		{"a claimed key is free after its holder has lost the store", leaseEnds, claimExpires},

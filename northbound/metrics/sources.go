@@ -63,7 +63,7 @@ func (sourceCollector) Describe(out chan<- *prometheus.Desc) {
 func (c sourceCollector) Collect(out chan<- prometheus.Metric) {
 	f := newSourceFigures()
 	for _, h := range c.sources.Health() {
-		for s := kvdbsync.Connecting; s <= kvdbsync.Lost; s++ {
+		for s := kvdbsync.Connecting; s <= kvdbsync.Withheld; s++ {
 			out <- f.state.of(truth(h.State == s), h.Source, s.String())
 		}
 		out <- f.complete.of(truth(h.Complete), h.Source)

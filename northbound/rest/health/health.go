@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -27,6 +28,7 @@ import (
 //
 //   - each source has delivered a complete listing, and the transaction with all of
 //     them has ended;
+//   - no source is withheld, because another agent has the label in its store;
 //   - no declared value waits for a connection that is down, for a read-back, or for an operation
 //     that runs;
 //   - no failed value will be retried.
@@ -94,7 +96,7 @@ func (h *Health) Status() wire.AgentStatus {
 }
 
 // addSources adds the sources. One that has delivered everything and was lost later does
-// not count: its values stay in effect. The first complete listing counts for ever,
+// not count: its values stay in effect. One whose content may not be applied does. The first complete listing counts for ever,
 // because the sources' values are kept across a loss and saved across a restart.
 func (h *Health) addSources(out *wire.AgentStatus, missing *reasons) {
 	if h.Sources == nil {
@@ -103,6 +105,9 @@ func (h *Health) addSources(out *wire.AgentStatus, missing *reasons) {
 	for _, s := range h.Sources.Health() {
 		one := wire.PluginHealth{Name: s.Source, State: wire.StateOK, Error: reply.ErrorText(s.Err)}
 		switch {
+		case s.State == kvdbsync.Withheld:
+			one.State = wire.StateError
+			missing.add(fmt.Sprintf("%s: what it says is not applied: %v", s.Source, s.Err))
 		case !s.Complete && s.Err != nil:
 			one.State = wire.StateError
 			missing.add(fmt.Sprintf("%s: its values are not known yet: %v", s.Source, s.Err))

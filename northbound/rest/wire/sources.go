@@ -9,7 +9,7 @@ type Source struct {
 	// Priority decides about keys that several sources have: the highest one with a valid value
 	// takes effect.
 	Priority int
-	// State is connecting, syncing, synced, lost or NotConfigured, and Since the time of its beginning.
+	// State is connecting, syncing, synced, lost, withheld or NotConfigured, and Since the time of its beginning.
 	State string
 	Since time.Time
 	// Complete means that the source has listed all its keys at least once.
@@ -32,7 +32,7 @@ type Source struct {
 	Problems int      `json:",omitempty"` // problems of the store's content that concern no single key
 	Faults   []string `json:",omitempty"` // texts of the first 20 problems
 
-	Error     string `json:",omitempty"` // reason why it is not synced
+	Error     string `json:",omitempty"` // reason why it is not synced, or withheld
 	Failures  int    `json:",omitempty"` // failed attempts since it was synced
 	LastError string `json:",omitempty"` // reason of the last interruption
 	// Zero: there was no interruption since the start.

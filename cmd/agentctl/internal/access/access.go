@@ -149,7 +149,7 @@ func redis(r rights) string {
 	}
 	words = append(words,
 		"+ping", "+hello", "+info", "'+client|tracking'", "+scan", "+get", "+mget",
-		"+set", "+setnx", "+del", "+pexpire", "+multi", "+exec", "+watch", "+unwatch",
+		"+set", "+setnx", "+del", "+pexpire", "+pttl", "+multi", "+exec", "+watch", "+unwatch",
 		"'+cluster|myid'", "'+cluster|nodes'", "'+cluster|slots'", "+asking") // for a Cluster
 	return "# The password is in $PASSWORD. Other users of this machine see the arguments of redis-cli, but not what it reads.\n" +
 		"printf '>%s' \"$PASSWORD\" | redis-cli -x " + strings.Join(words, " ") + "\n" +

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"sync"
 )
 
 // Sync waits until all transactions that were submitted before have ended, and all
@@ -41,34 +40,4 @@ func (s *Scheduler) whenEnded(do func()) {
 			}
 		}
 	}
-}
-
-// Pause waits until the present transactions have ended, and prevents the next one until
-// release is called or the scheduler ends. Requests wait meanwhile. If ctx ends first,
-// nothing is paused.
-func (s *Scheduler) Pause(ctx context.Context) (release func()) {
-	paused, resume := make(chan struct{}), make(chan struct{})
-	release = sync.OnceFunc(func() { close(resume) })
-	wait := func(running context.Context) {
-		s.awaitParked(running)
-		close(paused)
-		s.pulse.Rest()
-		select {
-		case <-resume:
-		case <-running.Done():
-		}
-	}
-	select {
-	case s.requests <- wait:
-	case <-s.stopped:
-		return release
-	case <-ctx.Done():
-		return release
-	}
-	select {
-	case <-paused:
-	case <-ctx.Done():
-		release()
-	}
-	return release
 }

@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/owner"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+const (
+	ownerKey = "/vnf-agent/vpp1/owner"
+	// added is a value that is put while another has the label.
+	added = "config/linux/interfaces/v2/interface/added"
+)
+
+// claim writes the key of the owner for another living agent, under a lease or without one, and returns how it ends. It
+// waits until nobody has the key, unless it comes by force.
+func (r *restartRig) claim(under func(context.Context, *etcd.Connector) (kvdbsync.Session, error), force bool) (end func()) {
+	r.t.Helper()
+	s, err := under(r.t.Context(), r.store())
+	r.check(err)
+	r.await("the key of the owner is free", func() bool {
+		_, err := s.Get(r.t.Context(), ownerKey)
+		return force || errors.Is(err, kvdbsync.ErrNotFound)
+	})
+	other := owner.Self("vpp1", owner.NewID()) // a process that lives
+	other.Boot = "another machine"
+	text, err := json.Marshal(other)
+	r.check(err)
+	r.check(s.Apply(r.t.Context(), []kvdbsync.Pair{{Key: ownerKey, Value: text}}))
+	return func() { r.check(s.Close(r.t.Context())) }
+}
+
+// leased begins a session as agents have it.
+func leased(ctx context.Context, c *etcd.Connector) (kvdbsync.Session, error) {
+	return c.Session(ctx, 10*time.Second)
+}
+
+// A permanent session writes keys without a lease.
+type permanent struct{ *etcd.Client }
+
+func (permanent) Lost() <-chan struct{}         { return nil }
+func (p permanent) Close(context.Context) error { return p.Client.Close() }
+
+func unleased(ctx context.Context, c *etcd.Connector) (kvdbsync.Session, error) {
+	client, err := c.Dial(ctx)
+	return permanent{client}, err
+}
+
+// veth is an end of a pair.
+func veth(name, peer string) string {
+	return fmt.Sprintf(`{"name":%q,"type":"VETH","namespace":{"type":"NSID","reference":"red"},"veth":{"peer_if_name":%q}}`, name, peer)
+}
+
+// changeMuch changes the values of the store, without the agent: one goes, and many come.
+func (r *restartRig) changeMuch() {
+	r.t.Helper()
+	client, err := r.store().Dial(r.t.Context())
+	r.check(err)
+	defer client.Close()
+	apply := func(changes ...kvdbsync.Pair) { r.check(client.Apply(r.t.Context(), changes)) }
+	for i := range 100 {
+		apply(kvdbsync.Pair{Key: fmt.Sprintf("/vnf-agent/vpp1/config/vpp/v2/interfaces/loop-%d", i), Value: fmt.Appendf(nil, `{"name":"loop-%d","type":"SOFTWARE_LOOPBACK"}`, i)})
+	}
+	apply(kvdbsync.Pair{Key: "/vnf-agent/vpp1/" + portKey},
+		kvdbsync.Pair{Key: "/vnf-agent/vpp1/" + added, Value: []byte(veth("added", "end"))},
+		kvdbsync.Pair{Key: "/vnf-agent/vpp1/" + strings.Replace(added, "added", "end", 1), Value: []byte(veth("end", "added"))})
+}
+
+// store is that of the agent, for others.
+func (r *restartRig) store() *etcd.Connector {
+	var cfg etcd.Config
+	cfg.Endpoints = []string{r.etcd.Endpoint}
+	return etcd.New(cfg, slog.New(slog.DiscardHandler))
+}
+
+// withheld waits until the agent says that another has the label.
+func (r *restartRig) withheld() {
+	r.t.Helper()
+	r.await("the agent says that the store is withheld", func() bool {
+		out, _ := r.ctl("sources")
+		return strings.Contains(out, "withheld")
+	})
+	out, err := r.ctl("status")
+	if text := strings.Join(strings.Fields(out), " "); err == nil && !strings.Contains(text, "etcd: what it says is not applied: another agent owns the label: label vpp1 belongs to the agent with pid") {
+		r.t.Errorf("the agent says this of its readiness:\n%s", text)
+	}
+	if r.ready() {
+		r.t.Error("the agent is ready")
+	}
+}
+
+// An agent that was paused while another took its label executes nothing of what the store says when it wakes, and does
+// not take the label back. It goes on when the other one ends.
+func TestTakenWhilePaused(t *testing.T) {
+	r := standing(t)
+	events := listen(t, "", "red", "blue")
+	r.check(r.agent.Process.Signal(syscall.SIGSTOP))
+	end := r.claim(leased, false)
+	r.changeMuch()
+	r.check(r.agent.Process.Signal(syscall.SIGCONT))
+	r.withheld()
+	r.said("level=WARN.*another agent has the label in this store: what comes from there is not applied")
+	r.silent(events)
+	end()
+	r.shows("added +CONFIGURED", "values")
+	r.agrees()
+	r.await("the agent is ready", r.ready)
+}
+
+// A claim in a store withholds that store only, and only under a lease. It ends neither a start nor a running agent.
+func TestClaimOfAnother(t *testing.T) {
+	r := standing(t)
+	r.claim(unleased, true)()
+	r.said("level=WARN.*the key names an owner without a lease that ends")
+	r.changeMuch()
+	r.shows("added +CONFIGURED", "values")
+	r.del(added)
+	r.shows("end +PENDING", "values")
+
+	end := r.claim(leased, true)
+	r.withheld()
+	r.put(added, veth("added", "end"))
+	r.file("other.yaml", "linuxConfig: {routes: [{dstNetwork: 10.77.0.0/16, scope: LINK, outgoingInterface: end}]}\n")
+	if out, err := r.ctl("config", "update", r.dir+"/other.yaml"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := r.ctl("values"); err != nil || strings.Contains(out, "added") {
+		t.Errorf("what was put is applied: %v\n%s", err, out)
+	}
+	r.stop(syscall.SIGKILL)
+	r.launch()
+	r.withheld()
+	r.shows("10.77.0.0", "values") // what the program has declared
+	if out, err := r.ctl("values"); err != nil || strings.Contains(out, "added") {
+		t.Errorf("what the store has is applied: %v\n%s", err, out)
+	}
+	end()
+	r.shows("added +CONFIGURED", "values")
+	r.await("the agent is ready", r.ready)
+}
