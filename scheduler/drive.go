@@ -103,7 +103,9 @@ func (s *Scheduler) beginExecution(r *run) {
 		r.afterReading()
 	}
 	s.simulateRun(r)
-	s.logBegin(r.rec)
+	if !r.retry { // a retry begins with its first operation
+		s.logBegin(r.rec)
+	}
 }
 
 // endExecution reads back the values whose verbs failed, because a failed verb may have been

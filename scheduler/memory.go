@@ -53,7 +53,7 @@ func (s *Scheduler) rememberCompleted() {
 	}
 	for _, r := range s.completed {
 		s.ledger.After(r.outcome)
-		if k := r.kept; k.isLarge() {
+		if k := r.kept; k != nil && k.isLarge() {
 			s.history.Replace(k, func() (*keptRecord, int) { return k.packed(&s.registry.Sizes) })
 		}
 	}

@@ -157,18 +157,26 @@ func (s *Scheduler) complete(r *run) {
 	s.completed = append(s.completed, r)
 	s.retries.Release(time.Now())
 	r.rec.Stop = time.Now()
+	s.watchers.Mark()
+	if r.retry && r.done == nil && len(r.rec.Executed) == 0 { // what it retries waits for something, and nothing is to be told
+		return
+	}
+	s.record(r, began)
+	if r.done != nil {
+		r.done(r.rec)
+	}
+}
+
+// record adds r, which has ended, to the history, and to what counts and logs transactions. began is when that began.
+func (s *Scheduler) record(r *run, began time.Time) {
 	s.report(r)
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
 	r.kept = &keptRecord{Record: kept, bytes: kept.size(&s.registry.Sizes)}
 	s.history.Add(r.kept, r.kept.bytes)
-	s.watchers.Mark()
 	if s.opts.TransactionLog != nil {
 		s.opts.TransactionLog.End(kept)
-	}
-	if r.done != nil {
-		r.done(r.rec)
 	}
 }
 
@@ -275,6 +283,9 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 // issue begins the record of an operation. Operations are recorded in the order in which
 // they begin.
 func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
+	if r.retry && len(r.rec.Executed) == 0 {
+		s.logBegin(r.rec)
+	}
 	t := &executor.Task{Op: op, Index: len(r.rec.Executed), Owner: r}
 	r.tasks.Add(t)
 	if d != nil {

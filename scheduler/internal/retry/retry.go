@@ -164,20 +164,24 @@ func (s *Schedule) Next() time.Time { return s.next }
 
 // Due returns the keys that are due, sorted. They include those that are due within a tenth
 // of their delay, so that failures of one moment are retried together. Keys for which mustWait
-// returns true are left out; they are due again after Release.
+// returns true are left out; they are due again after Release. The others are due again after their delay, if no attempt
+// of them succeeds or fails meanwhile: so no value is tried more often than its policy says.
 func (s *Schedule) Due(now time.Time, mustWait func(key string) bool) (keys []string) {
 	s.next = now.Add(time.Hour)
 	for key, e := range s.byKey {
 		switch {
 		case e.over:
+			continue
 		case e.due.After(now.Add(e.delay / 10)):
-			if e.due.Before(s.next) {
-				s.next = e.due
-			}
 		case mustWait(key):
 			s.held = true
+			continue
 		default:
 			keys = append(keys, key)
+			e.due = now.Add(e.delay)
+		}
+		if e.due.Before(s.next) {
+			s.next = e.due
 		}
 	}
 	slices.Sort(keys)
