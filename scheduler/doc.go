@@ -98,7 +98,7 @@
 //	             (Watch reports REMOVED)
 //
 //	RETRYING       a verb failed. It runs again after a back-off, or when the value is declared again.
-//	               Also: somebody else removes the value repeatedly
+//	               Also: somebody else removes or changes the value repeatedly
 //	FAILED         a verb failed. It runs again when the value is declared again, or on Retry
 //	INVALID        Validate refuses the desired value; the last valid value may still be applied.
 //	               Or another value holds a resource that this one claims; then nothing is applied.
@@ -322,6 +322,6 @@
 //	internal/standing, internal/columns   published states, and structs, in little memory
 //	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
-//	internal/retry, internal/contest      times of retries; values that somebody else removes
+//	internal/retry, internal/contest      times of retries; values that somebody else insists on
 //	txnlog, explain, wait, changes, drift, conformance    on top of the API
 package scheduler

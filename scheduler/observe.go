@@ -102,7 +102,13 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		}
 		v := s.registry.Actual(d, o.Key, o.Value)
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v, s}})
-		s.graph.Found(v, meta, d.Passive())
+		changed, vanished := s.graph.Found(v, meta, d.Passive())
+		if changed {
+			s.contests.Changed(o.Key)
+		}
+		for _, key := range vanished {
+			s.contests.Vanished(key)
+		}
 	}
 	s.notice(r)
 	if len(unclear) > 0 {

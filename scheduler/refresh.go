@@ -14,6 +14,7 @@ func (s *Scheduler) newReader() *readback.Reader {
 		Log: s.log, Graph: s.graph, Registry: &s.registry, Ledger: s.ledger, Timeout: s.opts.VerbTimeout,
 		Again:    s.inbox.Refresh,
 		Vanished: s.contests.Vanished,
+		Changed:  s.contests.Changed,
 	})
 }
 

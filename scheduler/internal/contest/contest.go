@@ -1,9 +1,9 @@
-// Package contest decides how long a value that somebody else removes again and again
-// waits before it is created again. [Contests] decide; they know only keys and times, and have no
+// Package contest decides how long a value that somebody else removes or changes again and again
+// waits before it is put back. [Contests] decide; they know only keys and times, and have no
 // clock. [Delays] apply that to a graph.
 //
-// A value is contested after [After] losses within [Within]. From then on there is a pause
-// before it is created again. Each further loss doubles the pause, up to [LongestPause]. A
+// A value is contested after [After] losses within [Within]; a change counts as a loss. From then on
+// there is a pause before it is put back. Each further loss doubles the pause, up to [LongestPause]. A
 // value that then exists for [Within] after its pause is no longer contested. Without the
 // pauses, two programs that both insist on an item would replace it without end.
 package contest
@@ -35,7 +35,7 @@ type contest struct {
 	pause  time.Duration // before the next creation; 0: not contested
 }
 
-// Lost records that a value vanished by itself. pause is the time before it is created
+// Lost records that a value vanished or changed by itself. pause is the time before it is created
 // again; begun reports that it is now contested.
 func (cs *Contests) Lost(key string, now time.Time) (pause time.Duration, begun bool) {
 	cs.dropOld(now)

@@ -13,11 +13,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
 
-// errContested is the error of a value that somebody else removes repeatedly after its
-// creation.
-var errContested = errors.New("somebody else removes it repeatedly")
+// The errors of values that somebody else removes or changes repeatedly after the agent has written them.
+var (
+	errContested = errors.New("somebody else removes it repeatedly")
+	errChanged   = errors.New("somebody else changes it repeatedly")
+)
 
-// Delays delay the creation of contested values of a graph. One goroutine owns them.
+// Delays delay the repair of contested values of a graph. One goroutine owns them.
 type Delays struct {
 	Graph   *graph.Graph
 	Retries *retry.Schedule
@@ -25,6 +27,7 @@ type Delays struct {
 
 	contests Contests
 	vanished []string // keys that were found missing since the last Apply
+	changed  []string // keys that were found with other values
 }
 
 // Lost records in the graph that a value vanished by itself.
@@ -36,10 +39,13 @@ func (d *Delays) Lost(key string) {
 // Vanished is Lost for a value of which the graph knows it already.
 func (d *Delays) Vanished(key string) { d.vanished = append(d.vanished, key) }
 
+// Changed records that somebody else has changed a value.
+func (d *Delays) Changed(key string) { d.changed = append(d.changed, key) }
+
 // Forget ends the contest of a value that the agent itself removes.
 func (d *Delays) Forget(key string) { d.contests.Forget(key) }
 
-// Apply delays the creation of the contested values among those that vanished; txn is the number
+// Apply delays the repair of the contested values among those that vanished or changed; txn is the number
 // of the transaction. A value that vanished together with its dependency does not count: it waits
 // for the dependency anyway. Of values that depend on each other, and vanished together, the first
 // counts. Without the delay, two programs that disagree about an item would change it as fast as
@@ -47,16 +53,31 @@ func (d *Delays) Forget(key string) { d.contests.Forget(key) }
 func (d *Delays) Apply(txn uint64) {
 	now := time.Now()
 	for _, key := range d.counting() {
-		pause, begun := d.contests.Lost(key, now)
-		if pause == 0 {
-			continue
-		}
-		d.Graph.Suspend(key, fmt.Errorf("%w: it is created again after a pause of %v", errContested, pause))
-		d.Retries.Postpone(key, pause, now, txn)
-		if begun {
-			d.Log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses",
-				"key", key, "times", After, "within", Within, "longest_pause", LongestPause)
-		}
+		d.delay(key, now, txn, "somebody else removes a value repeatedly; it is created again after growing pauses",
+			func(pause time.Duration) error {
+				return fmt.Errorf("%w: it is created again after a pause of %v", errContested, pause)
+			})
+	}
+	slices.Sort(d.changed)
+	for _, key := range slices.Compact(d.changed) {
+		d.delay(key, now, txn, "somebody else changes a value repeatedly; it is changed back after growing pauses",
+			func(pause time.Duration) error {
+				return fmt.Errorf("%w: it is changed back after a pause of %v", errChanged, pause)
+			})
+	}
+	d.changed = nil
+}
+
+// delay counts a loss or a change of a value, and delays its repair if it is contested.
+func (d *Delays) delay(key string, now time.Time, txn uint64, warning string, why func(pause time.Duration) error) {
+	pause, begun := d.contests.Lost(key, now)
+	if pause == 0 {
+		return
+	}
+	d.Graph.Suspend(key, why(pause))
+	d.Retries.Postpone(key, pause, now, txn)
+	if begun {
+		d.Log.Warn(warning, "key", key, "times", After, "within", Within, "longest_pause", LongestPause)
 	}
 }
 

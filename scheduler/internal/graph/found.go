@@ -12,28 +12,41 @@ import (
 // A found value that is equivalent to the desired one counts as the desired one. A found
 // value that is equivalent to the known actual one changes nothing. So reading back a
 // system in sync has no effect.
-func (g *Graph) Found(v *Value, meta any, foreign bool) {
+//
+// changed says that somebody else has changed the value: it was as desired before, and is not any more. vanished are the
+// keys of derived values that somebody else has removed from it, while it is as desired.
+func (g *Graph) Found(v *Value, meta any, foreign bool) (changed bool, vanished []string) {
 	n := g.node(v.Key)
 	if n.Hung() {
 		n.unseen = true
-		return // what was read may be older than the effect of the operation
+		return false, nil // what was read may be older than the effect of the operation
 	}
+	asDesired := n.asDesired()
 	g.saveNode(n)
 	g.setForeign(n, foreign && n.desired == nil)
 	known := n.matchFound(v)
-	g.foundDerived(n, v, known)
+	vanished = g.foundDerived(n, v, known)
 	switch {
 	case known == nil:
 		known = g.newVersion(n, n.withoutDeps(v))
 	case known == n.actual:
 		g.setMeta(n, meta)
 		g.sight(n)
-		return
+		return false, vanished
 	}
 	n.missing = false
 	n.removable = n.removable || g.complete && !n.rejectedOrBase()
 	g.setActual(n, known, meta)
 	g.sight(n)
+	if n.actual == n.desired {
+		return false, vanished
+	}
+	return asDesired, nil // the parts have gone with the change
+}
+
+// asDesired reports whether the actual value of n is known to be the desired one, and no operation changes it.
+func (n *Node) asDesired() bool {
+	return n.desired != nil && n.actual == n.desired && n.running == idle && !n.kindUnknown()
 }
 
 // matchFound returns the version of n that the found value v is equivalent to, or nil. A
@@ -80,8 +93,8 @@ func (g *Graph) setMeta(n *Node, meta any) {
 }
 
 // foundDerived updates the actual values derived from n after v was found, each by its
-// Evidence. known is the version that matched v, or nil.
-func (g *Graph) foundDerived(n *Node, v *Value, known *version) {
+// Evidence. known is the version that matched v, or nil. It returns the keys of those that were as desired and are gone.
+func (g *Graph) foundDerived(n *Node, v *Value, known *version) (vanished []string) {
 	following := v
 	if known != nil {
 		following = known.Value
@@ -105,9 +118,13 @@ func (g *Graph) foundDerived(n *Node, v *Value, known *version) {
 	}
 	for _, d := range n.actualParts() {
 		if !stands[d.key] && evidence(d.actual.Kind) != value.ReadAlone {
+			if d.asDesired() {
+				vanished = append(vanished, d.key)
+			}
 			g.loseNode(d, true)
 		}
 	}
+	return vanished
 }
 
 // foundPart reports d, which is derived from n, as found. It returns false if d is derived

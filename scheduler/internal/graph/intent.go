@@ -68,11 +68,11 @@ func (g *Graph) Retry(key string) {
 	}
 }
 
-// Suspend marks a desired value that is not actual as failed with err, until Retry or a
+// Suspend marks a desired value that is not there, or not as desired, as failed with err, until Retry or a
 // new value. That its dependencies are unmet, and met again, does not matter.
 func (g *Graph) Suspend(key string, err error) {
 	n := g.Node(key)
-	if n == nil || n.desired == nil || n.actual != nil || n.running != idle {
+	if n == nil || n.desired == nil || n.actual == n.desired || n.running != idle {
 		return
 	}
 	g.saveNode(n)

@@ -45,6 +45,8 @@ type Options struct {
 	Again func(descriptors ...string)
 	// Vanished gets the key of each value that was not found any more.
 	Vanished func(key string)
+	// Changed gets the key of each value that was as desired, and is not any more.
+	Changed func(key string)
 }
 
 // A Reader reads back the values of one scheduler.
@@ -241,7 +243,13 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 		if r.Verbose {
 			rb.Log.Info("read back", "descriptor", c.Of.Name, "key", it.Key, "ours", ours, "value", valuetext.Line(it.Value))
 		}
-		rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
+		changed, vanished := rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
+		if changed {
+			rb.Changed(it.Key)
+		}
+		for _, key := range vanished {
+			rb.Vanished(key)
+		}
 		c.Of.Remember(rb.Graph.Node(it.Key)) // for descriptors with RetrieveAfter
 	}
 	if len(c.lost)+len(c.got.Items) > 0 {

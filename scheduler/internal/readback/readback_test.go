@@ -61,7 +61,7 @@ func newSystem(t *testing.T) *system {
 	prepare := func(_ memory.Kind, key string, m proto.Message) *graph.Value { return registry.Actual(y.d, key, m) }
 	y.Reader = readback.New(readback.Options{
 		Log: log, Graph: g, Registry: &registry, Ledger: memory.New(nil, "", log, g, kindOf, prepare), Timeout: time.Minute,
-		Again: func(...string) {}, Vanished: func(key string) { y.vanished = append(y.vanished, key) },
+		Again: func(...string) {}, Vanished: func(key string) { y.vanished = append(y.vanished, key) }, Changed: func(string) {},
 	})
 	return y
 }
