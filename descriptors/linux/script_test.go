@@ -123,10 +123,11 @@ type agent struct {
 	wanted  map[string]proto.Message
 	changes []scheduler.Change
 
-	resynced *scheduler.Record // of the last resync
-	known    testkit.Memory    // of the links, across restarts
-	names    testkit.Memory    // of the namespaces that were made, across restarts
-	wait     bool              // values wait for namespaces, as a setting demands
+	resynced *scheduler.Record                                // of the last resync
+	known    testkit.Memory                                   // of the links, across restarts
+	names    testkit.Memory                                   // of the namespaces that were made, across restarts
+	wait     bool                                             // values wait for namespaces, as a setting demands
+	with     func(*scheduler.Scheduler, *linux.Options) error // adds more before each start; nil: nothing
 
 	socket      string // of the container engine
 	startEngine func(path string) (engineOfContainers, error)
@@ -169,6 +170,11 @@ func (a *agent) start() error {
 	o.Namespaces.Wait = a.wait
 	if a.socket != "" {
 		o.Namespaces.Docker.Host = "unix://" + a.socket
+	}
+	if a.with != nil {
+		if err := a.with(a.s, &o); err != nil {
+			return err
+		}
 	}
 	plugin, err := linux.Register(a.s, o)
 	if err != nil {

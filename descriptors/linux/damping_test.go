@@ -1,0 +1,291 @@
+package linux_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models"
+	vpp "github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A fight is what another program does again and again. In the texts $N is the number of the fight, and $NS the option of
+// ip for its namespace, which is empty for the agent's own one.
+type fight struct {
+	name      string
+	kind      string // of the link
+	values    []string
+	act       string
+	stands    string // this command succeeds when the agent has undone it
+	contested string // the key of the value that waits then
+	vrf       bool   // the link is in a VRF
+}
+
+// insists is the number of times after which docs/ownership.md promises that the agent waits.
+const insists = 5
+
+// The values of a link of each kind. All of them are on the link x$N, of the interface if$N.
+var linkOf = map[string][]string{
+	"DUMMY":      {`config/linux/interfaces/v2/interface/if$N {"name":"if$N","type":"DUMMY","host_if_name":"x$N","enabled":true,"mtu":1400,"phys_address":"02:fe:00:00:00:01",$IN$ADDRS}`},
+	"VRF_DEVICE": {`config/linux/interfaces/v2/interface/if$N {"name":"if$N","type":"VRF_DEVICE","host_if_name":"x$N","enabled":true,"mtu":1400,"vrf_dev":{"routing_table":1$N},$IN$ADDRS}`},
+	"VETH": {
+		`config/linux/interfaces/v2/interface/if$N {"name":"if$N","type":"VETH","host_if_name":"x$N","enabled":true,"mtu":1400,"phys_address":"02:fe:00:00:00:01","veth":{"peer_if_name":"peer$N"},$IN$ADDRS}`,
+		`config/linux/interfaces/v2/interface/peer$N {"name":"peer$N","type":"VETH","host_if_name":"y$N","enabled":true,"veth":{"peer_if_name":"if$N"},$IN"mtu":1500}`,
+	},
+	"TAP_TO_VPP": {
+		`config/vpp/v2/interfaces/vpp$N {"name":"vpp$N","type":"TAP","tap":{"version":2}}`,
+		`config/linux/interfaces/v2/interface/if$N {"name":"if$N","type":"TAP_TO_VPP","host_if_name":"x$N","enabled":true,"mtu":1400,"phys_address":"02:fe:00:00:00:01","tap":{"vpp_tap_if_name":"vpp$N"},$IN$ADDRS}`,
+	},
+	"LOOPBACK": {`config/linux/interfaces/v2/interface/if$N {"name":"if$N","type":"LOOPBACK","enabled":true,"mtu":1400,$IN$ADDRS}`},
+	"EXISTING": {`config/linux/interfaces/v2/interface/if$N {"name":"if$N","type":"EXISTING","host_if_name":"x$N","enabled":true,$ADDRS}`},
+}
+
+const addresses = `"ip_addresses":["10.$N.0.1/24","fd00:$N::1/64"]`
+
+// onLink are the values that all links can have on them.
+var onLink = []string{
+	`config/linux/l3/v2/route/10.1$N.0.0/16/if$N {"outgoing_interface":"if$N","dst_network":"10.1$N.0.0/16","gw_addr":"10.$N.0.2"}`,
+	`config/linux/l3/v2/route/fd00:$N:9::/64/if$N {"outgoing_interface":"if$N","dst_network":"fd00:$N:9::/64","gw_addr":"fd00:$N::2"}`,
+	`config/linux/l3/v2/arp/if$N/10.$N.0.9 {"interface":"if$N","ip_address":"10.$N.0.9","hw_address":"02:fe:00:00:00:09"}`,
+	`config/linux/l3/v2/arp/if$N/fd00:$N::9 {"interface":"if$N","ip_address":"fd00:$N::9","hw_address":"02:fe:00:00:00:09"}`,
+}
+
+// fights returns what others can do to the links of all kinds, and to the values on them.
+func fights() (all []fight) {
+	add := func(kind, name, act, stands, contested string) {
+		values := append(slices.Clone(linkOf[kind]), onLink...)
+		if kind == "LOOPBACK" { // no gateway can be there, and no neighbour of IPv4
+			values = slices.DeleteFunc(values, func(v string) bool { return strings.HasPrefix(v, "config/linux/l3/v2/arp/if$N/10.") })
+			for i := range values {
+				values[i] = strings.NewReplacer(`,"gw_addr":"10.$N.0.2"`, "", `,"gw_addr":"fd00:$N::2"`, "").Replace(values[i])
+			}
+		}
+		all = append(all, fight{kind + ": " + name, kind, values, act, stands, contested, false})
+	}
+	const link = "config/linux/interfaces/v2/interface/if$N"
+	for _, kind := range []string{"VETH", "DUMMY", "VRF_DEVICE", "TAP_TO_VPP"} {
+		add(kind, "deleted", "ip $NS link del x$N", "ip $NS neigh show dev x$N nud permanent | grep -q 10.$N.0.9", link)
+		add(kind, "down", "ip $NS link set x$N down", "ip $NS -o link show x$N | grep -q ',UP'", link)
+		add(kind, "renamed", "ip $NS link set x$N name z$N 2>/dev/null || { ip $NS link set x$N down; ip $NS link set x$N name z$N; }", "ip $NS -o link show x$N | grep -q ',UP'", link)
+		add(kind, "MTU", "ip $NS link set x$N mtu 1300", "ip $NS -o link show x$N | grep -q 'mtu 1400'", link)
+		if kind != "VRF_DEVICE" {
+			add(kind, "MAC address", "ip $NS link set x$N address 02:00:00:00:00:77", "ip $NS -o link show x$N | grep -q 02:fe:00:00:00:01", link)
+		}
+	}
+	add("LOOPBACK", "down", "ip $NS link set lo down", "ip $NS -o link show lo | grep -q ',UP'", link)
+	add("LOOPBACK", "MTU", "ip $NS link set lo mtu 1300", "ip $NS -o link show lo | grep -q 'mtu 1400'", link)
+	const address, route, neighbour = "linux/interface/if$N/address/static/", "config/linux/l3/v2/route/", "config/linux/l3/v2/arp/if$N/"
+	for _, kind := range []string{"VETH", "DUMMY", "VRF_DEVICE", "TAP_TO_VPP", "LOOPBACK", "EXISTING"} {
+		has := func(what, text string) string { return "ip $NS " + what + " | grep -q '" + text + "'" }
+		v4, v6 := has("-4 addr show x$N", "inet 10.$N.0.1/24"), has("-6 addr show x$N", "inet6 fd00:$N::1/64")
+		to4, to6 := has("route show table $T", "^10.1$N.0.0/16.* proto 151"), has("-6 route show table $T", "^fd00:$N:9::/64.* proto 151")
+		add(kind, "IPv4 address", "ip $NS addr del 10.$N.0.1/24 dev x$N", v4+" && "+to4, address+"10.$N.0.1/24")
+		add(kind, "IPv6 address", "ip $NS addr del fd00:$N::1/64 dev x$N", v6+" && "+to6, address+"fd00:$N::1/64")
+		if kind != "LOOPBACK" {
+			add(kind, "connected route", "ip $NS route del 10.$N.0.0/24 dev x$N table $T", has("route show table $T", "^10.$N.0.0/24")+" && "+to4, address+"10.$N.0.1/24")
+		}
+		add(kind, "IPv4 route", "ip $NS route del 10.1$N.0.0/16 table $T", to4, route+"10.1$N.0.0/16/if$N")
+		add(kind, "IPv6 route", "ip $NS -6 route del fd00:$N:9::/64 table $T", to6, route+"fd00:$N:9::/64/if$N")
+		add(kind, "IPv4 route replaced", "ip $NS route replace blackhole 10.1$N.0.0/16 table $T", to4, route+"10.1$N.0.0/16/if$N")
+		add(kind, "IPv6 neighbour", "ip $NS neigh del fd00:$N::9 dev x$N", has("neigh show dev x$N nud permanent", "^fd00:$N::9"), neighbour+"fd00:$N::9")
+		if kind == "LOOPBACK" { // the kernel has none of IPv4 there
+			continue
+		}
+		add(kind, "IPv4 neighbour", "ip $NS neigh del 10.$N.0.9 dev x$N", has("neigh show dev x$N nud permanent", "^10.$N.0.9"), neighbour+"10.$N.0.9")
+		add(kind, "IPv4 neighbour replaced", "ip $NS neigh replace 10.$N.0.9 lladdr 02:00:00:00:00:77 dev x$N nud permanent", has("neigh show dev x$N nud permanent", "^10.$N.0.9.* 02:fe:00:00:00:09 "), neighbour+"10.$N.0.9")
+	}
+	for _, kind := range []string{"VETH", "DUMMY", "TAP_TO_VPP"} {
+		add(kind, "port", "ip $NS link set x$N nomaster", "ip $NS -o link show x$N | grep -q ' master vrf$N ' && ip $NS route show table 1$N | grep -q ^10.1$N.0.0/16", "linux/interface/if$N/vrf/vrf$N")
+		port := &all[len(all)-1]
+		port.vrf = true
+		port.values = append(port.values, `config/linux/interfaces/v2/interface/vrf$N {"name":"vrf$N","type":"VRF_DEVICE","enabled":true,$IN"vrf_dev":{"routing_table":1$N}}`)
+		for i := range port.values {
+			port.values[i] = strings.Replace(port.values[i], "$ADDRS", `"vrf_master_interface":"vrf$N",$ADDRS`, 1)
+		}
+	}
+	add("VRF_DEVICE", "rule", "ip $NS rule del pref 1000", "ip $NS rule | grep -q ^1000:", "linux/vrf-rules/if$N")
+	add("VRF_DEVICE", "IPv6 rule", "ip $NS -6 rule del pref 1000", "ip $NS -6 rule | grep -q ^1000:", "linux/vrf-rules/if$N")
+	chain := []string{`config/linux/iptables/v2/rulechain/c$N {"name":"c$N",$IN"chainName":"c$N","rules":["-s 10.0.0.0/8 -j ACCEPT"]}`}
+	for name, act := range map[string]string{"flushed": "-F c$N", "removed": "-X c$N", "other rule": "-I c$N 1 -j DROP"} {
+		listed := "ip netns exec n$N iptables "
+		act = strings.Replace(act, "-X", "-F c$N; "+listed+"-X", 1)
+		all = append(all, fight{"chain: " + name, "chain", chain, listed + act, listed + "-S c$N | sed -n 3p | grep -q 10.0.0.0/8", "config/linux/iptables/v2/rulechain/c$N", false})
+	}
+	return all
+}
+
+// Another program that insists is not fought as fast as the machine can, whatever it does to links of all kinds and to
+// the values on them: after five times the agent waits. When the other program ends, all is put back.
+func TestFights(t *testing.T) {
+	testkit.Netns(t)
+	_, err := exec.LookPath("ip")
+	testkit.Need(t, "ip (iproute2)", err == nil)
+	a := newAgent()
+	a.with = withTAPs
+	if err := a.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.end)
+	version, err := exec.Command("iptables", "--version").Output()
+	can := map[string]bool{"chain": err == nil && strings.Contains(string(version), "nf_tables"), "VETH": true, "LOOPBACK": true, "EXISTING": true, "TAP_TO_VPP": true}
+	for kind, in := range map[string]string{"DUMMY": "dummy", "VRF_DEVICE": "vrf"} {
+		can[kind], err = canMake(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var g errgroup.Group
+	var fought []fight
+	for i, f := range fights() {
+		if can[f.kind] && (!f.vrf || can["VRF_DEVICE"]) {
+			f = f.numbered(i + 10) // two digits
+			fought = append(fought, f)
+			err := a.netns([]string{fmt.Sprint("n", i+10)})
+			if f.kind == "EXISTING" {
+				err = exec.Command("sh", "-c", f.fill(i+10, "ip link add x$N type veth peer y$N && ip link set y$N up && ip link set x$N up")).Run()
+			}
+			if err != nil {
+				t.Fatal(f.name, err)
+			}
+			for _, v := range f.values {
+				key, json, _ := strings.Cut(v, " ")
+				if err := a.put([]string{key, json}); err != nil {
+					t.Fatal(f.name, err)
+				}
+			}
+		}
+	}
+	if err := a.commit(nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fought {
+		g.Go(func() error {
+			if err := a.fight(f); err != nil {
+				t.Errorf("%s: %v", f.name, err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+}
+
+// fill replaces the variables in a text by what they are in fight number i.
+func (f fight) fill(i int, text string) string {
+	in, ns := fmt.Sprintf(`"namespace":{"type":"NSID","reference":"n%d"},`, i), fmt.Sprintf("-n n%d", i)
+	link, table := fmt.Sprint("x", i), "main"
+	switch f.kind {
+	case "EXISTING":
+		in, ns = "", ""
+	case "LOOPBACK":
+		link = "lo"
+	case "VRF_DEVICE":
+		table = fmt.Sprint("1", i)
+	}
+	text = strings.ReplaceAll(text, "$ADDRS", addresses)
+	return strings.NewReplacer("$NS", ns, "$IN", in, "x$N", link, "$T", table, "$N", fmt.Sprint(i)).Replace(text)
+}
+
+// numbered returns f with its number in all texts.
+func (f fight) numbered(i int) fight {
+	f.act, f.stands, f.contested, f.values = f.fill(i, f.act), f.fill(i, f.stands), f.fill(i, f.contested), slices.Clone(f.values)
+	for j := range f.values {
+		f.values[j] = f.fill(i, f.values[j])
+	}
+	return f
+}
+
+// fight lets the other program insist until the agent waits, and expects that all is put back afterwards.
+func (a *agent) fight(f fight) error {
+	sh := func(text string) error {
+		if out, err := exec.Command("sh", "-c", text).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", text, err, out)
+		}
+		return nil
+	}
+	stands := func() error { return sh(f.stands) }
+	if err := eventually(stands); err != nil {
+		return fmt.Errorf("at first: %w", err)
+	}
+	times := 0
+	for ; !a.waits(f.contested) && times < 2*insists; times++ {
+		if err := sh(f.act); err != nil {
+			return err
+		}
+		err := eventually(func() error {
+			if a.waits(f.contested) {
+				return nil
+			}
+			return stands()
+		})
+		if err != nil {
+			return fmt.Errorf("after %d times: %w", times+1, err)
+		}
+	}
+	var wrong error
+	if times > insists {
+		wrong = fmt.Errorf("%s did not wait after %d times", f.contested, insists)
+	}
+	if err := eventually(stands); err != nil {
+		return fmt.Errorf("in the end: %w", err)
+	}
+	if err := a.state([]string{f.contested, "CONFIGURED"}); err != nil {
+		return err
+	}
+	return wrong
+}
+
+// waits reports whether a value waits because somebody insists on something else.
+func (a *agent) waits(key string) bool {
+	st, _ := a.s.Status(key)
+	return st.State == scheduler.Retrying && strings.Contains(fmt.Sprint(st.Err), "somebody else")
+}
+
+// withTAPs adds interfaces of VPP that are TAPs without a VPP.
+func withTAPs(s *scheduler.Scheduler, o *linux.Options) error {
+	type none = struct{}
+	host := func(name string) string { return "tap-" + name }
+	o.TAPHost = host
+	_, err := scheduler.Register(s, scheduler.Descriptor[*vpp.Interface, none]{
+		Name: "vpp-interface", Model: models.For[*vpp.Interface](),
+		Create: func(_ context.Context, _ string, v *vpp.Interface) (none, error) {
+			return none{}, addTAP(host(v.GetName()))
+		},
+		Delete: func(_ context.Context, _ string, v *vpp.Interface, _ none) error {
+			_ = exec.Command("ip", "link", "del", host(v.GetName())).Run() // somebody may have deleted it
+			return nil
+		},
+	})
+	return err
+}
+
+// addTAP makes a TAP that stays when nobody has it open, as VPP would.
+func addTAP(name string) error {
+	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer tun.Close()
+	request := struct {
+		name  [unix.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}{flags: unix.IFF_TAP | unix.IFF_NO_PI}
+	copy(request.name[:], name)
+	for _, call := range [][2]uintptr{{unix.TUNSETIFF, uintptr(unsafe.Pointer(&request))}, {unix.TUNSETPERSIST, 1}} {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, tun.Fd(), call[0], call[1]); errno != 0 {
+			return fmt.Errorf("making TAP %s: %w", name, errno)
+		}
+	}
+	return nil
+}
