@@ -2,15 +2,17 @@ package linux_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
@@ -21,7 +23,8 @@ import (
 )
 
 // A fight is what another program does again and again. In the texts $N is the number of the fight, and $NS the option of
-// ip for its namespace, which is empty for the agent's own one.
+// ip for its namespace, which is empty for the agent's own one, $T the table of its connected routes, and $R that of the
+// declared ones.
 type fight struct {
 	name      string
 	kind      string // of the link
@@ -30,6 +33,7 @@ type fight struct {
 	stands    string // this command succeeds when the agent has undone it
 	contested string // the key of the value that waits then
 	vrf       bool   // the link is in a VRF
+	number    int    // see declare
 }
 
 // insists is the number of times after which docs/ownership.md promises that the agent waits.
@@ -65,13 +69,16 @@ var onLink = []string{
 func fights() (all []fight) {
 	add := func(kind, name, act, stands, contested string) {
 		values := append(slices.Clone(linkOf[kind]), onLink...)
-		if kind == "LOOPBACK" { // no gateway can be there, and no neighbour of IPv4
+		switch kind {
+		case "LOOPBACK": // no gateway can be there, and no neighbour of IPv4
 			values = slices.DeleteFunc(values, func(v string) bool { return strings.HasPrefix(v, "config/linux/l3/v2/arp/if$N/10.") })
+			fallthrough
+		case "VRF_DEVICE": // its routes are in the main table, and its addresses are not
 			for i := range values {
 				values[i] = strings.NewReplacer(`,"gw_addr":"10.$N.0.2"`, "", `,"gw_addr":"fd00:$N::2"`, "").Replace(values[i])
 			}
 		}
-		all = append(all, fight{kind + ": " + name, kind, values, act, stands, contested, false})
+		all = append(all, fight{kind + ": " + name, kind, values, act, stands, contested, false, 0})
 	}
 	const link = "config/linux/interfaces/v2/interface/if$N"
 	for _, kind := range []string{"VETH", "DUMMY", "VRF_DEVICE", "TAP_TO_VPP"} {
@@ -89,15 +96,15 @@ func fights() (all []fight) {
 	for _, kind := range []string{"VETH", "DUMMY", "VRF_DEVICE", "TAP_TO_VPP", "LOOPBACK", "EXISTING"} {
 		has := func(what, text string) string { return "ip $NS " + what + " | grep -q '" + text + "'" }
 		v4, v6 := has("-4 addr show x$N", "inet 10.$N.0.1/24"), has("-6 addr show x$N", "inet6 fd00:$N::1/64")
-		to4, to6 := has("route show table $T", "^10.1$N.0.0/16.* proto 151"), has("-6 route show table $T", "^fd00:$N:9::/64.* proto 151")
+		to4, to6 := has("route show table $R", "^10.1$N.0.0/16.* proto 151"), has("-6 route show table $R", "^fd00:$N:9::/64.* proto 151")
 		add(kind, "IPv4 address", "ip $NS addr del 10.$N.0.1/24 dev x$N", v4+" && "+to4, address+"10.$N.0.1/24")
 		add(kind, "IPv6 address", "ip $NS addr del fd00:$N::1/64 dev x$N", v6+" && "+to6, address+"fd00:$N::1/64")
 		if kind != "LOOPBACK" {
 			add(kind, "connected route", "ip $NS route del 10.$N.0.0/24 dev x$N table $T", has("route show table $T", "^10.$N.0.0/24")+" && "+to4, address+"10.$N.0.1/24")
 		}
-		add(kind, "IPv4 route", "ip $NS route del 10.1$N.0.0/16 table $T", to4, route+"10.1$N.0.0/16/if$N")
-		add(kind, "IPv6 route", "ip $NS -6 route del fd00:$N:9::/64 table $T", to6, route+"fd00:$N:9::/64/if$N")
-		add(kind, "IPv4 route replaced", "ip $NS route replace blackhole 10.1$N.0.0/16 table $T", to4, route+"10.1$N.0.0/16/if$N")
+		add(kind, "IPv4 route", "ip $NS route del 10.1$N.0.0/16 table $R", to4, route+"10.1$N.0.0/16/if$N")
+		add(kind, "IPv6 route", "ip $NS -6 route del fd00:$N:9::/64 table $R", to6, route+"fd00:$N:9::/64/if$N")
+		add(kind, "IPv4 route replaced", "ip $NS route replace blackhole 10.1$N.0.0/16 table $R", to4, route+"10.1$N.0.0/16/if$N")
 		add(kind, "IPv6 neighbour", "ip $NS neigh del fd00:$N::9 dev x$N", has("neigh show dev x$N nud permanent", "^fd00:$N::9"), neighbour+"fd00:$N::9")
 		if kind == "LOOPBACK" { // the kernel has none of IPv4 there
 			continue
@@ -120,7 +127,7 @@ func fights() (all []fight) {
 	for name, act := range map[string]string{"flushed": "-F c$N", "removed": "-X c$N", "other rule": "-I c$N 1 -j DROP"} {
 		listed := "ip netns exec n$N iptables "
 		act = strings.Replace(act, "-X", "-F c$N; "+listed+"-X", 1)
-		all = append(all, fight{"chain: " + name, "chain", chain, listed + act, listed + "-S c$N | sed -n 3p | grep -q 10.0.0.0/8", "config/linux/iptables/v2/rulechain/c$N", false})
+		all = append(all, fight{"chain: " + name, "chain", chain, listed + act, listed + "-S c$N | sed -n 3p | grep -q 10.0.0.0/8", "config/linux/iptables/v2/rulechain/c$N", false, 0})
 	}
 	return all
 }
@@ -132,58 +139,53 @@ func TestFights(t *testing.T) {
 	_, err := exec.LookPath("ip")
 	testkit.Need(t, "ip (iproute2)", err == nil)
 	a := newAgent()
-	a.with = withTAPs
+	a.with = withTAPs()
 	if err := a.start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.end)
-	version, err := exec.Command("iptables", "--version").Output()
-	can := map[string]bool{"chain": err == nil && strings.Contains(string(version), "nf_tables"), "VETH": true, "LOOPBACK": true, "EXISTING": true, "TAP_TO_VPP": true}
-	for kind, in := range map[string]string{"DUMMY": "dummy", "VRF_DEVICE": "vrf"} {
-		can[kind], err = canMake(in)
-		if err != nil {
-			t.Fatal(err)
+	number := 10 // has two digits
+	// A few at a time: all of them together would take the time of a slow machine from each other.
+	for some := range slices.Chunk(fights(), 8) {
+		some = slices.DeleteFunc(some, func(f fight) bool { return !canHave(t, f) })
+		for i, f := range some {
+			some[i] = a.declare(t, f, number)
+			number++
 		}
+		a.fightAll(t, some)
 	}
-	var g errgroup.Group
-	var fought []fight
-	for i, f := range fights() {
-		if can[f.kind] && (!f.vrf || can["VRF_DEVICE"]) {
-			f = f.numbered(i + 10) // two digits
-			fought = append(fought, f)
-			err := a.netns([]string{fmt.Sprint("n", i+10)})
-			if f.kind == "EXISTING" {
-				err = exec.Command("sh", "-c", f.fill(i+10, "ip link add x$N type veth peer y$N && ip link set y$N up && ip link set x$N up")).Run()
+}
+
+// fightAll has several fights at once. Afterwards nothing of them is declared any more.
+func (a *agent) fightAll(t *testing.T, some []fight) {
+	t.Helper()
+	if err := a.commit(nil); err != nil {
+		t.Fatal(err)
+	}
+	var g sync.WaitGroup
+	for _, f := range some {
+		g.Go(func() {
+			if err := a.fight(f); err != nil {
+				t.Errorf("%s: %v", f.name, err)
 			}
-			if err != nil {
-				t.Fatal(f.name, err)
-			}
-			for _, v := range f.values {
-				key, json, _ := strings.Cut(v, " ")
-				if err := a.put([]string{key, json}); err != nil {
-					t.Fatal(f.name, err)
-				}
-			}
+		})
+	}
+	g.Wait()
+	for _, f := range some {
+		for _, v := range f.values {
+			key, _, _ := strings.Cut(v, " ")
+			_ = a.del([]string{key})
 		}
 	}
 	if err := a.commit(nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range fought {
-		g.Go(func() error {
-			if err := a.fight(f); err != nil {
-				t.Errorf("%s: %v", f.name, err)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
 }
 
 // fill replaces the variables in a text by what they are in fight number i.
 func (f fight) fill(i int, text string) string {
 	in, ns := fmt.Sprintf(`"namespace":{"type":"NSID","reference":"n%d"},`, i), fmt.Sprintf("-n n%d", i)
-	link, table := fmt.Sprint("x", i), "main"
+	link, table, routes := fmt.Sprint("x", i), "main", "main"
 	switch f.kind {
 	case "EXISTING":
 		in, ns = "", ""
@@ -192,15 +194,49 @@ func (f fight) fill(i int, text string) string {
 	case "VRF_DEVICE":
 		table = fmt.Sprint("1", i)
 	}
+	if f.vrf {
+		table, routes = fmt.Sprint("1", i), fmt.Sprint("1", i)
+	}
 	text = strings.ReplaceAll(text, "$ADDRS", addresses)
-	return strings.NewReplacer("$NS", ns, "$IN", in, "x$N", link, "$T", table, "$N", fmt.Sprint(i)).Replace(text)
+	return strings.NewReplacer("$NS", ns, "$IN", in, "x$N", link, "$T", table, "$R", routes, "$N", fmt.Sprint(i)).Replace(text)
 }
 
-// numbered returns f with its number in all texts.
-func (f fight) numbered(i int) fight {
-	f.act, f.stands, f.contested, f.values = f.fill(i, f.act), f.fill(i, f.stands), f.fill(i, f.contested), slices.Clone(f.values)
-	for j := range f.values {
-		f.values[j] = f.fill(i, f.values[j])
+// canHave reports whether the kernel has the links of a fight.
+func canHave(t *testing.T, f fight) bool {
+	t.Helper()
+	can := func(kind string) bool {
+		can, err := canMake(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return can
+	}
+	switch {
+	case f.kind == "chain":
+		version, err := exec.Command("iptables", "--version").Output()
+		return err == nil && strings.Contains(string(version), "nf_tables")
+	case f.kind == "DUMMY" && !can("dummy"):
+		return false
+	}
+	return f.kind != "VRF_DEVICE" && !f.vrf || can("vrf")
+}
+
+// declare puts the values of a fight, which it returns with its number in all texts.
+func (a *agent) declare(t *testing.T, f fight, number int) fight {
+	t.Helper()
+	f.number = number
+	f.act, f.stands, f.contested, f.values = f.fill(number, f.act), f.fill(number, f.stands), f.fill(number, f.contested), slices.Clone(f.values)
+	err := a.netns([]string{fmt.Sprint("n", number)})
+	if f.kind == "EXISTING" {
+		err = exec.Command("sh", "-c", f.fill(number, "ip link add x$N type veth peer y$N && ip link set y$N up && ip link set x$N up")).Run()
+	}
+	for j, v := range f.values {
+		f.values[j] = f.fill(number, v)
+		key, json, _ := strings.Cut(f.values[j], " ")
+		err = errors.Join(err, a.put([]string{key, json}))
+	}
+	if err != nil {
+		t.Fatal(f.name, err)
 	}
 	return f
 }
@@ -251,22 +287,45 @@ func (a *agent) waits(key string) bool {
 	return st.State == scheduler.Retrying && strings.Contains(fmt.Sprint(st.Err), "somebody else")
 }
 
-// withTAPs adds interfaces of VPP that are TAPs without a VPP.
-func withTAPs(s *scheduler.Scheduler, o *linux.Options) error {
+// withTAPs returns a function that adds interfaces of VPP which are TAPs without a VPP. They stay when the agent starts
+// again.
+func withTAPs() func(*scheduler.Scheduler, *linux.Options) error {
 	type none = struct{}
+	type found = scheduler.Found[*vpp.Interface, none]
 	host := func(name string) string { return "tap-" + name }
-	o.TAPHost = host
-	_, err := scheduler.Register(s, scheduler.Descriptor[*vpp.Interface, none]{
-		Name: "vpp-interface", Model: models.For[*vpp.Interface](),
-		Create: func(_ context.Context, _ string, v *vpp.Interface) (none, error) {
-			return none{}, addTAP(host(v.GetName()))
-		},
-		Delete: func(_ context.Context, _ string, v *vpp.Interface, _ none) error {
-			_ = exec.Command("ip", "link", "del", host(v.GetName())).Run() // somebody may have deleted it
-			return nil
-		},
-	})
-	return err
+	var mu sync.Mutex // guards made
+	made := map[string]*vpp.Interface{}
+	return func(s *scheduler.Scheduler, o *linux.Options) error {
+		o.TAPHost = host
+		_, err := scheduler.Register(s, scheduler.Descriptor[*vpp.Interface, none]{
+			Name: "vpp-interface", Model: models.For[*vpp.Interface](),
+			Create: func(_ context.Context, _ string, v *vpp.Interface) (none, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				made[v.GetName()] = v
+				return none{}, addTAP(host(v.GetName()))
+			},
+			Delete: func(_ context.Context, _ string, v *vpp.Interface, _ none) error {
+				mu.Lock()
+				defer mu.Unlock()
+				delete(made, v.GetName())
+				_ = exec.Command("ip", "link", "del", host(v.GetName())).Run() // somebody may have deleted it
+				return nil
+			},
+			Retrieve: func(context.Context, []scheduler.Desired[*vpp.Interface]) iter.Seq2[found, error] {
+				return func(yield func(found, error) bool) {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, v := range made {
+						if !yield(found{Value: v}, nil) {
+							return
+						}
+					}
+				}
+			},
+		})
+		return err
+	}
 }
 
 // addTAP makes a TAP that stays when nobody has it open, as VPP would.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
@@ -42,10 +43,13 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 	return f.Err()
 }
 
-// arpIdentity returns the identity of a neighbour: the key that it would have in the notation of RFC 5952,
+// arpIdentity returns the identity of a neighbour: the key that it would have in the notation of the kernel,
 // with its reference resolved.
 func (h handler) arpIdentity(_ string, v *l3.ARPEntry) scheduler.Claim {
-	ip := spelling.Canonical(h.withAddress(v).GetIpAddress())
+	ip := h.withAddress(v).GetIpAddress()
+	if a, err := netip.ParseAddr(ip); err == nil {
+		ip = a.Unmap().String()
+	}
 	return scheduler.Claim{
 		Resource: models.For[*l3.ARPEntry]().KeyOf(v.GetInterface() + "/" + ip),
 		Field:    "ip_address", Value: v.GetIpAddress(), Want: "an address of this interface that no other entry has",
@@ -111,10 +115,27 @@ func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kerne
 	if err != nil {
 		return ARPMeta{}, err
 	}
+	if err := h.hasNeighbours(space, v.GetInterface(), meta, n); err != nil {
+		return ARPMeta{}, err
+	}
 	if err := put(space, n); err != nil {
 		return ARPMeta{}, err
 	}
 	return h.createdARP(space, key, n), nil
+}
+
+// hasNeighbours refuses a neighbour of IPv4 on a loopback or point-to-point link: the kernel has one entry, 0.0.0.0, for all
+// addresses there. The links that the agent makes are none of these.
+func (h handler) hasNeighbours(space *netns.Space, on string, meta iface.Meta, n kernel.Neighbour) error {
+	if !n.IP.Is4() || !meta.Existing && meta.HostName != "lo" {
+		return nil
+	}
+	l, err := space.LinkByIndex(meta.Index)
+	if err == nil && l.About.Flags&(unix.IFF_LOOPBACK|unix.IFF_POINTOPOINT) != 0 {
+		err = fmt.Errorf("%w: %w", scheduler.ErrInvalid, &models.FieldError{Field: "interface", Value: on,
+			Expected: "for IPv4 an interface that is neither a loopback nor a point-to-point link"})
+	}
+	return err
 }
 
 // withAddress returns v with its reference resolved. An unknown reference stays.
