@@ -168,7 +168,7 @@ func (e *engine) get(ctx context.Context, path string, limit int64, decode func(
 	}
 	defer body.Close()
 	bounded := &io.LimitedReader{R: body, N: limit + 1}
-	err = decode(json.NewDecoder(bounded))
+	err = decode(json.NewDecoder(&dense{r: bounded}))
 	if err != nil && bounded.N <= 0 {
 		err = fmt.Errorf("%w; the maximum is %d bytes", errAnswer, limit)
 	}
@@ -176,6 +176,27 @@ func (e *engine) get(ctx context.Context, path string, limit int64, decode func(
 		return fmt.Errorf("container engine: %s: %w", path, err)
 	}
 	return nil
+}
+
+// mostSpaces bounds the white space between two parts of an answer.
+const mostSpaces = 64 << 10
+
+// dense refuses white space without end: the decoder looks at all of it again with each piece that it reads.
+type dense struct {
+	r      io.Reader
+	spaces int // at the end of what was read
+}
+
+func (d *dense) Read(p []byte) (int, error) {
+	n, err := d.r.Read(p)
+	for _, b := range p[:n] {
+		if b != ' ' && b != '\t' && b != '\r' && b != '\n' {
+			d.spaces = 0
+		} else if d.spaces++; d.spaces > mostSpaces {
+			return n, fmt.Errorf("%w: more than %d spaces in a row", errAnswer, mostSpaces)
+		}
+	}
+	return n, err
 }
 
 // open sends a GET request and returns the body of the answer. The caller closes it. The error
