@@ -2,6 +2,7 @@ package vpp_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/ip_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/acl"
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/ipsec"
@@ -108,39 +110,107 @@ func (a *agent) obtainedBecomesOurs() {
 	}
 }
 
-// A route that VPP has made itself is declared, after it was read: VPP gets it from the agent nevertheless, which ranks
-// above a default route of DHCP. When it goes, VPP's own is there again.
-func TestDeclaredRouteOfVPP(t *testing.T) { onEachVPP(t, declaresRouteOfVPP) }
+// Every table has default routes of its own, which a declared one takes precedence over, also after they were read.
+// When it goes, VPP's own is there again.
+func TestDeclaredDefaultRoute(t *testing.T) { onEachVPP(t, declaresDefaultRoute) }
 
-func declaresRouteOfVPP(t *testing.T, vpp *simulated.VPP) {
+func declaresDefaultRoute(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	c := vpp.Dial()
-	const vppsOwn, ofAgents = false, true
-	for _, network := range []string{"0.0.0.0/0", "240.0.0.0/4", "::/0"} {
-		expect := func(when string, want bool) {
-			t.Helper()
-			prefix, err := ip_types.ParsePrefix(network)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var has ip.IPRouteLookupV2Reply
-			vpp.Ask(c, &ip.IPRouteLookupV2{Exact: 1, Prefix: prefix}, &has)
-			if of := has.Route.Src; (of == 8) != want {
-				t.Errorf("%s: the source of %s is %d; of the agent: %t", when, network, of, want)
-			}
-		}
+	const vppsOwn, ofAgents = 20, 8
+	for _, network := range []string{"0.0.0.0/0", "255.255.255.255/32", "::/0"} {
 		key := "config/vpp/v2/route/vrf/0/dst/" + network
 		for _, value := range []string{`{"type": "DROP", "dst_network": "` + network + `"}`, `{"dst_network": "` + network + `"}`} {
-			expect("before", vppsOwn)
+			expectRoute(vpp, c, network, vppsOwn)
 			if done := fmt.Sprint(done(a.want(false, key, value))); done != "[CREATE "+key+"]" {
 				t.Errorf("%s: the agent did %s", value, done)
 			}
-			expect(value, ofAgents)
+			expectRoute(vpp, c, network, ofAgents)
 			a.unwant(key)
-			expect(value+" is removed", vppsOwn)
+			expectRoute(vpp, c, network, vppsOwn)
 		}
 	}
+}
+
+// expectRoute expects that VPP forwards to a network by the route of this source.
+func expectRoute(vpp *simulated.VPP, c *conn.Conn, network string, source uint8) {
+	vpp.Helper()
+	prefix, err := ip_types.ParsePrefix(network)
+	if err != nil {
+		vpp.Fatal(err)
+	}
+	var has ip.IPRouteLookupV2Reply
+	vpp.Ask(c, &ip.IPRouteLookupV2{Exact: 1, Prefix: prefix}, &has)
+	if has.Route.Src != source {
+		vpp.Errorf("the source of %s is %d; expected %d", network, has.Route.Src, source)
+	}
+}
+
+// VPP accepts a route to a network to which it has one of its own that takes precedence. The declared one is
+// CONFIGURED only if both do the same.
+func TestOutrankedRoutes(t *testing.T) { onEachVPP(t, outranksRoutes) }
+
+func outranksRoutes(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	c := vpp.Dial()
+	const loop1 = "config/vpp/v2/interfaces/loop1"
+	a.want(false, loop1, `{"name": "loop1", "type": "SOFTWARE_LOOPBACK", "enabled": true, "ip_addresses": ["10.1.0.1/24", "fd00::1/64"]}`)
+	a.awaitState("vpp/interface/loop1/address/static/10.1.0.1/24", scheduler.Configured)
+	const special, connected, ofAgents = 1, 4, 8
+	for _, tt := range []struct {
+		network, rest, key string
+		source             uint8 // of VPP's own route
+		want               scheduler.State
+		says               string
+	}{
+		{"240.0.0.0/4", `"next_hop_addr": "10.1.0.9"`, "vrf/0/dst/240.0.0.0/4/gw/10.1.0.9", special, scheduler.Invalid, `dst_network is "240.0.0.0/4"; expected another network, as each table of VPP has a route to this one (it drops) that takes precedence`},
+		{"224.0.0.0/4", `"outgoing_interface": "loop1"`, "if/loop1/vrf/0/dst/224.0.0.0/4", special, scheduler.Invalid, "(it drops)"},
+		{"fe80::/10", `"next_hop_addr": "fd00::9"`, "vrf/0/dst/fe80::/10/gw/fd00::9", special, scheduler.Invalid, "(it is for link-local addresses)"},
+		{"240.0.0.0/4", `"type": "DROP"`, "vrf/0/dst/240.0.0.0/4", special, scheduler.Configured, ""},
+		{"10.1.0.0/24", `"next_hop_addr": "10.1.0.9"`, "vrf/0/dst/10.1.0.0/24/gw/10.1.0.9", connected, scheduler.Retrying, "takes precedence: loop1 has an address in it"},
+		{"10.1.0.1/32", `"next_hop_addr": "10.1.0.9"`, "vrf/0/dst/10.1.0.1/32/gw/10.1.0.9", connected, scheduler.Retrying, "takes precedence: VPP itself has the address, on loop1"},
+		{"10.1.0.255/32", `"next_hop_addr": "10.1.0.9"`, "vrf/0/dst/10.1.0.255/32/gw/10.1.0.9", connected, scheduler.Retrying, "takes precedence: it drops"},
+		{"fd00::/64", `"next_hop_addr": "fd00::9"`, "vrf/0/dst/fd00::/64/gw/fd00::9", connected, scheduler.Retrying, "takes precedence: loop1 has an address in it"},
+		{"10.1.0.0/24", `"outgoing_interface": "loop1"`, "if/loop1/vrf/0/dst/10.1.0.0/24", connected, scheduler.Configured, ""},
+		{"10.1.0.0/25", `"next_hop_addr": "10.1.0.9"`, "vrf/0/dst/10.1.0.0/25/gw/10.1.0.9", ofAgents, scheduler.Configured, ""},
+	} {
+		t.Run(strings.ReplaceAll(tt.network, "/", "_")+" "+tt.rest, func(t *testing.T) {
+			key := "config/vpp/v2/route/" + tt.key
+			is := func(when string) {
+				t.Helper()
+				st, _ := a.sched.Status(key)
+				if got := fmt.Sprint(st.Err); st.State != tt.want || !strings.Contains(got, tt.says) {
+					t.Errorf("%s: it is %v: %s; expected %v: %s", when, st.State, got, tt.want, tt.says)
+				}
+				expectRoute(vpp, c, tt.network, tt.source)
+			}
+			_, _ = a.declare(false, key, `{"dst_network": "`+tt.network+`", `+tt.rest+`}`) // the state tells how it ended
+			is("declared")
+			record, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
+			if done := done(record); tt.want == scheduler.Configured && (err != nil || len(done) > 0) {
+				t.Errorf("a resync does %s: %v", done, err)
+			}
+			is("after a resync")
+			a.unwant(key)
+		})
+	}
+
+	// The address comes after the route, and the route is free again when the address goes.
+	const key, network = "config/vpp/v2/route/vrf/0/dst/10.2.0.0/24/gw/10.1.0.9", "10.2.0.0/24"
+	a.want(false, key, `{"dst_network": "10.2.0.0/24", "next_hop_addr": "10.1.0.9"}`)
+	expectRoute(vpp, c, network, ofAgents)
+	const address = "vpp/interface/loop1/address/static/10.2.0.1/24"
+	a.want(false, loop1, `{"name": "loop1", "type": "SOFTWARE_LOOPBACK", "enabled": true, "ip_addresses": ["10.1.0.1/24", "10.2.0.1/24"]}`)
+	a.awaitState(address, scheduler.Configured)
+	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); !errors.Is(err, l3.ErrOutranked) {
+		t.Errorf("a resync ends with %v; expected %v", err, l3.ErrOutranked)
+	}
+	a.expectState(key, scheduler.Retrying)
+	a.want(false, loop1, `{"name": "loop1", "type": "SOFTWARE_LOOPBACK", "enabled": true, "ip_addresses": ["10.1.0.1/24"]}`)
+	a.awaitState(key, scheduler.Configured)
+	expectRoute(vpp, c, network, ofAgents)
 }
 
 // details reads back a descriptor, and returns what it tells beside the values, by key.

@@ -130,6 +130,39 @@ func (v *vpp) shows(dst string, want ...string) {
 	}
 }
 
+// precedence adds a route of the API to each network to which VPP has one of its own.
+func precedence(v *vpp) {
+	i := v.loop()
+	v.call("address", 0, &vppif.SwInterfaceAddDelAddress{SwIfIndex: i, IsAdd: true, Prefix: vppwire.AddressWithPrefix(netip.MustParsePrefix("10.77.0.1/24"))}, &vppif.SwInterfaceAddDelAddressReply{})
+	const special, connected, byAPI, byDefault = 1, 4, 8, 20
+	for _, tt := range []struct {
+		network       string
+		before, after uint8 // the source of the route that is in effect
+	}{
+		{"0.0.0.0/0", byDefault, byAPI}, {"0.0.0.0/32", byDefault, byAPI}, {"255.255.255.255/32", byDefault, byAPI}, {"::/0", byDefault, byAPI},
+		{"224.0.0.0/4", special, special}, {"240.0.0.0/4", special, special}, {"fe80::/10", special, special},
+		{"10.77.0.0/24", connected, connected}, {"10.77.0.1/32", connected, connected}, {"10.77.0.0/32", connected, connected}, {"10.77.0.255/32", connected, connected},
+	} {
+		network := netip.MustParsePrefix(tt.network)
+		path := fib_types.FibPath{SwIfIndex: ^uint32(0), Weight: 1, Type: fib_types.FIB_API_PATH_TYPE_DROP}
+		if network.Addr().Is6() {
+			path.Proto = fib_types.FIB_API_PATH_NH_PROTO_IP6
+		}
+		is := func(when string, want uint8) {
+			var has ip.IPRouteLookupV2Reply
+			v.call("look up", 0, &ip.IPRouteLookupV2{Exact: 1, Prefix: vppwire.Prefix(network)}, &has)
+			if has.Route.Src != want {
+				v.Errorf("%s: %s has the source %d; expected %d", when, network, has.Route.Src, want)
+			}
+		}
+		is("before", tt.before)
+		v.is("add", v.route(0, true, true, tt.network, path), 0)
+		is("added", tt.after)
+		v.is("delete", v.route(0, false, true, tt.network, path), 0)
+		is("deleted", tt.before)
+	}
+}
+
 func routeRows() []row {
 	return []row{
 		{"an address makes routes while its interface is up", addressRoutes},
@@ -145,6 +178,7 @@ func routeRows() []row {
 			v.is("delete what is not there", v.route(0, false, false, "100.0.0.0/24", a), 0)
 		}},
 		{"many paths", manyPaths},
+		{"a route takes precedence over default routes, and not over others of VPP's own", precedence},
 		{"a path by an interface to one host has that host as its next hop", func(v *vpp) {
 			i := v.loop()
 			itself := via(i, "100.0.1.9")

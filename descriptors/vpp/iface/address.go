@@ -129,6 +129,9 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	if !add && isLinkLocal(p) {
 		return nil // VPP does not delete link-local addresses; they are deleted with the interface
 	}
+	if add {
+		h.networks.add(p)
+	}
 	err = h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
 	switch {
 	case add && (errors.Is(err, api.ADDRESS_IN_USE) || errors.Is(err, api.DUPLICATE_IF_ADDRESS)):

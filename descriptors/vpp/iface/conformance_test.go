@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ func (l links) All() map[string]Meta           { return l }
 func (l links) Last(string) (uint32, bool)     { return 0, false }
 func (l links) Names() map[uint32]string       { return NamesByIndex(l) }
 func (l links) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
+func (l links) Connected(netip.Prefix) bool    { return false }
 
 // base and other are loopbacks that somebody else has made.
 const (

@@ -34,6 +34,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -128,6 +129,9 @@ type Index interface {
 	Names() map[uint32]string
 	// Leftovers notes state that outlives an interface.
 	Leftovers() *leftovers.Registry
+	// Connected tells whether VPP may have a route of its own to exactly this prefix, since an
+	// interface has an address there. It ignores tables.
+	Connected(to netip.Prefix) bool
 }
 
 // A directory is the Index of a handler.
@@ -152,6 +156,9 @@ func (d directory) Last(name string) (uint32, bool) { return d.h.table.Index(nam
 // Leftovers is shared with l2 and l3: an index has one record of everything that outlives
 // its interface.
 func (d directory) Leftovers() *leftovers.Registry { return &d.h.leftovers }
+
+// Connected is for routes, which those of addresses take precedence over.
+func (d directory) Connected(to netip.Prefix) bool { return d.h.networks.contains(to) }
 
 // Names prefers an existing interface to a deleted one with the same index, unless the
 // existing one has no tag.
@@ -180,6 +187,7 @@ type handler struct {
 	unconfirmed leftovers.Unconfirmed
 	leftovers   leftovers.Registry
 	mtus        declaredMTUs
+	networks    networks
 	bonded      kinds.Bonded
 	autoconf    *unreported.Notes // of IPv6 autoconfiguration, by interface; see slaac.Note
 	solicited   slaac.Pace

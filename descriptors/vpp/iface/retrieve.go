@@ -80,6 +80,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 func (h *handler) learn(all []*kinds.Found, whole bool) {
 	h.replaceTable(all)
 	h.noteBonded(all)
+	h.networks.learn(all, whole)
 	if whole { // a partial read does not know which other interfaces are declared
 		h.setUntagged(all)
 		h.forgetAutoconfOfOthers(all)
@@ -364,6 +365,7 @@ func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 		if err != nil {
 			return err
 		}
+		f.Addresses = append(f.Addresses, prefixes...)
 		h.addAddresses(f, prefixes)
 	}
 	if err := h.readLinkLocal(ctx, f); err != nil {

@@ -108,12 +108,15 @@ func (p path) destination() netip.Addr {
 type declaredIndex struct {
 	desired []scheduler.Desired[*l3.Route]
 	byID    map[pathID]int32
+	// unseen are those that VPP may have a route of its own for, by number, until one is found; the
+	// values are the indexes of their interfaces.
+	unseen map[int32]uint32
 }
 
 // declaredRoutes indexes the declared routes. Routes with unresolved references are left
 // out.
 func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredIndex {
-	out := declaredIndex{wanted, make(map[pathID]int32, len(wanted))}
+	out := declaredIndex{wanted, make(map[pathID]int32, len(wanted)), map[int32]uint32{}}
 	for i, w := range wanted {
 		v, index := h.withoutReferences(w.Value), noInterface
 		if name := v.GetOutgoingInterface(); name != "" {
@@ -128,6 +131,9 @@ func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredI
 		next, hopErr := nextHopTo(dst, v)
 		if err == nil && hopErr == nil {
 			out.byID[newPathID(v.GetVrfId(), index, dst, next)] = int32(i)
+			if h.mayBeOutranked(dst) {
+				out.unseen[int32(i)] = index
+			}
 		}
 	}
 	return out
@@ -139,6 +145,7 @@ func (d declaredIndex) retrieved(p *path, names map[uint32]string) (f scheduler.
 	var w scheduler.Desired[*l3.Route]
 	at, ours := d.byID[p.pathID]
 	if ours {
+		delete(d.unseen, at)
 		w = d.desired[at]
 	}
 	if ours && p.equals(w.Value) {

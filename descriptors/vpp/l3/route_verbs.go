@@ -103,6 +103,9 @@ func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct
 	if err == nil {
 		err = h.verifyInterface(ctx, v, by)
 	}
+	if err == nil {
+		err = h.verifyEffect(ctx, v, by)
+	}
 	return struct{}{}, err
 }
 
@@ -127,6 +130,9 @@ func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l
 		}
 		if out[i].Err == nil {
 			out[i].Err = h.verifyInterface(ctx, w.Value, one.path[0].SwIfIndex)
+		}
+		if out[i].Err == nil {
+			out[i].Err = h.verifyEffect(ctx, w.Value, one.path[0].SwIfIndex)
 		}
 	}
 	if whole {
@@ -258,6 +264,7 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 				return
 			}
 		}
+		h.outranked(ctx, known, yield)
 	})
 }
 

@@ -18,22 +18,23 @@ import (
 type source int
 
 const (
-	connected source = iota // an interface's address
+	special   source = iota // every table has these routes, which nothing takes precedence over
+	connected               // an interface's address
 	byAPI
-	special // every table has these routes
+	byDefault // every table has these routes, too, until another source has the prefix
 	sources
 )
 
 // The numbers of sources in version 2 of the route messages (VPP fib_source_t).
 const (
-	srcInterface, srcAPI, srcSpecial = 4, 8, 1
+	srcSpecial, srcInterface, srcAPI, srcDefault = 1, 4, 8, 20
 	// srcLast is the largest number. VPP 25.10 crashes on a larger one.
 	srcLast = 35
 )
 
 // number returns VPP's number of the source (VPP fib_entry.h).
 func (s source) number() uint8 {
-	return [...]uint8{connected: srcInterface, byAPI: srcAPI, special: srcSpecial}[s]
+	return [...]uint8{special: srcSpecial, connected: srcInterface, byAPI: srcAPI, byDefault: srcDefault}[s]
 }
 
 // A declaration is a prefix with paths from one source.
@@ -69,14 +70,21 @@ type routes struct {
 func newRoutes(ipv6 bool) routes {
 	all := routes{byPrefix: map[netip.Prefix]*route{}}
 	drop := []fib_types.FibPath{{SwIfIndex: core.None, Weight: 1, Type: fib_types.FIB_API_PATH_TYPE_DROP}}
-	prefixes := []string{"0.0.0.0/0", "240.0.0.0/4", "224.0.0.0/4", "0.0.0.0/32", "255.255.255.255/32"}
+	has := func(s source, paths []fib_types.FibPath, prefixes ...string) {
+		for _, text := range prefixes {
+			p := netip.MustParsePrefix(text)
+			all.declare(p, s, &declaration{p, paths})
+		}
+	}
 	if ipv6 {
-		prefixes = []string{"::/0", "fe80::/10"}
+		drop[0].Proto = fib_types.FIB_API_PATH_NH_PROTO_IP6
+		has(byDefault, drop, "::/0")
+		// Link-local addresses are looked up in the table of their interface.
+		has(special, []fib_types.FibPath{{SwIfIndex: core.None, Weight: 1, Proto: fib_types.FIB_API_PATH_NH_PROTO_IP6}}, "fe80::/10")
+		return all
 	}
-	for _, text := range prefixes {
-		p := netip.MustParsePrefix(text)
-		all.declare(p, special, &declaration{p, drop})
-	}
+	has(byDefault, drop, "0.0.0.0/0", "0.0.0.0/32", "255.255.255.255/32")
+	has(special, drop, "240.0.0.0/4", "224.0.0.0/4")
 	return all
 }
 

@@ -3,6 +3,7 @@
 package existing
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -54,6 +55,9 @@ func (i Interfaces) Names() map[uint32]string { return iface.NamesByIndex(i) }
 
 // Leftovers implements iface.Index. What is noted is dropped.
 func (i Interfaces) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
+
+// Connected implements iface.Index. They have no addresses.
+func (i Interfaces) Connected(netip.Prefix) bool { return false }
 
 // Conforms runs a suite on each release. descriptor makes the descriptor on a new VPP.
 func Conforms[V proto.Message, M any](

@@ -130,18 +130,19 @@ func All() map[Form]Kind {
 // Found is an interface that a dump listed. It is built in several steps: the dump of all
 // interfaces first, then each kind's own dump, then attributes such as addresses.
 type Found struct {
-	Value   *interfaces.Interface    // filled in step by step
-	Details vppif.SwInterfaceDetails // of the dump
-	Meta    ifindex.Meta
-	Desired *interfaces.Interface   // the value that is declared under its name; nil: none
-	Gone    bool                    // it was deleted during the read
-	Leased  netip.Prefix            // the address that DHCP gave to it
-	Client  *dhcp.DHCPClientDetails // nil: VPP runs no DHCP client there
-	Tables  [2]uint32               // the VRFs for IPv4 and IPv6; 0 for those without a tag
-	PCI     uint32                  // of a VMXNET3: its PCI address as VPP writes it
-	Virtual map[netip.Addr]bool     // the addresses that virtual routers give to it
-	Bonded  bool                    // it is a member of a bond
-	Skipped bool                    // the caller asked for other interfaces only
+	Value     *interfaces.Interface    // filled in step by step
+	Details   vppif.SwInterfaceDetails // of the dump
+	Meta      ifindex.Meta
+	Desired   *interfaces.Interface   // the value that is declared under its name; nil: none
+	Gone      bool                    // it was deleted during the read
+	Addresses []netip.Prefix          // all that VPP lists, also those that are not part of Value
+	Leased    netip.Prefix            // the address that DHCP gave to it
+	Client    *dhcp.DHCPClientDetails // nil: VPP runs no DHCP client there
+	Tables    [2]uint32               // the VRFs for IPv4 and IPv6; 0 for those without a tag
+	PCI       uint32                  // of a VMXNET3: its PCI address as VPP writes it
+	Virtual   map[netip.Addr]bool     // the addresses that virtual routers give to it
+	Bonded    bool                    // it is a member of a bond
+	Skipped   bool                    // the caller asked for other interfaces only
 }
 
 // AdminUp is VPP's flag of an enabled interface.
