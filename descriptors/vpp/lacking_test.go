@@ -1,6 +1,7 @@
 package vpp_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,7 +21,10 @@ func TestVPPLacks(t *testing.T) {
 	for _, plugin := range full.Sim.Plugins() {
 		if !slices.Contains(indispensable, plugin) {
 			o := vppsim.Options{Without: []string{plugin}}
-			t.Run("without the plugin "+plugin, func(t *testing.T) { lacks(t, o, plugin != "ip" && plugin != "vlib") })
+			t.Run("without the plugin "+plugin, func(t *testing.T) {
+				a, vpp := lacks(t, o, plugin != "ip" && plugin != "vlib")
+				a.names(missingPlugin(full, vpp))
+			})
 		}
 	}
 	for _, message := range reads(full) {
@@ -96,8 +100,37 @@ func TestVPPCannotBeRead(t *testing.T) {
 	}
 }
 
-// lacks applies values to a VPP, and starts the agent again. If all is readable, every kind is known.
-func lacks(t *testing.T, o vppsim.Options, readable bool) {
+// missingPlugin returns the file of the plugin that one VPP has loaded and another one not; empty: both have the same.
+func missingPlugin(full, other *simulated.VPP) string {
+	files := func(vpp *simulated.VPP) (out []string) {
+		for _, word := range strings.Fields(vpp.Show("show plugins")) {
+			if strings.HasSuffix(word, ".so") {
+				out = append(out, word)
+			}
+		}
+		return out
+	}
+	has := files(other)
+	for _, file := range files(full) {
+		if !slices.Contains(has, file) {
+			return file
+		}
+	}
+	return ""
+}
+
+// names checks that each value that VPP cannot have says which plugin it needs.
+func (a *agent) names(file string) {
+	a.Helper()
+	for _, st := range a.sched.Statuses("") {
+		if st.State == scheduler.Unimplemented && !strings.Contains(fmt.Sprint(st.Err), file) {
+			a.Errorf("%s is %s: %v; expected the plugin %s", st.Key, st.State, st.Err, file)
+		}
+	}
+}
+
+// lacks applies values to a VPP, and starts the agent again, which it returns. If all is readable, every kind is known.
+func lacks(t *testing.T, o vppsim.Options, readable bool) (*agent, *simulated.VPP) {
 	t.Helper()
 	t.Parallel()
 	vpp := simulated.StartWith(t, o)
@@ -119,6 +152,7 @@ func lacks(t *testing.T, o vppsim.Options, readable bool) {
 	if after := pages(vpp); after != before {
 		t.Errorf("a restart of the agent changed VPP from\n%s\nto\n%s", before, after)
 	}
+	return again, vpp
 }
 
 // isUnimplemented checks that all values are known, and that none is retried in vain.

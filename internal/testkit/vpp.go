@@ -13,6 +13,7 @@ import (
 // VPP is a VPP without devices, workers and configuration; only its API is enabled.
 type VPP struct {
 	Socket string // of the API; the same after a restart
+	config string // of a real VPP, without its plugins
 	*process
 }
 
@@ -24,6 +25,12 @@ func StartVPP(t testing.TB, program string) *VPP {
 	return startVPP(t, program, syscall.CLONE_NEWNET)
 }
 
+// StartVPPOnly is StartVPP with no plugins but these, for example "memif_plugin.so".
+func StartVPPOnly(t testing.TB, program string, plugins ...string) *VPP {
+	t.Helper()
+	return startVPP(t, program, syscall.CLONE_NEWNET, plugins...)
+}
+
 // StartVPPHere starts VPP in the network namespace of the test, which must be private.
 func StartVPPHere(t testing.TB, program string) *VPP {
 	t.Helper()
@@ -32,7 +39,7 @@ func StartVPPHere(t testing.TB, program string) *VPP {
 
 // startVPP starts a VPP without DPDK, so it leaves the devices of the host alone. Its folder has a short path, because
 // a socket's path has at most 107 bytes, and it removes the shared memory that VPP leaves.
-func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
+func startVPP(t testing.TB, program string, namespaces uintptr, plugins ...string) *VPP {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpp") //nolint:usetesting // its configuration has no way to quote what names of tests may have
 	if err != nil {
@@ -48,10 +55,25 @@ func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 		}
 	})
 	v := &VPP{Socket: filepath.Join(dir, "api.sock")}
-	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
-		"memory { main-heap-size 4G } statseg { size 512M socket-name %[1]s/stats.sock } punt { socket %[1]s/punt.sock } api-segment { prefix %[3]s } buffers { page-size default } plugins { plugin dpdk_plugin.so { disable } }",
+	v.config = fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
+		"memory { main-heap-size 4G } statseg { size 512M socket-name %[1]s/stats.sock } punt { socket %[1]s/punt.sock } api-segment { prefix %[3]s } buffers { page-size default } ",
 		dir, v.Socket, filepath.Base(dir))
-	return v.run(t, namespaces, program, config)
+	return v.run(t, namespaces, program, v.config+loading(plugins))
+}
+
+// Load has the next start of a real VPP load no plugins but these.
+func (v *VPP) Load(plugins ...string) { v.args = []string{v.config + loading(plugins)} }
+
+// loading returns the part of VPP's configuration that says which plugins it loads; none: all but DPDK.
+func loading(plugins []string) string {
+	if len(plugins) == 0 {
+		return "plugins { plugin dpdk_plugin.so { disable } }"
+	}
+	text := "plugins { plugin default { disable }"
+	for _, file := range plugins {
+		text += " plugin " + file + " { enable }"
+	}
+	return text + " }"
 }
 
 // StartVPPOrSim starts the VPP program of the environment variable VPP, or a simulated VPP without it.

@@ -38,6 +38,10 @@ type Fault = core.Fault
 // Releases returns the releases that a Sim can pose as, the oldest first.
 func Releases() []string { return core.Releases() }
 
+// Without returns the Options.Without of a VPP that has loaded no plugins but these files, for
+// example "memif_plugin.so". Its core has the other messages. A file that no plugin has is ignored.
+func Without(release string, loaded ...string) []string { return core.Without(release, loaded...) }
+
 // A Sim is a simulated VPP. Its methods may be called from any goroutine.
 type Sim struct {
 	*core.Server

@@ -261,5 +261,5 @@ func withoutChecksum(name string) string { return name[:max(0, strings.LastIndex
 
 // missing returns the error for a message that VPP does not have.
 func (c *Conn) missing(m api.Message) error {
-	return &Missing{Message: vppwire.Name(m), Release: c.release}
+	return &Missing{Message: vppwire.Name(m), Release: c.release, Plugin: c.notLoaded(m.GetMessageName())}
 }

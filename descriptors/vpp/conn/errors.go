@@ -98,12 +98,32 @@ func (e *Refusal) Unwrap() error { return api.VPPApiError(e.Retval) }
 type Missing struct {
 	Message string
 	Release string // VPP's version
+	Plugin  string // the file of the plugin that brings the message and is not loaded; empty: none, the release lacks it
 }
 
 // Error names the release, since another one may have the message.
 func (e *Missing) Error() string {
-	return fmt.Sprintf("VPP %s has no message %s that fits", e.Release, e.Message)
+	text := fmt.Sprintf("VPP %s has no message %s that fits", e.Release, e.Message)
+	if e.Plugin != "" {
+		text += ", as it has not loaded " + e.Plugin
+	}
+	return text
 }
+
+// Unimplemented returns the error of a value that this VPP cannot have, for another reason than a missing
+// message: it is UNIMPLEMENTED.
+func Unimplemented(format string, args ...any) error {
+	return unimplemented(fmt.Sprintf(format, args...))
+}
+
+// unimplemented is an error of Unimplemented.
+type unimplemented string
+
+// Error implements error.
+func (e unimplemented) Error() string { return string(e) }
+
+// Unwrap has the scheduler try nothing again.
+func (e unimplemented) Unwrap() error { return scheduler.ErrUnimplemented }
 
 // Unreadable means that VPP may have items that the agent cannot read: it has the message for that with
 // another definition. Their kind stays unknown, so that nothing is made a second time.

@@ -118,7 +118,7 @@ func (c *Conn) unlisted(request api.Message) error {
 	for _, by := range c.listings[request.GetMessageName()] {
 		either := strings.Split(by, "|")
 		if !slices.ContainsFunc(either, func(name string) bool { return c.names[name] }) {
-			return &Missing{Message: either[0], Release: c.release}
+			return &Missing{Message: either[0], Release: c.release, Plugin: c.notLoaded(either[0])}
 		}
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/srv6"
-	"github.com/keyplane/keyplane/scheduler"
 )
 
 // The return values of sr_localsid_add_del (VPP sr_localsid.c, sr_cli_localsid).
@@ -106,7 +105,7 @@ func (h *handler) addProxy(ctx context.Context, v *srv6.LocalSID, f function) er
 		return err
 	}
 	if !strings.Contains(behaviors, "\tEnd.AD\t") {
-		return fmt.Errorf("VPP has not loaded its plugin srv6ad, which has End.AD: %w", scheduler.ErrUnimplemented)
+		return conn.Unimplemented("VPP has not loaded srv6ad_plugin.so, which End.AD needs")
 	}
 	out, okOut := h.Interfaces.Get(f.out)
 	in, okIn := h.Interfaces.Get(f.in)

@@ -222,7 +222,7 @@ func (h *handler) createSteering(ctx context.Context, _ string, v *srv6.Steering
 	case nowhere:
 		err = fmt.Errorf("policy %s: %w", v.GetPolicyBsid(), iface.ErrNotFound)
 	case notHardware:
-		err = fmt.Errorf("%s: interface %s is a sub-interface, whose frames VPP cannot steer before 26.06: %w", framesField, t.frames, scheduler.ErrUnimplemented)
+		err = conn.Unimplemented("%s: interface %s is a sub-interface, whose frames VPP cannot steer before 26.06", framesField, t.frames)
 	case noHeader:
 		err = fmt.Errorf("policy %s inserts segments into the headers of IPv6 packets; expected one with srh_encapsulation for frames and IPv4 packets", v.GetPolicyBsid())
 	}

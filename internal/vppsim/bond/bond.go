@@ -87,7 +87,11 @@ func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errn
 		q.Lb = bond.BOND_API_LB_ALGO_AB
 	case bond.BOND_API_MODE_BROADCAST:
 		q.Lb = bond.BOND_API_LB_ALGO_BC
-	case bond.BOND_API_MODE_XOR, bond.BOND_API_MODE_LACP:
+	case bond.BOND_API_MODE_LACP:
+		if slices.Contains(p.vpp.Options.Without, "lacp") {
+			return api.FEATURE_DISABLED
+		}
+	case bond.BOND_API_MODE_XOR:
 	default:
 		return api.INVALID_ARGUMENT
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -52,34 +53,47 @@ func general(vpp *VPP) Plugin {
 func (v *VPP) version() string { return v.Options.Release + "-simulated" }
 
 // A loadable is a plugin as "show plugins" of VPP 25.10 lists it. bindings is its package
-// of GoVPP's bindings.
-type loadable struct{ bindings, file, description string }
+// of GoVPP's bindings. Before the release since, VPP's core has it.
+type loadable struct{ bindings, file, description, since string }
 
 // loadables lists the plugins that are files of their own. VPP's core contains the others,
 // for example bridge domains and bonds, so "show plugins" does not list those.
 func loadables() []loadable {
 	return []loadable{
-		{"abf", "abf_plugin.so", "Access Control List (ACL) Based Forwarding"},
-		{"acl", "acl_plugin.so", "Access Control Lists (ACL)"},
-		{"af_packet", "af_packet_plugin.so", "af-packet"},
-		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},
-		{"dns", "dns_plugin.so", "Simple DNS name resolver"},
-		{"flowprobe", "flowprobe_plugin.so", "Flow per Packet"},
-		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin"},
-		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)"},
-		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},
-		{"memif", "memif_plugin.so", "Packet Memory Interface (memif) -- Experimental"},
-		{"nat44_ed", "nat_plugin.so", "Network Address Translation (NAT)"},
-		{"nat44_ei", "nat44_ei_plugin.so", "IPv4 Endpoint-Independent NAT (NAT44 EI)"},
-		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver"},
-		{"sr_ad", "srv6ad_plugin.so", "Dynamic Segment Routing for IPv6 (SRv6) Proxy"},
-		{"stn", "stn_plugin.so", "VPP Steals the NIC (STN) for Container Integration"},
-		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver"},
-		{"vrrp", "vrrp_plugin.so", "VRRP v3 (RFC 5798)"},
-		{"vxlan", "vxlan_plugin.so", "VxLan Tunnels"},
-		{"vxlan_gpe", "vxlan-gpe_plugin.so", "VxLan GPE Tunnels"},
-		{"wireguard", "wireguard_plugin.so", "Wireguard Protocol"},
+		{"abf", "abf_plugin.so", "Access Control List (ACL) Based Forwarding", ""},
+		{"acl", "acl_plugin.so", "Access Control Lists (ACL)", ""},
+		{"af_packet", "af_packet_plugin.so", "af-packet", ""},
+		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)", ""},
+		{"dns", "dns_plugin.so", "Simple DNS name resolver", ""},
+		{"flowprobe", "flowprobe_plugin.so", "Flow per Packet", ""},
+		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin", ""},
+		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)", ""},
+		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)", ""},
+		{"lacp", "lacp_plugin.so", "Link Aggregation Control Protocol (LACP)", ""},
+		{"memif", "memif_plugin.so", "Packet Memory Interface (memif) -- Experimental", ""},
+		{"nat44_ed", "nat_plugin.so", "Network Address Translation (NAT)", ""},
+		{"nat44_ei", "nat44_ei_plugin.so", "IPv4 Endpoint-Independent NAT (NAT44 EI)", ""},
+		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver", ""},
+		{"sr_ad", "srv6ad_plugin.so", "Dynamic Segment Routing for IPv6 (SRv6) Proxy", ""},
+		{"stn", "stn_plugin.so", "VPP Steals the NIC (STN) for Container Integration", ""},
+		{"tapv2", "tap_plugin.so", "TAP/TUN device (virtio backend)", "26.02"},
+		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver", ""},
+		{"vrrp", "vrrp_plugin.so", "VRRP v3 (RFC 5798)", ""},
+		{"vxlan", "vxlan_plugin.so", "VxLan Tunnels", ""},
+		{"vxlan_gpe", "vxlan-gpe_plugin.so", "VxLan GPE Tunnels", ""},
+		{"wireguard", "wireguard_plugin.so", "Wireguard Protocol", ""},
 	}
+}
+
+// Without returns the plugins of a release that are files of their own, except these files.
+func Without(release string, loaded ...string) (bindings []string) {
+	release = cmp.Or(release, Releases()[len(Releases())-1])
+	for _, p := range loadables() {
+		if !slices.Contains(loaded, p.file) && (p.since == "" || !before(release, p.since)) {
+			bindings = append(bindings, p.bindings)
+		}
+	}
+	return bindings
 }
 
 // showPlugins prints the page in the real VPP's format (VPP src/vlib/unix/plugin.c,
@@ -90,7 +104,7 @@ func (v *VPP) showPlugins() string {
 	fmt.Fprintf(&b, "     %-41s%-33s%s\n", "Plugin", "Version", "Description")
 	n := 0
 	for _, p := range loadables() {
-		if slices.Contains(v.Options.Without, p.bindings) {
+		if slices.Contains(v.Options.Without, p.bindings) || p.since != "" && v.Before(p.since) {
 			continue
 		}
 		n++

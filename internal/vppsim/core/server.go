@@ -143,6 +143,23 @@ func (s *Server) Restart() error {
 	return s.start()
 }
 
+// RestartWithout is Restart of a VPP that has not loaded these plugins; see Options.Without.
+func (s *Server) RestartWithout(plugins ...string) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	s.kill()
+	o := s.o
+	o.Without = plugins
+	t, err := newTable(o, s.vpp.messages)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.o, s.table = o, t
+	s.mu.Unlock()
+	return s.start()
+}
+
 // Plugins returns the names that Options.Without may have.
 func (s *Server) Plugins() []string { return slices.Sorted(maps.Keys(s.table.plugins)) }
 

@@ -68,8 +68,11 @@ func (v *VPP) Register(p Plugin) {
 }
 
 // Before returns whether the server poses as a release older than the given one.
-func (v *VPP) Before(release string) bool {
-	return slices.Index(Releases(), v.Options.Release) < slices.Index(Releases(), release)
+func (v *VPP) Before(release string) bool { return before(v.Options.Release, release) }
+
+// before returns whether a release is older than another one.
+func before(release, other string) bool {
+	return slices.Index(Releases(), release) < slices.Index(Releases(), other)
 }
 
 // Asking returns the client whose request is served now.

@@ -94,6 +94,25 @@ func StartWith(t testing.TB, o vppsim.Options) *VPP {
 	return v
 }
 
+// StartOnly starts a VPP that has loaded no plugins but these, for example "memif_plugin.so".
+func StartOnly(t testing.TB, release string, plugins ...string) *VPP {
+	t.Helper()
+	if release == Real {
+		vpp := testkit.StartVPPOnly(t, os.Getenv("VPP"), plugins...)
+		return &VPP{TB: t, Socket: vpp.Socket, real: vpp}
+	}
+	return StartWith(t, vppsim.Options{Release: release, Without: vppsim.Without(release, plugins...)})
+}
+
+// RestartOnly is Restart of a VPP that loads no plugins but these.
+func (v *VPP) RestartOnly(plugins ...string) error {
+	if v.Sim != nil {
+		return v.Sim.RestartWithout(vppsim.Without(v.Sim.Release(), plugins...)...)
+	}
+	v.real.Load(plugins...)
+	return v.Restart()
+}
+
 // Restart kills VPP and starts it again without configuration.
 func (v *VPP) Restart() error {
 	if v.Sim != nil {

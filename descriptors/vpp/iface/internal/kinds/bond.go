@@ -2,8 +2,10 @@ package kinds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
 	"google.golang.org/protobuf/proto"
 
@@ -94,6 +96,9 @@ func createBond(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, e
 	}
 	reply := &bond.BondCreate2Reply{}
 	err := e.API.Call(ctx, request, reply)
+	if errors.Is(err, api.FEATURE_DISABLED) && b.GetMode() == interfaces.BondLink_LACP {
+		err = conn.Unimplemented("VPP has not loaded lacp_plugin.so, which a bond of mode LACP needs")
+	}
 	return uint32(reply.SwIfIndex), err
 }
 
