@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
@@ -243,6 +244,31 @@ func TestNoEndAD(t *testing.T) {
 	if has := segmentsIn(t, sim); len(has) != 1 {
 		t.Errorf("VPP has %v", has)
 	}
+}
+
+// TestTablesOfSegments has VPP make two tables of its own, which have no number. They are no VRF of anybody.
+func TestTablesOfSegments(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, "config/vpp/srv6/v2/policy/fd12::1", `{"bsid": "fd12::1", "segment_lists": [{"weight": 1, "segments": ["fd11::9"]}]}`)
+		if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
+			t.Fatal(err)
+		}
+		has := func(key string) {
+			if strings.Contains(key, "4294967295") {
+				t.Errorf("there is %s", key)
+			}
+		}
+		for _, st := range a.sched.Statuses("") {
+			has(st.Key)
+		}
+		for _, of := range []string{l3.VRFName, l3.RouteName} {
+			for key := range a.details(of) {
+				has(key)
+			}
+		}
+	})
 }
 
 // TestNoFramesOfTunnels asks for the frames of an interface that has none. VPP would die.

@@ -99,6 +99,24 @@ func segmentRows() []row {
 				}
 			}
 		}},
+		{"two tables without a number, while there is a policy", func(v *vpp) {
+			names := func(want ...string) {
+				var has []string
+				for _, d := range dump[ip.IPTableDetails](v, &ip.IPTableDump{}) {
+					if d.Table.TableID == ^uint32(0) && d.Table.IsIP6 {
+						has = append(has, d.Table.Name)
+					}
+				}
+				if slices.Sort(has); !slices.Equal(has, want) {
+					v.Errorf("they are %q; expected %q", has, want)
+				}
+			}
+			names()
+			v.addPolicy(&sr.SrPolicyAdd{BsidAddr: sid("fd0a::1"), IsEncap: true, Sids: segmentList(1, "fd0b::1")}, 0)
+			names("SRv6 steering of IP4 prefixes through BSIDs", "SRv6 steering of IP6 prefixes through BSIDs")
+			v.call("sr_policy_del", 0, &sr.SrPolicyDel{BsidAddr: sid("fd0a::1"), SrPolicyIndex: ^uint32(0)}, &sr.SrPolicyDelReply{})
+			names()
+		}},
 		{"local SIDs", func(v *vpp) {
 			i := v.loop()
 			v.table6(7)

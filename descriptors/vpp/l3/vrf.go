@@ -122,8 +122,8 @@ func (h handler) changeTable(ctx context.Context, v *l3.VrfTable, add bool) erro
 	return h.API.Call(ctx, request, &ip.IPTableAddDelReply{})
 }
 
-// retrieveVRFs yields all tables. VPP records no owner, so undeclared ones are Unknown. Tables 0
-// and ~0 belong to VPP, but the flow hash of table 0 may be one that this agent has set.
+// retrieveVRFs yields all tables. VPP records no owner, so undeclared ones are Unknown. Table 0
+// belongs to VPP, but its flow hash may be one that this agent has set.
 func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l3.VrfTable]) scheduler.Retrieved[*l3.VrfTable, struct{}] {
 	type found = scheduler.Found[*l3.VrfTable, struct{}]
 	return func(yield func(found, error) bool) {
@@ -143,8 +143,8 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l
 			}
 			w := declared[tableKey(v)]
 			v.FlowHashSettings = h.hashes.of(tableKey(v), w.GetFlowHashSettings())
-			// They cannot be deleted, so they must not count as ours after a Delete.
-			own := t.TableID == invalidTable || t.TableID == 0 && !h.hashes.mayDiffer(tableKey(v))
+			// It cannot be deleted, so it must not count as ours after a Delete.
+			own := t.TableID == 0 && !h.hashes.mayDiffer(tableKey(v))
 			if !yield(found{Value: v, Foreign: own && w == nil, OwnerUnknown: !own && w == nil}, nil) {
 				return
 			}
@@ -155,12 +155,15 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l
 // tableKey returns the identity of a table: its ID and IP version.
 func tableKey(v *l3.VrfTable) ip.IPTable { return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v)} }
 
-// tables returns all tables of VPP.
+// tables returns all tables of VPP, without those that have no number: VPP keeps its own routes there, for
+// the steering of SRv6.
 func (h handler) tables(ctx context.Context) ([]ip.IPTable, error) {
 	details, err := conn.Dump[ip.IPTableDetails](ctx, h.API, &ip.IPTableDump{})
-	out := make([]ip.IPTable, len(details))
-	for i, d := range details {
-		out[i] = d.Table
+	out := make([]ip.IPTable, 0, len(details))
+	for _, d := range details {
+		if d.Table.TableID != invalidTable {
+			out = append(out, d.Table)
+		}
 	}
 	return out, err
 }

@@ -21,6 +21,7 @@ type IP struct {
 	vpp        *core.VPP
 	tables     tables
 	users      []func(Key) bool
+	private    []func() []string
 	networks   map[Key]networks // of all addresses
 	unnumbered map[uint32]uint32
 	linkLocal  linkLocals

@@ -88,6 +88,10 @@ func (p *IP) Tables() []*Table { return p.tables.order }
 // UsedBy registers a user of tables. A deleted table stays while uses returns true for it.
 func (p *IP) UsedBy(uses func(Key) bool) { p.users = append(p.users, uses) }
 
+// Private registers a user that has IPv6 tables of its own, which have names and no number. Only the
+// dump of tables shows them.
+func (p *IP) Private(names func() []string) { p.private = append(p.private, names) }
+
 // NeedTable makes a table that stays only as long as something uses it, unless the table
 // exists.
 func (p *IP) NeedTable(key Key) {
@@ -145,6 +149,11 @@ func (p *IP) tableMessages() {
 			core.Dump(func(_ *ip.IPTableDump, yield func(ip.IPTableDetails)) {
 				for _, t := range p.tables.order {
 					yield(ip.IPTableDetails{Table: ip.IPTable{TableID: t.ID, IsIP6: t.IPv6, Name: t.Name}})
+				}
+				for _, names := range p.private {
+					for _, name := range names() {
+						yield(ip.IPTableDetails{Table: ip.IPTable{TableID: core.None, IsIP6: true, Name: name}})
+					}
 				}
 			}),
 		},

@@ -80,6 +80,7 @@ type plugin struct {
 // New adds the plugin.
 func New(vpp *core.VPP, tables *ip.IP, switching *l2.L2) {
 	p := &plugin{vpp: vpp, tables: tables, switching: switching}
+	tables.Private(p.ownTables)
 	vpp.Register(core.Plugin{
 		Messages: append(append(p.policyMessages(), p.steeringMessages()...), core.Call(p.setSource), core.Call(p.changeSID), core.Dump(p.dumpSIDs)),
 		Pages: map[string]func() string{
@@ -89,6 +90,14 @@ func New(vpp *core.VPP, tables *ip.IP, switching *l2.L2) {
 		},
 		Commands: map[string]func(words []string) (string, core.Errno){"sr localsid": p.commandSID},
 	})
+}
+
+// ownTables are the tables that VPP has while there is a policy or steering (VPP sr_policy_rewrite.c).
+func (p *plugin) ownTables() []string {
+	if len(p.policies.all)+len(p.steered) == 0 {
+		return nil
+	}
+	return []string{"SRv6 steering of IP6 prefixes through BSIDs", "SRv6 steering of IP4 prefixes through BSIDs"}
 }
 
 // setSource stores the source address of new headers. Existing policies keep theirs; see
