@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -22,6 +23,22 @@ func TestDHCP(t *testing.T) {
 			return
 		}
 		addressesByDHCP(t, sim, socket)
+	})
+}
+
+// A DHCP client that gets no lease is no difference, however often VPP is read back.
+func TestDHCPWithoutLease(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		_, _ = a.declare(true, withDHCP()...) // VPP 22.02 has other messages for DHCP
+		for range 2 {
+			record, _ := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
+			if done := done(record); len(done) > 0 {
+				t.Errorf("a resync does %s", done)
+			}
+		}
+		a.expectState("vpp/interface/loop1/has-IP-address", scheduler.Pending)
 	})
 }
 

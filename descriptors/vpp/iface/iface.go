@@ -188,6 +188,7 @@ type handler struct {
 	leftovers   leftovers.Registry
 	mtus        declaredMTUs
 	networks    networks
+	addressed   addressedSet
 	bonded      kinds.Bonded
 	autoconf    *unreported.Notes // of IPv6 autoconfiguration, by interface; see slaac.Note
 	solicited   slaac.Pace

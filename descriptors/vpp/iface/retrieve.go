@@ -57,6 +57,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 			return
 		}
 		h.rememberVRFs(all, only == nil, learns)
+		h.addressed.remember(h, all, only == nil, learns)
 		if learns {
 			h.learn(all, only == nil)
 		}

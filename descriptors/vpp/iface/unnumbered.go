@@ -3,6 +3,9 @@ package iface
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -14,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // hasAddressDescriptor is a value without an effect in VPP. It is applied while the interface has any address. Borrowers depend on the one of their lender.
@@ -28,9 +32,74 @@ func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, st
 			name, _ := keys.ParseHasAddress(key)
 			return []scheduler.Dependency{{Label: "interface-has-IP", Prefixes: []string{keys.Interface(name).Addresses()}}}
 		},
-		Create: nothing,
-		Delete: func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
+		Create:        nothing,
+		Delete:        func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
+		Retrieve:      h.retrieveAddressed,
+		RetrieveAfter: []string{Name},
 	}
+}
+
+// retrieveAddressed yields the keys of those interfaces that had an address when they were read last. They are not
+// derived from what was read: a DHCP client, which makes such a key, may have no lease.
+func (h *handler) retrieveAddressed(_ context.Context, _ []scheduler.Desired[*emptypb.Empty]) scheduler.Retrieved[*emptypb.Empty, struct{}] {
+	type found = scheduler.Found[*emptypb.Empty, struct{}]
+	return reading.Of(func(learns bool, yield func(found, error) bool) {
+		for _, f := range h.addressed.all(learns) {
+			if !yield(found{Key: keys.Interface(f.name).HasAddress(), Value: &emptypb.Empty{}, Foreign: f.foreign, OwnerUnknown: f.unknown}, nil) {
+				return
+			}
+		}
+	})
+}
+
+// An addressed interface has an address.
+type addressed struct {
+	name             string
+	foreign, unknown bool // as for the interface
+}
+
+// addressedSet has the addressed interfaces of the last read that counts, and those of a look since.
+type addressedSet struct {
+	mu           sync.Mutex // guards all fields
+	read, looked map[string]addressed
+}
+
+// remember stores which of the interfaces that were read have an address; whole: there are no others.
+func (s *addressedSet) remember(h *handler, all []*kinds.Found, whole, learns bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	into := maps.Clone(s.read)
+	if into == nil || whole {
+		into = map[string]addressed{}
+	}
+	for _, f := range all {
+		if f.Skipped {
+			continue
+		}
+		name := f.Value.GetName()
+		delete(into, name)
+		if len(f.Value.GetIpAddresses()) > 0 || f.Leased.IsValid() {
+			into[name] = addressed{name, h.isForeign(f), h.isUnknown(f)}
+		}
+	}
+	s.looked = into
+	if learns {
+		s.read, s.looked = into, nil
+	}
+}
+
+// all returns the addressed interfaces in order. Only looks get what a look has shown.
+func (s *addressedSet) all(learns bool) (out []addressed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := s.read
+	if !learns && s.looked != nil {
+		from = s.looked
+	}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		out = append(out, from[name])
+	}
+	return out
 }
 
 // unnumberedDescriptor lets an interface borrow the address of another one. VPP calls such
