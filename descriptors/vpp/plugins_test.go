@@ -71,6 +71,59 @@ func TestFewPlugins(t *testing.T) {
 	expectNoWrites(t, vpp.Counts())
 }
 
+// TestPluginIsGone has a VPP that ends and starts again without most of its plugins, and then with all of them. What the
+// agent knows of the run before counts no more: each kind is read back, and what this VPP can have is there.
+func TestPluginIsGone(t *testing.T) {
+	vpp := simulated.Start(t, simulated.Newest())
+	a := startAgentKnowing(t, vpp.Socket, quiet())
+	awaitReady(t, a)
+	_, _ = a.declare(true, everything(t)...) // a real VPP may lack something
+	a.awaitSettled()
+	before := a.stateOfAll()
+	for _, restart := range []func() error{func() error { return vpp.RestartOnly(fewPlugins()...) }, vpp.RestartAll} {
+		was := a.readBack()
+		if err := restart(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool { return a.readBack() > was && len(a.sched.Unknown()) == 0 }, func() string {
+			return fmt.Sprintf("it is not read back: %v", slices.Sorted(maps.Keys(a.sched.Unknown())))
+		})
+		a.awaitSettled()
+		if record, _ := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); len(record.RefreshErrors) > 0 || len(done(record)) > 0 {
+			t.Errorf("a resync does %s, and could not read %v", done(record), record.RefreshErrors)
+		}
+		for key, state := range a.stateOfAll() {
+			if state != before[key] && state != scheduler.Unimplemented && state != scheduler.Pending {
+				t.Errorf("%s is %s; expected %s", key, state, before[key])
+			}
+		}
+	}
+	if after := a.stateOfAll(); !maps.Equal(after, before) {
+		t.Errorf("with all plugins again, the states are\n%v; expected\n%v", after, before)
+	}
+}
+
+// readBack returns how often VPP was read back since it was connected.
+func (a *agent) readBack() (times int) {
+	for _, record := range a.sched.History() {
+		if strings.Contains(record.Description, "ready") {
+			times++
+		}
+	}
+	return times
+}
+
+// stateOfAll returns the states of all values that are declared, and of what is made of them.
+func (a *agent) stateOfAll() map[string]scheduler.State {
+	out := map[string]scheduler.State{}
+	for _, st := range a.sched.Statuses("") {
+		if st.Desired != nil {
+			out[st.Key] = st.State
+		}
+	}
+	return out
+}
+
 // awaitSettled waits until every value is applied, waits for another one, or cannot be applied.
 func (a *agent) awaitSettled() {
 	a.Helper()

@@ -113,6 +113,15 @@ func (v *VPP) RestartOnly(plugins ...string) error {
 	return v.Restart()
 }
 
+// RestartAll is Restart of a VPP that loads all plugins again.
+func (v *VPP) RestartAll() error {
+	if v.Sim != nil {
+		return v.Sim.RestartWithout()
+	}
+	v.real.Load()
+	return v.Restart()
+}
+
 // Restart kills VPP and starts it again without configuration.
 func (v *VPP) Restart() error {
 	if v.Sim != nil {
