@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,6 +55,41 @@ func TestValueThatVPPDoesNotSurvive(t *testing.T) {
 	a.awaitState(loopKey, configured)
 	if deaths := sim.Deaths(); deaths != 3 {
 		t.Errorf("VPP died %d times in the end", deaths)
+	}
+}
+
+// TestReadThatVPPDoesNotSurvive has VPP die whenever it lists the policies of ABF, and be started again each time. After
+// the third death all else is read back and applied, and what cannot be read says why.
+func TestReadThatVPPDoesNotSurvive(t *testing.T) {
+	sim, socket := startSim(t)
+	sim.Fail("abf_policy_dump", vppsim.Fault{Die: true, Respawn: true})
+	a := startAgent(t, socket)
+	const listKey, policyKey = "config/vpp/acls/v2/acl/all", "config/vpp/abfs/v2/abf/1"
+	_, _ = a.declare(false,
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`,
+		"config/vpp/v2/route/if/loop1/vrf/0/dst/10.2.0.0/16/gw/10.1.0.2", `{"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop1"}`,
+		listKey, `{"name":"all","rules":[{"action":"PERMIT","ip_rule":{"ip":{"destination_network":"10.9.0.0/16"}}}]}`,
+		policyKey, `{"index":1,"acl_name":"all","attached_interfaces":[{"input_interface":"loop1"}],"forwarding_paths":[{"next_hop_ip":"10.1.0.2","interface_name":"loop1"}]}`,
+	)
+	a.awaitState(loopKey, scheduler.Configured)
+	a.awaitState(listKey, scheduler.Configured)
+	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	until(t, func() bool { return len(a.sched.Unknown()) == 1 }, func() string { return fmt.Sprint("unknown are ", slices.Sorted(maps.Keys(a.sched.Unknown()))) })
+	const want = "VPP died 3 times while it answered abf_policy_dump: it is not asked for that again until the agent starts again"
+	until(t, func() bool { return strings.Contains(a.sched.Unknown()["vpp-abf"].Why, want) }, func() string { return fmt.Sprint(a.sched.Unknown()["vpp-abf"]) })
+	record, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
+	if err != nil || len(record.RefreshErrors) != 1 || !errors.Is(record.RefreshErrors[0], vpp.ErrDeadlyRead) {
+		t.Errorf("a resync could not read %v: %v; expected %v", record.RefreshErrors, err, vpp.ErrDeadlyRead)
+	}
+	if deaths := sim.Deaths(); deaths != 3 {
+		t.Errorf("VPP died %d times", deaths)
+	}
+	a.stop()
+	sim.Fail("abf_policy_dump", vppsim.Fault{})
+	again := startAgent(t, socket)
+	awaitReady(t, again)
+	if unknown := again.sched.Unknown(); len(unknown) > 0 {
+		t.Errorf("with a better VPP and another agent, these are unknown: %v", unknown)
 	}
 }
 

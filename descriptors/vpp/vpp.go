@@ -118,6 +118,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"), proxied: o.Connection.Proxy,
 	}
 	last := lastRun{o.Settings, o.Log}
+	var reads *readGuard // set before the manager runs
 	p.manager = conn.NewManager(conn.Options{
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
@@ -128,6 +129,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 				last.save(about.Run)
 			}
 			guard.reborn(about.Same)
+			reads.reborn(about.Same)
 			if about.Same {
 				link.ReadyAgain()
 			} else {
@@ -145,7 +147,8 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
 	owner := ownership.New(ownership.Options{Label: o.Label, Installation: o.Installation, Alive: o.Lives})
-	p.api = ownership.WithTags(p.manager, owner)
+	reads = newReadGuard(p.manager)
+	p.api = ownership.WithTags(reads, owner)
 	var linkChanged func(name string) // set before any goroutine runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Connection: ConnectionName, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
