@@ -131,6 +131,11 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 	g.why = why.Error()
 	s.graph.Disconnect(&g.line.Link, g.reason(why))
 	s.publishConnections()
+	for _, d := range s.registry.All {
+		if readback.LineOf(d) == g.line {
+			s.shown.Drop(d)
+		}
+	}
 	for n := range s.graph.Changed(0) {
 		if d := kind.Of(n); d != nil && readback.LineOf(d) == g.line {
 			s.retries.Drop(n.Key())

@@ -160,8 +160,9 @@ type Found[V proto.Message, M any] struct {
 	// show it as encoding/json writes it, and the scheduler does not keep it. A pointer to what was read
 	// costs nothing. Optional.
 	Details any
-	// Shown means that the item is only for those who look, such as dumps: the scheduler keeps nothing of it. It
-	// is for what a system makes by itself in large numbers, and no value depends on.
+	// Shown means that the item is only for those who look: no decision of the scheduler takes it into account, and
+	// nothing is logged or watched. It is for what a system makes by itself and no value depends on. Its status is
+	// OBTAINED, as of the last Retrieve, while no other value has the key.
 	Shown bool
 }
 

@@ -2,9 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
@@ -15,6 +17,9 @@ func (s *Scheduler) newReader() *readback.Reader {
 		Again:    s.inbox.Refresh,
 		Vanished: s.contests.Vanished,
 		Changed:  s.contests.Changed,
+		Shown: func(d *kind.Descriptor, found []kind.Found) {
+			s.shown.Replace(d, found, time.Now(), uint8(Obtained))
+		},
 	})
 }
 

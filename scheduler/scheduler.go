@@ -27,6 +27,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/patience"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
+	"github.com/keyplane/keyplane/scheduler/internal/shown"
 	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
@@ -85,6 +86,7 @@ type Scheduler struct {
 	connections  map[string]*Connection
 	published    atomic.Pointer[[]ConnectionStatus] // by publishConnections
 	begun        atomic.Bool                        // Run was called
+	shown        shown.Values                       // Run's goroutine writes them
 	requests     chan func(context.Context)
 	desk         *loan.Desk // lends the graph to plans
 	stopped      chan struct{}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -95,10 +96,11 @@ func (st *Status) Derived() []string {
 // Warnings names the fields of the desired value that its descriptor ignores.
 func (st *Status) Warnings() []string { return kind.Warnings(st.of.Value()) }
 
-// All returns a consistent snapshot of all statuses, in no order. No transaction waits for it.
+// All returns a consistent snapshot of all statuses, in no order. No transaction waits for it. It has those of
+// Found.Shown, too.
 func (s *Scheduler) All() iter.Seq[*Status] {
 	return func(yield func(*Status) bool) {
-		for x := range s.statuses.All() {
+		for x := range s.standings() {
 			if !yield(statusOf(x)) {
 				return
 			}
@@ -106,11 +108,25 @@ func (s *Scheduler) All() iter.Seq[*Status] {
 	}
 }
 
+// standings yields the standings of all values that the graph has, and of those that it does not keep.
+func (s *Scheduler) standings() iter.Seq[*standing.Standing] {
+	return func(yield func(*standing.Standing) bool) {
+		moment := s.shown.Now()
+		for x := range s.statuses.All() {
+			moment.Hide(x)
+			if !yield(x) {
+				return
+			}
+		}
+		moment.Rest()(yield)
+	}
+}
+
 // Statuses returns the statuses of all values with the key prefix, sorted by key. They
 // form one consistent snapshot. No transaction waits for it.
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
-	for x := range s.statuses.All() {
+	for x := range s.standings() {
 		if strings.HasPrefix(x.Key(), prefix) {
 			out = append(out, statusOf(x))
 		}
@@ -121,7 +137,7 @@ func (s *Scheduler) Statuses(prefix string) []*Status {
 
 // Status returns the status of the value under key, and whether there is one.
 func (s *Scheduler) Status(key string) (*Status, bool) {
-	x := s.statuses.Find(key)
+	x := cmp.Or(s.statuses.Find(key), s.shown.Find(key))
 	if x == nil {
 		return nil, false
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/drift"
 	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
@@ -68,17 +69,23 @@ func tellsDetails(t *testing.T, vpp *simulated.VPP) {
 			}
 		}
 	}
-	// What VPP makes by itself. Of routes, only those who look see it.
+	// What VPP makes by itself. Of routes, VPP tells it with each reading.
 	routes := a.details(l3.RouteName)
 	for _, want := range []string{"vrf/7/dst/10.1.0.0/24", "vrf/7/dst/240.0.0.0/4", "vrf/0/dst/::/0"} {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(routes)), func(key string) bool { return strings.Contains(key, want) }) {
 			t.Errorf("no route %s among %v", want, slices.Sorted(maps.Keys(routes)))
 		}
 	}
+	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		t.Fatal(err)
+	}
 	for key := range routes {
-		if st, kept := a.sched.Status(key); kept && st.State == scheduler.Obtained {
-			t.Errorf("the scheduler keeps %s", key)
+		if key != "config/vpp/v2/route/if/loop1/vrf/7/dst/10.9.0.0/16/gw/10.1.0.2" {
+			a.expectState(key, scheduler.Obtained)
 		}
+	}
+	if report, err := drift.Check(t.Context(), a.sched); err != nil || len(report.Values) > 0 {
+		t.Errorf("drift is %+v, %v; expected none", report.Values, err)
 	}
 	a.expectState("config/vpp/v2/interfaces/"+iface.Untagged+"local0", scheduler.Obtained)
 	a.unwant("config/vpp/v2/proxyarp-global")

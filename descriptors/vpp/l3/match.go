@@ -165,8 +165,8 @@ func (d declaredIndex) retrieved(p *path, names map[uint32]string) (f scheduler.
 	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours, Details: p.details()}, true
 }
 
-// ofVPP returns a path that VPP has made itself, unless somebody declares the same: that is then not there. The
-// scheduler keeps none: a route that is declared must come over the API, by which it has a rank above other sources.
+// ofVPP returns a path that VPP has made itself, unless somebody declares the same: that is then not there. It is only
+// shown: a route that is declared must come over the API, by which it has a rank above other sources.
 func (d declaredIndex) ofVPP(p *path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
 	if _, declared := d.byID[p.pathID]; declared {
 		return f, false

@@ -274,8 +274,8 @@ const (
 	srcSpecial, srcInterface, srcAPI, srcDefault = 1, 4, 8, 20
 )
 
-// paths returns the paths of all routes that came over the API. For those who only look, it also returns what is for
-// people alone: those that VPP has made itself, and details. It calls begun at the first path.
+// paths returns the paths of all routes that came over the API, and those that VPP has made itself. For those who only
+// look, it also returns details. It calls begun at the first path.
 func (h handler) paths(ctx context.Context, learns bool, begun func()) (out, own []path, err error) {
 	tables, err := h.tables(ctx)
 	if err != nil {
@@ -308,13 +308,10 @@ func (h handler) paths(ctx context.Context, learns bool, begun func()) (out, own
 				}
 			})
 		}
-		if learns {
-			addOwn = func(ip.IPRoute) {}
-		}
 		if newer {
 			err = h.dumpRoutesOf(ctx, srcAPI, t, add)
 			for _, of := range []uint8{srcSpecial, srcDefault, srcInterface} {
-				if err == nil && !learns {
+				if err == nil {
 					err = h.dumpRoutesOf(ctx, of, t, addOwn)
 				}
 			}

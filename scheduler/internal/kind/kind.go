@@ -102,7 +102,7 @@ type Found struct {
 	OwnerUnknown bool
 	Learned      func() // called for those who do not only look; nil: nothing was learned
 	Details      any    // for those who only look; nil: there are none
-	Shown        bool   // only those who look get it
+	Shown        bool   // no decision is about it
 }
 
 // Passive reports whether values of d are only observed.

@@ -19,6 +19,7 @@ import (
 // Found is the result of reading a part: the items and their keys.
 type Found struct {
 	Items []kind.Found // with their keys
+	shown []kind.Found // those with Shown of a call that learns: no key is there twice
 	keys  map[string]bool
 }
 
@@ -65,6 +66,7 @@ func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired, lear
 // collect is read, and may panic.
 func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, learns bool) (out Found, err error) {
 	out.keys = map[string]bool{}
+	shown := map[string]kind.Found{}
 	left := p.Most
 	for f, err := range p.retrieve(ctx, desired) {
 		if err != nil {
@@ -80,17 +82,19 @@ func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, l
 			}
 		}
 		if learns {
-			if f.Shown {
-				continue
-			}
 			f.Details = nil // it may hold much of what was read
 		}
-		if len(out.Items) == 0 { // allocate only if needed
-			out = Found{make([]kind.Found, 0, len(desired)), make(map[string]bool, len(desired))}
+		if out.Items == nil { // allocate only if needed
+			out.Items, out.keys = make([]kind.Found, 0, len(desired)), make(map[string]bool, len(desired))
 		}
 		key, err := p.Of.FoundKey(f)
 		if err != nil {
 			rb.Log.Warn("retrieved value is ignored", "descriptor", p.Of.Name, "key", f.Key, "err", err)
+			continue
+		}
+		if learns && f.Shown {
+			f.Key = key
+			shown[key] = f
 			continue
 		}
 		if p.Most > 0 {
@@ -109,12 +113,16 @@ func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, l
 		f.Key = key
 		out.Items = append(out.Items, f)
 	}
+	out.shown = slices.Collect(maps.Values(shown))
 	return out, ctx.Err()
 }
 
+// readsAll reports whether the verb for the part reports all values of the descriptor.
+func (p Part) readsAll() bool { return p.Keys == nil || p.Of.RetrieveSome == nil }
+
 // retrieve calls the cheapest verb for the part.
 func (p Part) retrieve(ctx context.Context, desired []kind.Desired) iter.Seq2[kind.Found, error] {
-	if p.Keys == nil || p.Of.RetrieveSome == nil {
+	if p.readsAll() {
 		return p.Of.Retrieve(ctx, desired)
 	}
 	return p.Of.RetrieveSome(ctx, slices.Sorted(maps.Keys(p.Keys)), desired)

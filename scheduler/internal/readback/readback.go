@@ -47,6 +47,8 @@ type Options struct {
 	Vanished func(key string)
 	// Changed gets the key of each value that was as desired, and is not any more.
 	Changed func(key string)
+	// Shown gets the values of a descriptor that the graph does not keep.
+	Shown func(d *kind.Descriptor, found []kind.Found)
 }
 
 // A Reader reads back the values of one scheduler.
@@ -257,6 +259,9 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	}
 	if c.Keys == nil {
 		rb.Ledger.ReadBack(c.Of)
+	}
+	if c.readsAll() {
+		rb.Shown(c.Of, c.got.shown)
 	}
 	rb.identify(c.Of)
 	return true

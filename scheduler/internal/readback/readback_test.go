@@ -62,6 +62,7 @@ func newSystem(t *testing.T) *system {
 	y.Reader = readback.New(readback.Options{
 		Log: log, Graph: g, Registry: &registry, Ledger: memory.New(nil, "", log, g, kindOf, prepare), Timeout: time.Minute,
 		Again: func(...string) {}, Vanished: func(key string) { y.vanished = append(y.vanished, key) }, Changed: func(string) {},
+		Shown: func(*kind.Descriptor, []kind.Found) {},
 	})
 	return y
 }

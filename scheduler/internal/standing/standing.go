@@ -47,6 +47,11 @@ func Of(n *graph.Node, state uint8, since time.Time) *Standing {
 	return s
 }
 
+// OfShown returns the standing of a value that was found and has no node, in a state since a time.
+func OfShown(actual *graph.Value, state uint8, since time.Time) *Standing {
+	return &Standing{Actual: actual, since: since.UnixNano(), State: state}
+}
+
 // Await adds the dependencies for which the value waits. It is called before the standing is
 // published.
 func (s *Standing) Await(unmet []value.Dep) {
