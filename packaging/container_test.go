@@ -97,7 +97,7 @@ func TestProgramsRunWithoutAnythingElse(t *testing.T) {
 			t.Errorf("%q: %v\n%s", command, err, out)
 		}
 	}
-	out, err := exec.Command("chroot", root, "/agentctl", "status").CombinedOutput()
+	out, err := exec.Command("chroot", root, "/agentctl", "status", "--ready").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "no agent") {
 		t.Errorf("the health check without an agent: %v\n%s", err, out)
 	}

@@ -31,7 +31,7 @@ expect() {
 
 running() { systemctl show -P MainPID keyplane; }
 declared_routes() { ip -4 route show via 10.77.0.2 | wc -l; }
-ready() { agentctl status; }
+ready() { agentctl status --ready; }
 # What the kernel has, without counters and times.
 network() {
 	ip -d link show

@@ -31,7 +31,7 @@ type agent struct {
 	Version wire.Version
 }
 
-// errNotReady ends the command status with the exit code 1, which makes it a health check.
+// errNotReady ends status --ready with the exit code 1, which makes it a health check.
 var errNotReady = errors.New("the agent is not ready")
 
 // state returns the command that tells whether the agent is ready.
@@ -41,11 +41,13 @@ func state(s *session.Session) *cobra.Command {
 		Short: "Prints whether the agent is ready, and its parts",
 		Long: "Status prints the build of the agent, its state, and the state of each source and connection. An agent is ready when the\n" +
 			"network is as declared as far as possible.\n\n" +
-			"Exit codes: 0 the agent is ready, 1 it is not or does not answer. So the command is a health check of a container.",
-		Example: "  agentctl status\n  agentctl status -f '{{.Status.AgentStatus.State}}'",
+			"Exit codes: 0 the agent answers, 1 it does not; with --ready: 0 the agent is ready, 1 it is not. So status and status --ready\n" +
+			"are the two health checks of a container.",
+		Example: "  agentctl status\n  agentctl status --ready\n  agentctl status -f '{{.Status.AgentStatus.State}}'",
 		Args:    session.ExpectArgs(),
 	}
 	f := show.FormatFlag(cmd, s)
+	ready := cmd.Flags().Bool("ready", false, "end with exit code 1 if the agent is not ready")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
 		var a agent
 		if err := s.Probe(ctx, "/readiness", &a.Status.AgentStatus); err != nil {
@@ -58,7 +60,7 @@ func state(s *session.Session) *cobra.Command {
 		if err := f.Write(s.Out, a, a.print); err != nil {
 			return err
 		}
-		if !a.Ready {
+		if *ready && !a.Ready {
 			return errNotReady
 		}
 		return nil
