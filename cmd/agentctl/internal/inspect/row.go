@@ -40,7 +40,11 @@ func rowOf(m wire.Model) modelRow {
 	}
 	if folder, ok := strings.CutPrefix(path.Dir(m.ProtoFile), "ligato/"); ok {
 		message := m.ProtoName[strings.LastIndexByte(m.ProtoName, '.')+1:]
-		out.GoType = "*" + strings.ReplaceAll(folder, "/", "_") + "." + message
+		name := strings.ReplaceAll(folder, "/", "_")
+		if name == "vpp_wireguard" {
+			name = "vpp_wg" // the only package that was not named after its folder
+		}
+		out.GoType = "*" + name + "." + message
 		out.PkgPath = "go.ligato.io/vpp-agent/v3/proto/ligato/" + folder
 	}
 	return out
