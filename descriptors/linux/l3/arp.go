@@ -56,11 +56,12 @@ func (h handler) arpIdentity(_ string, v *l3.ARPEntry) scheduler.Claim {
 	}
 }
 
-// equivalentARP compares the parsed addresses, not their notation.
-func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
+// equivalentARP compares the parsed addresses, not their notation. A reference counts as its address.
+func (h handler) equivalentARP(_ string, old, new *l3.ARPEntry) bool {
+	old, new = h.withAddress(old), h.withAddress(new)
 	a, errA := kernelNeighbour(old, 0)
 	b, errB := kernelNeighbour(new, 0)
-	// References are compared as text until they are resolved.
+	// References without an address yet are compared as text.
 	if errA != nil || errB != nil {
 		return old.GetIpAddress() == new.GetIpAddress() && old.GetHwAddress() == new.GetHwAddress()
 	}

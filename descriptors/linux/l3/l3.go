@@ -91,7 +91,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
-		Equivalent:   equivalentRoute,
+		Equivalent:   h.equivalentRoute,
 		Recreate:     recreateRoute,
 		Dependencies: h.routeDependencies,
 		Derived:      derivedOfRoute,
@@ -116,7 +116,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 
 		Normalize:    normalizeARP,
 		Validate:     validateARP,
-		Equivalent:   equivalentARP,
+		Equivalent:   h.equivalentARP,
 		Dependencies: arpDependencies,
 		Identity:     h.arpIdentity,
 		Renamed:      h.Watch.Renamed,

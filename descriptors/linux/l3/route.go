@@ -144,9 +144,10 @@ func scopeOf(number uint8) l3.Route_Scope {
 	}
 }
 
-// equivalentRoute compares the routes that the kernel would get. References are compared
-// as text, since an address may not be allocated yet.
-func equivalentRoute(_ string, old, new *l3.Route) bool {
+// equivalentRoute compares the routes that the kernel would get. A reference counts as its address; without an address
+// yet, it is compared as text.
+func (h handler) equivalentRoute(_ string, old, new *l3.Route) bool {
+	old, new = h.withoutReferences(old), h.withoutReferences(new)
 	a, errA := kernelRoute(old, 0, 0)
 	b, errB := kernelRoute(new, 0, 0)
 	if errA != nil || errB != nil {

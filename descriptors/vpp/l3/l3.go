@@ -149,7 +149,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
-		Equivalent:   equivalentRoute,
+		Equivalent:   h.equivalentRoute,
 		Recreate:     recreateRoute,
 		Dependencies: routeDependencies,
 		Identity:     h.routeIdentity,

@@ -84,15 +84,16 @@ func (f *faults) kind(v *l3.Route) {
 }
 
 // equivalentRoute compares the path that VPP would get, so that another notation is no
-// change.
-func equivalentRoute(_ string, old, new *l3.Route) bool {
+// change. A reference counts as its address.
+func (h handler) equivalentRoute(_ string, old, new *l3.Route) bool {
+	old, new = h.withoutReferences(old), h.withoutReferences(new)
 	return old.GetType() == new.GetType() && old.GetOutgoingInterface() == new.GetOutgoingInterface() &&
 		old.GetVrfId() == new.GetVrfId() && old.GetViaVrfId() == new.GetViaVrfId() &&
 		max(old.GetWeight(), 1) == max(new.GetWeight(), 1) && old.GetPreference() == new.GetPreference() &&
 		samePrefix(old.GetDstNetwork(), new.GetDstNetwork()) && sameNextHop(old, new)
 }
 
-// samePrefix compares networks independent of notation. References compare as text.
+// samePrefix compares networks independent of notation. References without an address yet compare as text.
 func samePrefix(a, b string) bool {
 	p, errP := netip.ParsePrefix(a)
 	q, errQ := netip.ParsePrefix(b)
