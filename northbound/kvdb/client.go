@@ -14,6 +14,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/keyplane/keyplane/internal/bounded"
 	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -25,10 +26,15 @@ type Client struct {
 	http          http.Client
 }
 
+// mostAnswer and mostFailure bound an answer with keys, and one with an error, in bytes: anything may listen at a path.
+const mostAnswer, mostFailure = 1 << 30, 1 << 20
+
 // NewClient returns a client. It connects at the first call. The caller calls Close.
 func NewClient(socket, store string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return reach.Dial(ctx, socket) }
-	return &Client{socket: socket, store: store, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
+	// An agent answers no redirects.
+	last := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{socket: socket, store: store, http: http.Client{Transport: &http.Transport{DialContext: dial}, CheckRedirect: last}}
 }
 
 // Close closes idle connections.
@@ -168,7 +174,7 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 	if answer.StatusCode != http.StatusOK {
 		return failureOf(answer)
 	}
-	if err := read(answer.Body); err != nil {
+	if err := read(bounded.Reader(answer.Body, mostAnswer)); err != nil {
 		return fmt.Errorf("socket %s: reading the answer: %w", c.socket, err)
 	}
 	return nil
@@ -185,7 +191,7 @@ func cause(err error) error {
 // failureOf converts an answer with an error status.
 func failureOf(answer *http.Response) error {
 	var f failure
-	if err := json.NewDecoder(answer.Body).Decode(&f); err != nil || f.Error == "" {
+	if err := json.NewDecoder(bounded.Reader(answer.Body, mostFailure)).Decode(&f); err != nil || f.Error == "" {
 		return fmt.Errorf("unexpected answer: %s", answer.Status)
 	}
 	return f.asError()

@@ -47,12 +47,13 @@ func hostile(attack string) http.Handler {
 		"/scheduler/values": browse.ValuePage{Total: 2, Values: []browse.ListedValue{{Key: key, State: evil("FAILED")}, {Key: key + "2", State: evil("FAILED")}}},
 		"/scheduler/value": browse.ValueDetails{Value: browse.ListedValue{Key: key, State: evil("FAILED"), Error: evil("error"), LastOperation: evil("CREATE")},
 			Desired: &wire.Message{ProtoMsgName: "x", ProtoMsgData: content}},
-		"/scheduler/txn-history": []wire.Record{record},
-		"/scheduler/retry":       record,
-		"/scheduler/explain":     wire.Explanation{Key: key, Text: evil("text"), Because: []wire.Explanation{{Text: evil("cause")}}},
-		"/scheduler/plan":        wire.Plan{Operations: record.Executed, Invalid: []wire.Invalid{{Key: key, Line: 1, Error: evil("error")}}},
-		"/scheduler/connections": []wire.Connection{{Name: evil("name"), State: evil("LOST"), Error: evil("error"), Unknown: []wire.Unknown{{Descriptor: evil("kind"), Reason: evil("reason")}}}},
-		"/drift":                 wire.Drift{Unknown: []wire.Unknown{{Descriptor: evil("kind"), Reason: evil("reason")}}, NotReadBack: []string{evil("unread")}},
+		"/scheduler/txn-history":       []wire.Record{record},
+		"/scheduler/retry":             record,
+		"/scheduler/downstream-resync": record,
+		"/scheduler/explain":           wire.Explanation{Key: key, Text: evil("text"), Because: []wire.Explanation{{Text: evil("cause")}}},
+		"/scheduler/plan":              wire.Plan{Operations: record.Executed, Invalid: []wire.Invalid{{Key: key, Line: 1, Error: evil("error")}}},
+		"/scheduler/connections":       []wire.Connection{{Name: evil("name"), State: evil("LOST"), Error: evil("error"), Unknown: []wire.Unknown{{Descriptor: evil("kind"), Reason: evil("reason")}}}},
+		"/drift":                       wire.Drift{Unknown: []wire.Unknown{{Descriptor: evil("kind"), Reason: evil("reason")}}, NotReadBack: []string{evil("unread")}},
 		"/readiness": wire.AgentStatus{
 			State: wire.StateOK, Plugins: []wire.PluginHealth{{Name: evil("name"), Error: evil("error")}}, Missing: []string{evil("missing")}, Unapplied: []string{evil("unapplied")},
 		},
@@ -109,6 +110,7 @@ func TestTextIsPrintable(t *testing.T) {
 				{"config", "history", "if" + attack}, {"config", "history", "if" + attack, "-f", "log"},
 				{"get", "if" + attack}, {"get", "linux.interfaces.interface"}, {"get", "if" + attack, "-o", "wide"},
 				{"explain", "k" + attack}, {"explain", "if" + attack}, {"plan", file}, {"plan", file, "-f", "log"}, {"vpp", "info"}, {"status"}, {"connections"}, {"drift"},
+				{"config", "resync"}, {"config", "history", "-f", "json"}, {"status", "-f", "json"},
 			} {
 				for _, refused := range [][]string{nil, {"--http-basic-auth", "a:b"}} {
 					out := agentctl(t, append(append([]string{"--http-port", at.Port()}, refused...), command...)...)
@@ -210,4 +212,52 @@ func checkPrintable(t *testing.T, command []string, out string) {
 
 func listenUnix(t *testing.T, socket string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+}
+
+// TestCompletionIsPrintable has agents and stores whose names attack. A shell shows words as they are, so such words are
+// left out.
+func TestCompletionIsPrintable(t *testing.T) {
+	for name, attack := range attacks() {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(hostile(attack))
+			defer server.Close()
+			at, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, _ := json.Marshal(map[string][]string{"stores": {"bolt" + attack, "redis"}})
+			socket := socketOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(names) }))
+			for _, command := range [][]string{
+				{"--http-port", at.Port(), "explain", ""}, {"--http-port", at.Port(), "connections", "forget", ""}, {"--http-port", at.Port(), "plan", "--as", ""},
+				{"--http-port", at.Port(), "values", ""}, {"--http-port", at.Port(), "log", "set", ""}, {"--socket", socket, "--store", ""}, {"--socket", socket, "kvdb", "get", ""},
+			} {
+				// A tab is before the description of a word.
+				checkPrintable(t, command, strings.ReplaceAll(agentctl(t, append([]string{"__complete"}, command...)...), "\t", " "))
+			}
+			if out := agentctl(t, "__complete", "--socket", socket, "--store", ""); !strings.Contains(out, "redis") {
+				t.Errorf("the other store is missing: %s", out)
+			}
+		})
+	}
+}
+
+// A server at the agent's address sends a redirect, in the hope that the values follow it to another host.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it was asked %s %s", r.Method, r.URL) }))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL+"/scheduler/plan", http.StatusTemporaryRedirect))
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(file, []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"plan", file}, {"apply", file}, {"status"}, {"values"}} {
+		if out := agentctl(t, append([]string{"--http-port", at.Port()}, command...)...); !strings.Contains(out, "is a redirect to "+other.URL) {
+			t.Errorf("%q: %s", command, out)
+		}
+	}
 }

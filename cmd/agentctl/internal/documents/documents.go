@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/files"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -57,33 +58,34 @@ func Of(name string, text []byte) Documents { return Documents{{name: name, text
 // ReadAny is Read for a caller that reports mistakes in the syntax itself.
 func ReadAny(in io.Reader, names []string) (out Documents, err error) {
 	for _, name := range names {
-		files := []string{name}
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			files, err = filesIn(name)
-			if err != nil {
-				return nil, err
-			}
+		var found Documents
+		if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
+			found, err = readFolder(name)
+		} else {
+			found = Documents{{name: name}}
+			found[0].text, err = ReadFile(in, name)
 		}
-		for _, path := range files {
-			text, err := ReadFile(in, path)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, file{name: path, text: text})
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, found...)
 	}
 	return out, nil
 }
 
-// filesIn returns the files of a folder that have values, sorted by name.
-func filesIn(folder string) (out []string, err error) {
+// readFolder reads the files of a folder that have values, sorted by name.
+func readFolder(folder string) (out Documents, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
 		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			out = append(out, filepath.Join(folder, e.Name()))
+			text, err := files.ReadIn(folder, e.Name())
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, file{name: filepath.Join(folder, e.Name()), text: text})
 		}
 	}
 	if len(out) == 0 {
@@ -145,7 +147,7 @@ func (ds Documents) Invalid(effect string, invalid []wire.Invalid) error {
 // ReadFile returns the content of a file, or of standard input for "-", which is in.
 func ReadFile(in io.Reader, path string) ([]byte, error) {
 	if path == "-" {
-		return io.ReadAll(in)
+		return files.All("standard input", in)
 	}
-	return os.ReadFile(path)
+	return files.Read(path)
 }

@@ -55,9 +55,9 @@ const (
 	ignoredToo = "vpp-agent 3.5 ignored this key, too"
 )
 
-// files returns the configuration files of vpp-agent 3.5 with their settings, and those that the agent has added. A file
+// configFiles returns the configuration files of vpp-agent 3.5 with their settings, and those that the agent has added. A file
 // that is nil has no effect as a whole.
-func files() map[string]settings {
+func configFiles() map[string]settings {
 	out := olderFiles()
 	for name, keys := range added() {
 		out[name].but(changed, "vpp-agent 3.5 has no such key; the agent uses it", keys)

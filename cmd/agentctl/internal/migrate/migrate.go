@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/files"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -93,7 +94,7 @@ func read(cmd *cobra.Command, s *session.Session, args []string, line, env strin
 	started := start{given: map[string]string{}}
 	started.commandLine("flags", strings.Fields(line))
 	if env != "" {
-		if err := started.environmentFile(env); err != nil {
+		if err := started.environmentFile(env, files.Read); err != nil {
 			return r, err
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/files"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 )
 
 // A setting that keeps its meaning is one that the sample of the file documents.
 func TestSettingsThatStayAreInTheSamples(t *testing.T) {
-	for name, known := range files() {
+	for name, known := range configFiles() {
 		if known == nil {
 			continue
 		}
@@ -219,7 +220,7 @@ func TestVariables(t *testing.T) {
 		"agent.env": "# of the agent\nMICROSERVICE_LABEL=a\nexport KAFKA_CONFIG=k\n\nDEBUG_INFRA=1\nKVSCHED_VERIFY_MODE=1\nETCD_EXPAND_ENV_VARS=1\nPATH=/bin\nNOREDACT\nGRPC_PORT=1\nSTOP_TIMEOUT = 7s\n",
 	})
 	s := newStart()
-	if err := s.environmentFile(filepath.Join(dir, "agent.env")); err != nil {
+	if err := s.environmentFile(filepath.Join(dir, "agent.env"), files.Read); err != nil {
 		t.Fatal(err)
 	}
 	const want = `agent.env:2 MICROSERVICE_LABEL same
@@ -233,7 +234,7 @@ agent.env:11 STOP_TIMEOUT same
 	if got := verdicts(s.findings); got != want {
 		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
-	if err := s.environmentFile(filepath.Join(dir, "missing")); err == nil {
+	if err := s.environmentFile(filepath.Join(dir, "missing"), files.Read); err == nil {
 		t.Error("a missing file is no error")
 	}
 }

@@ -2,7 +2,9 @@ package migrate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/files"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/nearest"
 )
@@ -46,9 +49,14 @@ func (s *start) inFolder(dir string) (out []Finding, err error) {
 	}
 	// The flags in supervisor.conf name files, too, so they come first. Without the file there are none.
 	supervised := start{given: maps.Clone(s.given)}
-	text, _ := os.ReadFile(filepath.Join(dir, "supervisor.conf"))
+	text, err := files.ReadIn(dir, "supervisor.conf")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	supervised.supervisor("supervisor.conf", text)
-	supervised.agentFile(dir)
+	if err := supervised.agentFile(dir); err != nil {
+		return nil, err
+	}
 	read := map[string]bool{}
 	for _, entry := range all {
 		name := entry.Name()
@@ -56,7 +64,7 @@ func (s *start) inFolder(dir string) (out []Finding, err error) {
 		if filepath.Ext(name) != ".conf" && usual == name {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := files.ReadIn(dir, name)
 		if err != nil {
 			return nil, err
 		}
@@ -80,9 +88,9 @@ func (s *start) withoutFile(read map[string]bool) (out []Finding) {
 	return out
 }
 
-// inText returns the findings about the content of a configuration file. usual is the name under which files() has it.
+// inText returns the findings about the content of a configuration file. usual is the name under which configFiles() has it.
 func (s *start) inText(name, usual string, text []byte) []Finding {
-	known, ofOlder := files()[usual]
+	known, ofOlder := configFiles()[usual]
 	switch {
 	case usual == "":
 		return []Finding{finding(name, "", fact{ignored, "a flag or a variable names another file"})}
@@ -107,13 +115,19 @@ func (s *start) inText(name, usual string, text []byte) []Finding {
 }
 
 // agentFile reads from agent.conf in a folder whether the older rights hold. A flag comes first.
-func (s *start) agentFile(dir string) {
+func (s *start) agentFile(dir string) error {
 	var conf struct {
 		Compat string `yaml:"compat"`
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "agent.conf")); err == nil && yaml.Unmarshal(text, &conf) == nil && conf.Compat != "" {
+	text, err := files.ReadIn(dir, "agent.conf")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case yaml.Unmarshal(text, &conf) == nil && conf.Compat != "":
 		s.give("compat", conf.Compat)
 	}
+	return nil
 }
 
 // restored returns the findings as they are with -compat, if the flag or agent.conf says so.

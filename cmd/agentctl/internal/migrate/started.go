@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/files"
 )
 
 // A start is how the older agent was started: its flags and variables, with findings about them.
@@ -81,9 +82,9 @@ func (s *start) nameOf(file string) string {
 	return file
 }
 
-// environmentFile reads a file of NAME=VALUE lines, as systemd and Docker read them.
-func (s *start) environmentFile(path string) error {
-	text, err := os.ReadFile(path)
+// environmentFile reads a file of NAME=VALUE lines, as systemd and Docker read them, by read.
+func (s *start) environmentFile(path string, read func(path string) ([]byte, error)) error {
+	text, err := read(path)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (s *start) environmentText(place, text string) {
 
 // file reads a unit of systemd, or a file of Compose or Kubernetes.
 func (s *start) file(path string) error {
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (s *start) unitLine(place, path, line string) error {
 		}
 	case "EnvironmentFile":
 		file, optional := strings.CutPrefix(value, "-")
-		if err := s.environmentFile(file); err != nil && !optional {
+		if err := s.environmentFile(file, files.ReadPlain); err != nil && !optional {
 			return fmt.Errorf("%s: EnvironmentFile: %w; expected the file, or a copy of %s without this line, and --env", place, err, filepath.Base(path))
 		}
 	}
@@ -291,7 +292,7 @@ func (s *start) environmentFiles(path string, n *yaml.Node) error {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(filepath.Dir(path), file)
 		}
-		if err := s.environmentFile(file); err != nil {
+		if err := s.environmentFile(file, files.ReadPlain); err != nil {
 			return fmt.Errorf("%s:%d: env_file: %w", filepath.Base(path), n.Line, err)
 		}
 	}

@@ -26,6 +26,7 @@ type agentClient struct {
 	url.URL
 	name string // host and port, or the path of the socket; for messages
 	hint string // question for the user if no agent listens there
+	most int64  // bytes of an answer
 	// It has no timeout of its own: the context of the command ends each request.
 	http http.Client
 }
@@ -38,7 +39,8 @@ func (s *settings) agent(ctx context.Context) (*agentClient, error) {
 		return s.agentBySocket(), nil
 	}
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort))
-	out := &agentClient{URL: url.URL{Scheme: "http", Host: at}, name: at, hint: "is it running, and does its http.conf have this endpoint?"}
+	out := &agentClient{URL: url.URL{Scheme: "http", Host: at}, name: at, hint: "is it running, and does its http.conf have this endpoint?", most: mostAnswer}
+	out.http.CheckRedirect = noRedirect
 	if !s.byHTTP {
 		out.name, out.hint = at+" or "+s.Socket, "is it running?"
 	}
@@ -64,9 +66,15 @@ func (s *settings) agentBySocket() *agentClient {
 		return reach.Dial(ctx, s.Socket)
 	}
 	return &agentClient{
-		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
-		http.Client{Transport: &http.Transport{DialContext: dial}},
+		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?", mostAnswer,
+		http.Client{Transport: &http.Transport{DialContext: dial}, CheckRedirect: noRedirect},
 	}
+}
+
+// noRedirect refuses to follow a redirect. An agent answers none, and to follow one would send the values of the request
+// to a host that nobody has named.
+func noRedirect(to *http.Request, _ []*http.Request) error {
+	return fmt.Errorf("the answer is a redirect to %s, which is not followed: expected the address of the agent itself", to.URL.Redacted())
 }
 
 // httpTLS returns the TLS settings for HTTP. The flag --insecure-tls overrides the

@@ -33,8 +33,12 @@ func (s *Session) Complete(cmd *cobra.Command, ask func(ctx context.Context, s *
 	return hint(out, err)
 }
 
-// hint adds an error to the words for a shell.
+// hint returns the words that a shell can show, with an error as a hint. A word may have a description after a tab.
 func hint(out []string, err error) []string {
+	out = slices.DeleteFunc(out, func(w string) bool {
+		word, description, _ := strings.Cut(w, "\t")
+		return word != printable.Line(word) || description != printable.Line(description)
+	})
 	if err == nil {
 		return out
 	}
@@ -91,10 +95,10 @@ func (s *Session) CompleteStore(cmd *cobra.Command) []string {
 	c := kvdb.NewClient(fresh.Socket, "")
 	defer c.Close()
 	names, err := c.Stores(ctx)
-	if err != nil || slices.Contains(names, "etcd") {
-		return names
+	if err == nil && !slices.Contains(names, "etcd") {
+		names = append(names, "etcd")
 	}
-	return append(names, "etcd")
+	return hint(names, nil)
 }
 
 // forCompletion returns a session with the settings of a command line that is not complete.

@@ -26,7 +26,7 @@ import (
 
 // mostAnswer bounds an answer of the agent, in bytes. The default of gRPC, 4 MiB, is less than
 // the configuration of a large network.
-const mostAnswer = 1 << 30
+const mostAnswer = 512 << 20
 
 // WithGRPC wraps a command that calls the agent by gRPC: it opens the connection, applies the
 // timeout, and explains errors. The first call dials.

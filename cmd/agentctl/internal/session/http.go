@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
+	"github.com/keyplane/keyplane/internal/bounded"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
@@ -94,10 +95,10 @@ func (s *Session) Request(ctx context.Context, method, path string, query url.Va
 	text, plain := into.(*string)
 	if plain {
 		var all []byte
-		all, err = io.ReadAll(answer.Body)
+		all, err = io.ReadAll(bounded.Reader(answer.Body, s.target.most))
 		*text = string(all)
 	} else {
-		err = json.NewDecoder(answer.Body).Decode(into)
+		err = json.NewDecoder(bounded.Reader(answer.Body, s.target.most)).Decode(into)
 	}
 	if err != nil {
 		return fmt.Errorf("unexpected answer from %s: %w", s.target.name, err)

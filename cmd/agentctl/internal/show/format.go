@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -116,8 +118,9 @@ func (f *Format) functions() template.FuncMap {
 	}
 }
 
-// JSON returns v as indented JSON; a protobuf message with field names in lowerCamelCase, as vpp-agent 3.5. HTML
-// characters are not escaped: the output goes to terminals and scripts.
+// JSON returns v as indented JSON; a protobuf message with field names in lowerCamelCase, as vpp-agent 3.5. The output
+// goes to terminals and scripts: HTML characters are not escaped, and those that a terminal may obey are, as JSON does
+// it, so that programs read the same.
 func JSON(v any) (string, error) {
 	v, err := plain(v)
 	if err != nil {
@@ -128,7 +131,28 @@ func JSON(v any) (string, error) {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	err = e.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
+	return escaped(strings.TrimSuffix(b.String(), "\n")), err
+}
+
+// escaped returns JSON with escapes in place of the characters that are not printable. They are in strings only.
+func escaped(text string) string {
+	hidden := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // plain returns v as encoding/json can write it.
