@@ -235,7 +235,7 @@ func (a *assembly) merge(context.Context) error {
 	options.Decoding = a.memory
 	a.Orchestrator = &Layers{Orchestrator: orchestrator.New(a.Scheduler, options), trials: a.trials}
 	a.trials.Serve(a.Orchestrator.Orchestrator)
-	a.health.Sources = a.Orchestrator
+	a.health.Sources, a.health.Unsaved = a.Orchestrator, a.known.failure
 	a.Client = client.NewLocal(a.Scheduler, a.Orchestrator, client.Options{})
 	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run}, Task{"trials", a.trials.Run})
 	return nil

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/keyplane/keyplane/internal/config"
+	"github.com/keyplane/keyplane/internal/settingfile"
 )
 
 // errConfig reports a configuration with which the agent cannot start.
@@ -62,6 +64,21 @@ func foreign(info fs.FileInfo, user int) string {
 	return ""
 }
 
+// secret is a line of a configuration file with a password, a token or a key.
+var secret = regexp.MustCompile(`(?m)^[\s-]*(password|token|sign-key|client-basic-auth|users):[ \t]*[^\s#]|^[\s-]*(client-basic-auth|users):\s*\n\s*-`)
+
+// warnOfReaders warns of a file with secrets that all users of this host can read.
+func (f files) warnOfReaders(path string) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o004 == 0 {
+		return
+	}
+	if text, err := settingfile.Read(path); err == nil && secret.Match(text) {
+		f.log.Warn("all users of this host can read passwords in a configuration file: chmod o-r it, or name a file with the password",
+			"file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+	}
+}
+
 // A validator returns an error for each invalid key.
 type validator interface{ Validate() error }
 
@@ -84,6 +101,7 @@ func (f files) load(flag, name string, into any) (found bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	f.warnOfReaders(path)
 	var mistakes []error
 	for _, u := range unknown {
 		if u.Nearest != "" && f.strict {

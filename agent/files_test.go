@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,6 +104,34 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		if got := foreign(test.file, test.user); got != test.want {
 			t.Errorf("%+v for the user %d: %q, want %q", test.file, test.user, got, test.want)
+		}
+	}
+}
+
+// A file with passwords that all users can read is worth a warning.
+func TestReadablePasswords(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		mode fs.FileMode
+		want bool
+	}{
+		{"password: pw\n", 0o644, true}, {"password: pw\n", 0o640, false}, {"endpoint: a:1\n", 0o644, false},
+		{"# password: pw\n", 0o644, false}, {"password:\n", 0o644, false}, {"password-file: /etc/pw\n", 0o644, false},
+		{"client-basic-auth:\n  - ann:pw\n", 0o644, true}, {"client-basic-auth: [\"ann:pw\"]\n", 0o644, true}, {"users:\n- name: ann\n", 0o604, true},
+		{"token: t\n", 0o644, true}, {"sign-key: k\n", 0o644, true}, {"enable-token-auth: true\n", 0o644, false},
+	} {
+		path := filepath.Join(t.TempDir(), "x.conf")
+		err := os.WriteFile(path, []byte(tt.text), tt.mode)
+		if err == nil {
+			err = os.Chmod(path, tt.mode) // whatever the umask is
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		files{log: slog.New(slog.NewTextHandler(&log, nil))}.warnOfReaders(path)
+		if got := strings.Contains(log.String(), "all users of this host can read"); got != tt.want || strings.Contains(log.String(), "pw ") {
+			t.Errorf("%q with mode %o: %s; expected a warning: %v", tt.text, tt.mode, log.String(), tt.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -99,6 +100,19 @@ func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, 
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
+}
+
+// failure returns why the state cannot be written; nil: it can, or there is none.
+func (s *state) failure() error {
+	var errs []error
+	for _, part := range s.parts() {
+		if store := *part.into; store != nil {
+			if err := store.Failure(); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", part.name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // trialOptions returns the options of trials. Without a state folder neither layers nor trials

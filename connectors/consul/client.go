@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/keyplane/keyplane/internal/tlsfiles"
+	"github.com/keyplane/keyplane/internal/userinfo"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -77,6 +78,9 @@ func (c Config) base() (*api.Config, error) {
 	b := api.DefaultConfig()
 	// The library would take a final slash for a path, and ask for //v1/...
 	b.Address = strings.TrimRight(cmp.Or(c.Address, b.Address), "/")
+	if userinfo.In(b.Address) {
+		return nil, fmt.Errorf("CONSUL_HTTP_ADDR: %q: %w", userinfo.Hidden(b.Address), errUser)
+	}
 	b.Datacenter = c.Datacenter
 	b.Namespace = cmp.Or(c.Namespace, b.Namespace)
 	b.Partition = cmp.Or(c.Partition, b.Partition)

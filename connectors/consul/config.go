@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/settingfile"
 	"github.com/keyplane/keyplane/internal/tlsfiles"
+	"github.com/keyplane/keyplane/internal/userinfo"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -62,6 +63,9 @@ type Config struct {
 	ResyncAfterReconnect bool `yaml:"resync-after-reconnect"`
 }
 
+// errUser says where a password belongs. Addresses are shown in logs and answers.
+var errUser = errors.New("expected no user and password in it: CONSUL_HTTP_AUTH=USER:PASSWORD in the environment has them")
+
 // maxWait is the longest time that Consul keeps a question waiting; it lowers a longer
 // one.
 const maxWait = 10 * time.Minute
@@ -85,7 +89,8 @@ func (c Config) Validate() error {
 	}
 	scheme, _, hasScheme := strings.Cut(c.Address, "://")
 	refuse(hasScheme && scheme != "http" && scheme != "https" && scheme != "unix",
-		"address: %q: expected host:port, http://, https:// or unix://", c.Address)
+		"address: %q: expected host:port, http://, https:// or unix://", userinfo.Hidden(c.Address))
+	refuse(userinfo.In(c.Address), "address: %q: %w", userinfo.Hidden(c.Address), errUser)
 	refuse(scheme == "http" && (c.CertFile != "" || c.CAFile != "" || c.InsecureSkip),
 		"address is %s, which is not encrypted, but a TLS setting is given (ca-file, cert-file or insecure-skip-tls-verify); write https://", c.Address)
 	refuse(c.Token != "" && c.TokenFile != "", "token-file %q: expected no token beside it", c.TokenFile)

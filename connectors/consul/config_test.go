@@ -44,6 +44,7 @@ func TestBadConfiguration(t *testing.T) {
 		"certificate without key": {consul.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": expected both or neither`},
 		"two tokens":              {consul.Config{Token: "t", TokenFile: "f"}, `token-file "f": expected no token beside it`},
 		"odd address":             {consul.Config{Address: "ftp://x"}, `address: "ftp://x": expected host:port, http://, https:// or unix://`},
+		"password":                {consul.Config{Address: "http://ann:pw@x:1"}, `address: "http://(secret)@x:1": expected no user and password in it`},
 		"CA, but clear text":      {consul.Config{Address: "http://x", CAFile: "ca.pem"}, `address is http://x, which is not encrypted, but a TLS setting is given`},
 		"negative timeout":        {consul.Config{OperationTimeout: -time.Second}, `operation-timeout: -1s: expected a time that is not negative`},
 		"long wait":               {consul.Config{WaitTime: time.Hour}, `wait-time: 1h0m0s: expected a time up to 10m0s`},

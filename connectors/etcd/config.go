@@ -13,6 +13,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/settingfile"
 	"github.com/keyplane/keyplane/internal/tlsfiles"
+	"github.com/keyplane/keyplane/internal/userinfo"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -126,6 +127,8 @@ func (c Config) checkEndpoint(e string) error {
 	switch {
 	case strings.TrimSpace(e) == "":
 		return errors.New("empty; it must be host:port or a URL")
+	case userinfo.In(e):
+		return fmt.Errorf("%s; it must have no user and password: username and password have them", userinfo.Hidden(e))
 	case scheme != "" && !slices.Contains(schemes, scheme):
 		return fmt.Errorf("%s; a URL must begin with %s://", e, strings.Join(schemes, "://, "))
 	case c.secure() && (scheme == "http" || scheme == "unix"):

@@ -55,6 +55,7 @@ func TestBadConfiguration(t *testing.T) {
 		"unverified, clear text":  {etcd.Config{Endpoints: []string{"http://a:1"}, InsecureSkip: true}, `but insecure-skip-tls-verify asks for TLS`},
 		"clear text in capitals":  {etcd.Config{Endpoints: []string{"HTTP://a:1"}, CAFile: "ca.pem"}, `endpoints[0] is HTTP://a:1, which is not encrypted, but ca-file asks for TLS`},
 		"TLS in capitals":         {etcd.Config{Endpoints: []string{"http://b:1", "HTTPS://a:1"}}, `endpoints[0] is http://b:1, which is not encrypted, but HTTPS://a:1 asks for TLS`},
+		"password":                {etcd.Config{Endpoints: []string{"http://ann:pw@a:1"}}, `endpoints[0] is http://(secret)@a:1; it must have no user and password`},
 		"no port":                 {etcd.Config{Endpoints: []string{"b:1", "localhost"}}, `endpoints[1] is localhost; it must have a port, as in localhost:2379`},
 		"no port in a URL":        {etcd.Config{Endpoints: []string{"http://a/"}}, `endpoints[0] is http://a/; it must have a port, as in http://a:2379`},
 		"unknown scheme":          {etcd.Config{Endpoints: []string{"b:1", "ftp://a:1"}}, `endpoints[1] is ftp://a:1; a URL must begin with http://, https://, unix://, unixs://`},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/settingfile"
+	"github.com/keyplane/keyplane/internal/userinfo"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -138,7 +139,7 @@ func (c Config) contradictions() (errs []error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(c.Endpoint != "" && len(c.Endpoints) > 0, "endpoint %q: expected no endpoints beside it", c.Endpoint)
+	refuse(c.Endpoint != "" && len(c.Endpoints) > 0, "endpoint %q: expected no endpoints beside it", userinfo.Hidden(c.Endpoint))
 	refuse(c.sentinels() && len(c.Endpoints) == 0, "master-name %q: expected endpoints, those of the Sentinels", c.MasterName)
 	refuse(c.cluster() && c.DB != 0, "db %d: expected 0, a Cluster has no other", c.DB)
 	refuse(c.Password != "" && c.PasswordFile != "", "password-file %q: expected no password beside it", c.PasswordFile)
@@ -146,7 +147,8 @@ func (c Config) contradictions() (errs []error) {
 	refuse(!c.TLS.Enabled && c.TLS != (TLS{}), "tls: expected enabled: true for the other keys to have an effect")
 	refuse(c.MaxRedirects != 0 && c.MaxRediects != 0 && c.MaxRedirects != c.MaxRediects, "max-rediects %d, max-redirects %d: expected one of them", c.MaxRediects, c.MaxRedirects)
 	for _, e := range append([]string{cmp.Or(c.Endpoint, "127.0.0.1:6379")}, c.Endpoints...) {
-		refuse(!isAddress(e), "endpoint %q: expected host:port, such as 127.0.0.1:6379", e)
+		refuse(!isAddress(e), "endpoint %q: expected host:port, such as 127.0.0.1:6379", userinfo.Hidden(e))
+		refuse(isAddress(e) && userinfo.In(e), "endpoint %q: expected no user and password in it: username and password have them", userinfo.Hidden(e))
 	}
 	return errs
 }

@@ -80,6 +80,8 @@ func TestBadConfiguration(t *testing.T) {
 		"database of a Cluster":   {redis.Config{Endpoints: []string{"a:1"}, DB: 2}, `db 2: expected 0, a Cluster has no other`},
 		"empty endpoint":          {redis.Config{Endpoints: []string{"a:1", " "}}, `endpoint " ": expected host:port, such as 127.0.0.1:6379`},
 		"endpoint without port":   {redis.Config{Endpoint: "localhost"}, `endpoint "localhost": expected host:port, such as 127.0.0.1:6379`},
+		"URL with a password":     {redis.Config{Endpoint: "redis://ann:pw@a:1"}, `endpoint "redis://(secret)@a:1": expected host:port`},
+		"password":                {redis.Config{Endpoint: "pw@a:1"}, `endpoint "(secret)@a:1": expected no user and password in it`},
 		"endpoint as a URL":       {redis.Config{Endpoint: "redis://a:1"}, `endpoint "redis://a:1": expected host:port`},
 		"node without port":       {redis.Config{Endpoints: []string{"a:1", "b:"}}, `endpoint "b:": expected host:port`},
 		"two passwords":           {redis.Config{Password: "p", PasswordFile: "f"}, `password-file "f": expected no password beside it`},

@@ -90,18 +90,38 @@ func TestEachEndpointNeedsItsPermission(t *testing.T) {
 	})
 }
 
+// closed reports that a page can load and run nothing, and is in no frame.
+func closed(h http.Header) bool {
+	policy := h.Get("Content-Security-Policy")
+	return strings.Contains(policy, "default-src 'none'") && strings.Contains(policy, "frame-ancestors 'none'")
+}
+
+// Pages and pictures of the server can load and run nothing.
+func TestPagesAreClosed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, path := range []string{"/", "/scheduler/graph", "/ui"} {
+			if rec := w.askWith("GET", path, ""); rec.Code != http.StatusOK || !closed(rec.Header()) {
+				t.Errorf("%s: %d with %v", path, rec.Code, rec.Header())
+			}
+		}
+	})
+}
+
 // TestLogin goes through the life of a token, with the form of a browser.
 func TestLogin(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.guarded()
-		if rec := w.askWith("GET", "/login", ""); !strings.Contains(rec.Body.String(), `action="/authenticate"`) {
-			t.Errorf("the form is %s", rec.Body)
+		if rec := w.askWith("GET", "/login", ""); !strings.Contains(rec.Body.String(), `action="/authenticate"`) || !closed(rec.Header()) {
+			t.Errorf("the form is %s, with %v", rec.Body, rec.Header())
 		}
 		form := []string{"Content-Type", "application/x-www-form-urlencoded"}
 		if rec := w.askWith("POST", "/authenticate", "username=ann&password=wrong", form...); rec.Code != http.StatusUnauthorized {
 			t.Errorf("a wrong password: %d %s", rec.Code, rec.Body)
 		}
 		rec := w.askWith("POST", "/auth/authenticate", "username=ann&password=pass", form...)
+		if rec.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("a token has the headers %v; expected no-store", rec.Header())
+		}
 		cookie := rec.Header().Get("Set-Cookie")
 		for _, want := range []string{"HttpOnly", "SameSite=Strict", "Max-Age=3600", "Path=/"} {
 			if !strings.Contains(cookie, want) {

@@ -55,7 +55,7 @@ func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 	if err != nil {
 		return err
 	}
-	reply.Header(w, contentType, http.StatusOK)
+	reply.Page(w, contentType)
 	_, _ = io.Copy(w, &out) // an error means that the client has disconnected
 	return nil
 }

@@ -185,3 +185,18 @@ func TestReasonsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// An agent that cannot save its state is not well: its next start would not know what it has done.
+func TestUnsavedState(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var failure error
+		h := &health.Health{Scheduler: w.sched, Unsaved: func() error { return failure }}
+		h.Complete()
+		w.expect(h, wire.StateOK, nil, nil)
+		failure = errors.New("links: no space left on device")
+		w.expect(h, wire.StateError, []string{"the state cannot be saved: links: no space left on device"}, nil)
+		if st := h.Status(); st.PluginStatus["state"].State != wire.StateError {
+			t.Errorf("the parts are %v", st.Plugins)
+		}
+	})
+}

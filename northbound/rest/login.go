@@ -54,7 +54,7 @@ func (h *handler) loginForm(w http.ResponseWriter, _ *http.Request, _ endpoint.Q
 	if !h.guard.HasTokens() {
 		return reply.NotFound(errNoTokens)
 	}
-	reply.Header(w, "text/html; charset=UTF-8", http.StatusOK)
+	reply.Page(w, "text/html; charset=UTF-8")
 	_, _ = io.WriteString(w, loginPage)
 	return nil
 }
@@ -80,6 +80,7 @@ func (h *handler) authenticate(w http.ResponseWriter, r *http.Request, _ endpoin
 	case err != nil:
 		return err
 	}
+	reply.Unstored(w)
 	http.SetCookie(w, cookie(r, token, int(h.guard.Lifetime(expires).Seconds())))
 	reply.Header(w, reply.TextType, http.StatusOK)
 	_, _ = io.WriteString(w, token+"\n")

@@ -112,12 +112,13 @@ func (m *Manager) Run(ctx context.Context) error {
 	absent := absence{path: m.socket()}
 	defer absent.end()
 	for {
+		began := time.Now()
 		was, err := m.live(ctx, &absent)
 		if ctx.Err() != nil {
 			return nil
 		}
-		absent.watch()                           // if it cannot, wait tries again
-		if was && !errors.Is(err, ErrProtocol) { // otherwise the next connection can end in the same way
+		absent.watch() // if it cannot, wait tries again
+		if was && m.startsOver(time.Since(began), err) {
 			retry.Min = m.o.MinBackoff
 			retry.Reset()
 		}
@@ -132,6 +133,12 @@ func (m *Manager) Run(ctx context.Context) error {
 			retry.Reset()
 		}
 	}
+}
+
+// startsOver reports whether the waits start over after a usable connection that has lasted so long and has ended with
+// err. One that ended at once, or by a fault of the protocol, can be followed by others that end in the same way.
+func (m *Manager) startsOver(lasted time.Duration, err error) bool {
+	return lasted >= m.o.MaxBackoff && !errors.Is(err, ErrProtocol)
 }
 
 // socket is the absolute path of VPP's socket. Without a working directory it is the path

@@ -31,7 +31,8 @@ import (
 //   - no source is withheld, because another agent has the label in its store;
 //   - no declared value waits for a connection that is down, for a read-back, or for an operation
 //     that runs;
-//   - no failed value will be retried.
+//   - no failed value will be retried;
+//   - its own state can be saved: otherwise the next start would not know what this one has done.
 //
 // Values that the agent cannot apply do not keep it from being ready: an invalid value, a value
 // that waits for an undeclared one, and a value after its last failed attempt. They are listed as
@@ -44,6 +45,9 @@ type Health struct {
 	Started time.Time
 	// Southbounds returns the connections to what is programmed. Defaults to none.
 	Southbounds func() []Southbound
+
+	// Unsaved returns why the agent cannot save its state; nil: it can. Defaults to that.
+	Unsaved func() error
 
 	complete atomic.Int64 // Unix time of the first Complete; 0: not yet
 }
@@ -82,6 +86,7 @@ func (h *Health) Status() wire.AgentStatus {
 	}
 	needed := h.addValues(&missing, &unapplied)
 	h.addSouthbounds(&out, needed)
+	h.addUnsaved(&out, &missing)
 	h.addOlder(&out)
 	out.Missing, out.Unapplied = missing.list(), unapplied.list()
 	if len(out.Missing) > 0 {
@@ -93,6 +98,17 @@ func (h *Health) Status() wire.AgentStatus {
 		}
 	}
 	return out
+}
+
+// addUnsaved adds the agent's own state, if it cannot be saved.
+func (h *Health) addUnsaved(out *wire.AgentStatus, missing *reasons) {
+	if h.Unsaved == nil {
+		return
+	}
+	if err := h.Unsaved(); err != nil {
+		missing.add("the state cannot be saved: " + err.Error())
+		out.Add(wire.PluginHealth{Name: "state", State: wire.StateError, Error: err.Error()}, time.Now().Unix())
+	}
 }
 
 // addSources adds the sources. One that has delivered everything and was lost later does

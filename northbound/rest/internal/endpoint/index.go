@@ -42,6 +42,6 @@ func Index(w http.ResponseWriter, endpoints []Endpoint) {
 			html.EscapeString(e.Method), code, html.EscapeString(e.Arguments), html.EscapeString(e.About))
 	}
 	page.WriteString(pageEnd)
-	reply.Header(w, "text/html; charset=UTF-8", http.StatusOK)
+	reply.Page(w, "text/html; charset=UTF-8")
 	_, _ = w.Write([]byte(page.String())) // an error means that the client has disconnected
 }

@@ -79,6 +79,17 @@ func Header(w http.ResponseWriter, contentType string, status int) {
 	w.WriteHeader(status)
 }
 
+// Page is Header for something that a browser shows as a page, also a picture: it can load nothing, run nothing, be in
+// no frame of another page, and send forms to this server only.
+func Page(w http.ResponseWriter, contentType string) {
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	Header(w, contentType, http.StatusOK)
+}
+
+// Unstored forbids that the answer is stored: it has a secret.
+func Unstored(w http.ResponseWriter) { w.Header().Set("Cache-Control", "no-store") }
+
 // JSON answers v as indented JSON.
 func JSON(w http.ResponseWriter, v any) error {
 	Header(w, JSONType, http.StatusOK)
