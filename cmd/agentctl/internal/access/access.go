@@ -32,6 +32,7 @@ type rights struct {
 	below  []string // prefixes below which all may be written; each ends with a slash
 	// The agent owns its label and its status by a session, which ends with it.
 	session bool
+	node    string // of Consul, whose sessions the user may make and end; empty: none
 }
 
 // rightsOf returns the rights for one of the words of --for.
@@ -80,6 +81,10 @@ func store(s *session.Session, name, makes, client string, commands func(rights)
 	word := show.ChoiceFlag(cmd, "for", forAgent, "the purpose of the user", forAgent, forEditor, forBoth)
 	user := cmd.Flags().String("user", "", "name of the user (default: keyplane-LABEL, or keyplane-LABEL-editor)")
 	given := cmd.Flags().String("label", "", "label of the agent (default: that of --service-label)")
+	node := new(string)
+	if name == "consul" {
+		node = cmd.Flags().String("node", "", "the Consul node at which the agent makes its session, if agents of other labels make none there")
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		label, setting := s.Label, "service-label"
 		if cmd.Flags().Changed("label") {
@@ -97,7 +102,13 @@ func store(s *session.Session, name, makes, client string, commands func(rights)
 		if err := checkName("user", *user); err != nil {
 			return err
 		}
-		_, err := io.WriteString(s.Out, commands(rightsOf(label, *user, word.Value)))
+		r := rightsOf(label, *user, word.Value)
+		if r.node = *node; r.node != "" {
+			if err := checkName("node", r.node); err != nil {
+				return err
+			}
+		}
+		_, err := io.WriteString(s.Out, commands(r))
 		return err
 	}
 	return cmd
@@ -156,10 +167,17 @@ func redis(r rights) string {
 		"# Keep it: redis-cli ACL SAVE, or redis-cli CONFIG REWRITE where users are in redis.conf.\n"
 }
 
-// consul returns the commands for Consul 1.4 and newer. Rules name keys without a leading slash
-// (documentation of Consul's ACL rules).
+// noSessions says why an agent gets no right to sessions in Consul, and what follows.
+const noSessions = `# No right to sessions: Consul grants it for whole nodes, so an agent could end the sessions of others there. Without it
+# nothing keeps a second agent of the label away, and the agent publishes no status. --node NODE gives the right for a
+# node at which agents of other labels make no sessions.
+`
+
+// consul returns the commands for Consul 1.4 and newer. Rules name keys without a leading slash, and sessions by the node
+// that they belong to, never by who made them (documentation of Consul's ACL rules).
 func consul(r rights) string {
 	var rules strings.Builder
+	about := ""
 	rule := func(kind, name, policy string) {
 		fmt.Fprintf(&rules, "%s \"%s\" { policy = \"%s\" }\n", kind, strings.TrimPrefix(name, "/"), policy)
 	}
@@ -170,9 +188,12 @@ func consul(r rights) string {
 	for _, prefix := range r.below {
 		rule("key_prefix", prefix, "write")
 	}
-	if r.session {
-		rule("session_prefix", "", "write")
+	switch {
+	case r.session && r.node != "":
+		rule("session", r.node, "write")
+	case r.session:
+		about = noSessions
 	}
-	return "consul acl policy create -name " + r.user + " -rules - <<'RULES'\n" + rules.String() + "RULES\n" +
+	return about + "consul acl policy create -name " + r.user + " -rules - <<'RULES'\n" + rules.String() + "RULES\n" +
 		"consul acl token create -description " + r.user + " -policy-name " + r.user + "\n"
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,6 +167,58 @@ func deployConsul(t *testing.T) *deployment {
 	return d
 }
 
+// node returns the name of the only node of Consul.
+func (d *deployment) node() string {
+	lines := strings.Split(d.shell("consul catalog nodes"), "\n")
+	return strings.Fields(lines[1])[0]
+}
+
+// TestSessionsOfConsul has the agents of two labels and one node. Consul gives the right to sessions for a node alone, so
+// by default neither gets it, and with another node neither can end a session of the other.
+func TestSessionsOfConsul(t *testing.T) {
+	t.Parallel()
+	d := deployConsul(t)
+	for _, args := range [][]string{{"--label", "vpp2"}, {"--label", "vpp3", "--node", "another"}, {"--label", "vpp4", "--for", "both"}} {
+		var out, problems bytes.Buffer
+		line := append([]string{"access", "consul"}, args...)
+		if code := cli.Run(t.Context(), line, cli.Streams{Out: &out, Err: &problems}, func(string) (string, bool) { return "", false }); code != cli.ExitDone {
+			t.Fatalf("%v: code %d: %s", args, code, problems.String())
+		}
+		if says := strings.Contains(out.String(), "No right to sessions"); says != (len(args) < 4 || args[2] == "--for") || strings.Contains(out.String(), "session_prefix") {
+			t.Errorf("%v: %s", args, out.String())
+		}
+		made := d.shell(out.String())
+		token := regexp.MustCompile(`SecretID:\s+(\S+)`).FindStringSubmatch(made)[1]
+		address := strings.TrimPrefix(d.env[0], "CONSUL_HTTP_ADDR=")
+		ask := func(path, token string) (int, string) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+strings.TrimPrefix(address, "http://")+path, strings.NewReader(`{"LockDelay": "0s"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-Consul-Token", token)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			text, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer.StatusCode, string(text)
+		}
+		status, session := ask("/v1/session/create", testkit.ConsulToken) // of vpp1
+		if status != http.StatusOK {
+			t.Fatalf("the first session: %d %s", status, session)
+		}
+		id := regexp.MustCompile(`"ID": ?"([^"]+)"`).FindStringSubmatch(session)[1]
+		if status, text := ask("/v1/session/destroy/"+id, token); status != http.StatusForbidden {
+			t.Errorf("%v: the session of another label is ended: %d %s", args, status, text)
+		}
+	}
+}
+
 // watched returns the value of key once a watch of the prefix has listed everything.
 func watched(ctx context.Context, c kvdbsync.Connector, prefix, key string) (value string, err error) {
 	for b, err := range c.Watch(ctx, prefix) {
@@ -192,7 +246,11 @@ func TestLeastRights(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			d := deploy(t)
-			agent, asAgent := d.make("keyplane-vpp1", name)
+			args := []string{name}
+			if name == "consul" {
+				args = append(args, "--node", d.node())
+			}
+			agent, asAgent := d.make("keyplane-vpp1", args...)
 			_, asEditor := d.make("ann", name, "--for", "editor", "--user", "ann")
 			_, asBoth := d.make("keyplane-vpp1-both", name, "--for", "both", "--user", "keyplane-vpp1-both")
 			other, asOther := d.make("keyplane-vpp2", name, "--service-label", "vpp1", "--label", "vpp2")
