@@ -129,6 +129,10 @@ func show(frame []byte) string {
 		if _, ok := layer.(*layers.ARP); ok {
 			break // the rest is padding
 		}
+		if ip, ok := layer.(*layers.IPv6); ok && ip.NextHeader == ethernetWithin {
+			parts = append(parts, "ethernet", show(ip.Payload))
+			break
+		}
 		// The other ports are arbitrary numbers, which mean no protocol above, except for DNS.
 		if datagram, ok := layer.(*layers.UDP); ok && !isDecoded(datagram.DstPort) && datagram.NextLayerType() != layers.LayerTypeDNS {
 			parts = append(parts, printable(datagram.Payload))
@@ -140,6 +144,9 @@ func show(frame []byte) string {
 	}
 	return strings.Join(parts, " | ")
 }
+
+// ethernetWithin is the next header of IPv6 for a frame (RFC 8986, 10.1). gopacket does not decode it.
+const ethernetWithin layers.IPProtocol = 143
 
 // isTunnel tells the ports of VXLAN and GTPU.
 func isTunnel(port layers.UDPPort) bool { return port == 4789 || port == 2152 }
