@@ -103,7 +103,7 @@ func TestVPPCannotBeRead(t *testing.T) {
 // missingPlugin returns the file of the plugin that one VPP has loaded and another one not; empty: both have the same.
 func missingPlugin(full, other *simulated.VPP) string {
 	files := func(vpp *simulated.VPP) (out []string) {
-		for _, word := range strings.Fields(vpp.Show("show plugins")) {
+		for word := range strings.FieldsSeq(vpp.Show("show plugins")) {
 			if strings.HasSuffix(word, ".so") {
 				out = append(out, word)
 			}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -69,11 +70,7 @@ func loading(plugins []string) string {
 	if len(plugins) == 0 {
 		return "plugins { plugin dpdk_plugin.so { disable } }"
 	}
-	text := "plugins { plugin default { disable }"
-	for _, file := range plugins {
-		text += " plugin " + file + " { enable }"
-	}
-	return text + " }"
+	return "plugins { plugin default { disable } plugin " + strings.Join(plugins, " { enable } plugin ") + " { enable } }"
 }
 
 // StartVPPOrSim starts the VPP program of the environment variable VPP, or a simulated VPP without it.
