@@ -105,7 +105,7 @@ func TestPairs(t *testing.T) {
 		}
 		for i, from := range all {
 			for k, to := range all {
-				if i == k {
+				if i == k || testing.Short() && k != (i+1)%len(all) {
 					continue
 				}
 				h := inRed(t)
