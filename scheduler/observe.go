@@ -105,6 +105,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		changed, vanished := s.graph.Found(v, meta, d.Passive())
 		if changed {
 			s.contests.Changed(o.Key)
+			vanished = nil // they have gone with the change
 		}
 		for _, key := range vanished {
 			s.contests.Vanished(key)

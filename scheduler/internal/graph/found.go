@@ -14,14 +14,14 @@ import (
 // system in sync has no effect.
 //
 // changed says that somebody else has changed the value: it was as desired before, and is not any more. vanished are the
-// keys of derived values that somebody else has removed from it, while it is as desired.
+// keys of derived values that have gone, perhaps with the change.
 func (g *Graph) Found(v *Value, meta any, foreign bool) (changed bool, vanished []string) {
 	n := g.node(v.Key)
 	if n.Hung() {
 		n.unseen = true
 		return false, nil // what was read may be older than the effect of the operation
 	}
-	asDesired := n.asDesired()
+	asDesired := n.desired != nil && n.actual == n.desired && n.running == idle && !n.kindUnknown()
 	g.saveNode(n)
 	g.setForeign(n, foreign && n.desired == nil)
 	known := n.matchFound(v)
@@ -34,19 +34,10 @@ func (g *Graph) Found(v *Value, meta any, foreign bool) (changed bool, vanished 
 		g.sight(n)
 		return false, vanished
 	}
-	n.missing = false
 	n.removable = n.removable || g.complete && !n.rejectedOrBase()
 	g.setActual(n, known, meta)
 	g.sight(n)
-	if n.actual == n.desired {
-		return false, vanished
-	}
-	return asDesired, nil // the parts have gone with the change
-}
-
-// asDesired reports whether the actual value of n is known to be the desired one, and no operation changes it.
-func (n *Node) asDesired() bool {
-	return n.desired != nil && n.actual == n.desired && n.running == idle && !n.kindUnknown()
+	return asDesired && n.actual != n.desired, vanished
 }
 
 // matchFound returns the version of n that the found value v is equivalent to, or nil. A
@@ -93,7 +84,7 @@ func (g *Graph) setMeta(n *Node, meta any) {
 }
 
 // foundDerived updates the actual values derived from n after v was found, each by its
-// Evidence. known is the version that matched v, or nil. It returns the keys of those that were as desired and are gone.
+// Evidence. known is the version that matched v, or nil. It returns the keys of those that are gone.
 func (g *Graph) foundDerived(n *Node, v *Value, known *version) (vanished []string) {
 	following := v
 	if known != nil {
@@ -118,9 +109,7 @@ func (g *Graph) foundDerived(n *Node, v *Value, known *version) (vanished []stri
 	}
 	for _, d := range n.actualParts() {
 		if !stands[d.key] && evidence(d.actual.Kind) != value.ReadAlone {
-			if d.asDesired() {
-				vanished = append(vanished, d.key)
-			}
+			vanished = append(vanished, d.key)
 			g.loseNode(d, true)
 		}
 	}

@@ -248,6 +248,7 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 		changed, vanished := rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
 		if changed {
 			rb.Changed(it.Key)
+			vanished = nil // they have gone with the change
 		}
 		for _, key := range vanished {
 			rb.Vanished(key)
