@@ -182,6 +182,35 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
+// A node of a Valkey Cluster that refuses HELLO has no redis_mode in INFO, and a proxy may know no HELLO at all. Each is
+// refused with a sentence that says why.
+func TestServersThatAreNoRedis(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	about := "# Server\r\nredis_version:7.2.4\r\nserver_mode:cluster\r\n# Cluster\r\ncluster_enabled:1\r\n"
+	valkey := answers{"HELLO": {"-NOPERM this user has no permissions to run the 'hello' command\r\n"}, "INFO": {bulk(about)}}
+	proxy := func(conn net.Conn) {
+		if _, err := readCommand(bufio.NewReader(conn)); err != nil {
+			return // closes the connection at once, too
+		}
+	}
+	for want, cfg := range map[string]redis.Config{
+		"is a node of a Cluster":                              hostile(t, valkey),
+		"closed the connection at the command HELLO; a proxy": {Endpoint: listening(t, proxy), Bounds: tightBounds},
+	} {
+		var last error
+		for _, err := range redis.New(cfg, discard()).Watch(ctx, root) {
+			if last = err; err != nil {
+				break
+			}
+		}
+		if last == nil || !strings.Contains(last.Error(), want) {
+			t.Errorf("the watch ends with %v; expected %q", last, want)
+		}
+	}
+}
+
 // A server that names keys without end, of which none is there, has the source keep none of them.
 func TestNamesWithoutValues(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -69,17 +70,18 @@ func newNode(life context.Context, a access, addr, prefix string, box *inbox, me
 // previous command may take long on a slow line. If the line falls silent, both end.
 const waitForTurn = 24 * time.Hour
 
-// checkAlone returns an error for a node of a Cluster: it has only a part of the keys.
+// checkAlone returns an error for a node of a Cluster: it has only a part of the keys. The field of INFO is the same in
+// Redis, Valkey and Redict; that with the mode is not.
 func (n *node) checkAlone(ctx context.Context) error {
-	mode := n.greeted.mode
-	if mode == nil {
-		about, err := n.info(ctx, "server")
+	inCluster := n.greeted.mode == "cluster"
+	if n.greeted.mode == nil {
+		about, err := n.info(ctx, "cluster")
 		if err != nil {
 			return err
 		}
-		mode = info.Field(about, "redis_mode")
+		inCluster = info.Field(about, "cluster_enabled") == "1"
 	}
-	if mode == "cluster" {
+	if inCluster {
 		return fmt.Errorf("endpoint %s is a node of a Cluster: write endpoints: [%[1]s], which finds the other nodes", n.addr)
 	}
 	return nil
@@ -103,7 +105,7 @@ func (n *node) receive(ctx context.Context) error {
 	for {
 		said, err := n.sub.Receive(ctx)
 		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
+			return n.lost(err)
 		}
 		switch said := said.(type) {
 		case *goredis.Message:
@@ -146,9 +148,18 @@ func (n *node) hear(m *goredis.Message) error {
 // ask sends a PING on the connection for changes, and opens that connection if necessary.
 func (n *node) ask(ctx context.Context) error {
 	if err := n.sub.Ping(ctx); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
+		return n.lost(err)
 	}
 	return nil
+}
+
+// lost returns the error of a lost connection for changes.
+func (n *node) lost(err error) error {
+	if errors.Is(err, io.EOF) && !n.greeted.met {
+		err = fmt.Errorf("it closed the connection at the command HELLO; a proxy that does not know it, such as twemproxy, cannot tell changes: "+
+			"expected the address of the server itself: %w", err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
 }
 
 // answer waits for the answer to the PING. All earlier messages are then in the inbox. The

@@ -12,6 +12,7 @@ import (
 
 // A greeting is the result of the handshake on a new connection.
 type greeting struct {
+	met      bool  // the server has answered
 	tracking bool  // the server names changed keys under the prefix
 	refusal  error // reason for no tracking
 	replica  bool  // the server is a replica
@@ -25,6 +26,7 @@ func greet(ctx context.Context, cn *goredis.Conn, prefix string) (g greeting, er
 	if err != nil {
 		return refusedGreeting(g, err)
 	}
+	g.met = true
 	about, _ := hello.Val().(map[any]any)
 	g.replica, g.mode = about["role"] == "replica", about["mode"]
 	if about["proto"] != int64(3) {
@@ -47,7 +49,7 @@ func refusedGreeting(g greeting, err error) (greeting, error) {
 	if !refused(err) {
 		return g, err
 	}
-	g.refusal = err
+	g.met, g.refusal = true, err
 	return g, nil
 }
 
