@@ -2,7 +2,6 @@ package readback
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -23,9 +22,27 @@ type call struct {
 
 	// stale has the keys with newer knowledge than the call, and their bases. The scheduler's
 	// goroutine owns it and the fields below.
-	stale    map[string]bool
+	stale    map[string]staleness
 	lost     []string // keys that were not found and are not applied yet
 	compared bool     // lost was computed
+	again    bool     // a base is to be read again
+}
+
+// A staleness says why the result of a call does not count for a key.
+type staleness uint8
+
+const (
+	fresh   staleness = iota // it counts
+	ofParts                  // a value that is derived from the key's is known better; what else the key has is not
+	stale                    // the key is known better
+)
+
+// outdated reports whether the result of the call does not count for a key. A base that is left out is read again: what is known
+// of its parts does not say that it has not changed itself.
+func (c *call) outdated(key string) bool {
+	how := c.stale[key]
+	c.again = c.again || how == ofParts
+	return how != fresh
 }
 
 // calls are those whose result is not applied yet.
@@ -60,7 +77,7 @@ func (cs *calls) drop(c *call) {
 // begin begins to read back a part. The call ends with ctx, or when nobody waits for r any more.
 func (rb *Reader) begin(ctx context.Context, r *Reading, p Part) *call {
 	desired := rb.desiredOf(p, r.Coming)
-	c := &call{Part: p, calls: &rb.calls, stale: map[string]bool{}}
+	c := &call{Part: p, calls: &rb.calls, stale: map[string]staleness{}}
 	ctx, c.cancel = until(ctx, r.Nobody)
 	rb.calls.all = append(rb.calls.all, c)
 	go func() {
@@ -91,13 +108,16 @@ func (rb *Reader) Learned(key string) {
 	if len(rb.calls.all) == 0 {
 		return
 	}
-	keys := map[string]bool{key: true}
-	if n := rb.Graph.Node(key); n != nil {
-		for b := n.Base(); b != nil; b = b.Base() {
-			keys[b.Key()] = true
-		}
-	}
 	for _, c := range rb.calls.all {
-		maps.Copy(c.stale, keys)
+		c.stale[key] = stale
+	}
+	n := rb.Graph.Node(key)
+	if n == nil {
+		return
+	}
+	for b := n.Base(); b != nil; b = b.Base() {
+		for _, c := range rb.calls.all {
+			c.stale[b.Key()] = max(c.stale[b.Key()], ofParts)
+		}
 	}
 }

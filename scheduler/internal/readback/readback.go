@@ -227,7 +227,7 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	for n := 0; inTime(n) && len(c.lost) > 0; n++ {
 		key := c.lost[0]
 		c.lost = c.lost[1:]
-		if !c.stale[key] {
+		if !c.outdated(key) {
 			rb.Graph.NotFound(key)
 			if !c.Of.Known.Unknown() {
 				rb.Vanished(key) // else it may have gone with its connection
@@ -238,7 +238,7 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	for n := 0; inTime(n) && len(c.lost) == 0 && len(c.got.Items) > 0; n++ {
 		it := &c.got.Items[0]
 		c.got.Items = c.got.Items[1:]
-		if c.stale[it.Key] {
+		if c.outdated(it.Key) {
 			continue
 		}
 		ours := rb.ours(c.Of, it)
@@ -260,6 +260,9 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	}
 	if c.Keys == nil {
 		rb.Ledger.ReadBack(c.Of)
+	}
+	if c.again {
+		rb.Again(c.Of.Name)
 	}
 	if c.readsAll() {
 		rb.Shown(c.Of, c.got.shown)
@@ -295,7 +298,7 @@ func (rb *Reader) valueOf(r *Reading, d *kind.Descriptor, it *kind.Found) *graph
 // notFound returns the keys of actual values that a call has not found, sorted.
 func (rb *Reader) notFound(c *call) (lost []string) {
 	for _, n := range rb.nodesOf(c.Part) {
-		if n.Actual() != nil && !c.got.keys[n.Key()] && !c.stale[n.Key()] {
+		if n.Actual() != nil && !c.got.keys[n.Key()] && !c.outdated(n.Key()) {
 			lost = append(lost, n.Key())
 		}
 	}
