@@ -22,13 +22,18 @@ func TestPartGoesWhileItsBaseIsRead(t *testing.T) {
 		s := scheduler.New(scheduler.Options{})
 		_, err := scheduler.Register(s, scheduler.Descriptor[note, struct{}]{
 			Name: "thing", Prefix: "thing/",
-			Create: func(_ context.Context, _ string, m note) (struct{}, error) { stands = m.GetValue(); return struct{}{}, nil },
+			Create: func(_ context.Context, _ string, m note) (struct{}, error) {
+				stands = m.GetValue()
+				return struct{}{}, nil
+			},
 			Update: func(_ context.Context, _ string, _, m note, _ struct{}) (struct{}, error) {
 				stands = m.GetValue()
 				return struct{}{}, nil
 			},
-			Delete:  func(context.Context, string, note, struct{}) error { return nil },
-			Derived: func(string, note) []scheduler.KeyValue { return []scheduler.KeyValue{{Key: part, Value: wrapperspb.String("1")}} },
+			Delete: func(context.Context, string, note, struct{}) error { return nil },
+			Derived: func(string, note) []scheduler.KeyValue {
+				return []scheduler.KeyValue{{Key: part, Value: wrapperspb.String("1")}}
+			},
 			Retrieve: func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
 				return func(yield func(noteFound, error) bool) {
 					now := stands

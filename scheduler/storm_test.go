@@ -48,7 +48,7 @@ func (c *tally) Loss() (txns, plans uint64)  { return 0, 0 }
 func TestRetriesAreBounded(t *testing.T) {
 	draw.Each(t, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 22)) //nolint:gosec // it only chooses
+			random := rand.New(rand.NewPCG(seed, 22))
 			const keys, length = 6, 300
 			b := newTar()
 			ctx, cancel := context.WithCancel(t.Context())

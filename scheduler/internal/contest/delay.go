@@ -53,32 +53,28 @@ func (d *Delays) Forget(key string) { d.contests.Forget(key) }
 func (d *Delays) Apply(txn uint64) {
 	now := time.Now()
 	for _, key := range d.counting() {
-		d.delay(key, now, txn, "somebody else removes a value repeatedly; it is created again after growing pauses",
-			func(pause time.Duration) error {
-				return fmt.Errorf("%w: it is created again after a pause of %v", errContested, pause)
-			})
+		if d.delay(key, now, txn, errContested, "created again") {
+			d.Log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses", "key", key, "times", After, "within", Within, "longest_pause", LongestPause)
+		}
 	}
 	slices.Sort(d.changed)
 	for _, key := range slices.Compact(d.changed) {
-		d.delay(key, now, txn, "somebody else changes a value repeatedly; it is changed back after growing pauses",
-			func(pause time.Duration) error {
-				return fmt.Errorf("%w: it is changed back after a pause of %v", errChanged, pause)
-			})
+		if d.delay(key, now, txn, errChanged, "changed back") {
+			d.Log.Warn("somebody else changes a value repeatedly; it is changed back after growing pauses", "key", key, "times", After, "within", Within, "longest_pause", LongestPause)
+		}
 	}
 	d.changed = nil
 }
 
-// delay counts a loss or a change of a value, and delays its repair if it is contested.
-func (d *Delays) delay(key string, now time.Time, txn uint64, warning string, why func(pause time.Duration) error) {
+// delay counts a loss or a change of a value, and delays its repair if it is contested. begun says that it is from now on.
+func (d *Delays) delay(key string, now time.Time, txn uint64, why error, repair string) (begun bool) {
 	pause, begun := d.contests.Lost(key, now)
 	if pause == 0 {
-		return
+		return false
 	}
-	d.Graph.Suspend(key, why(pause))
+	d.Graph.Suspend(key, fmt.Errorf("%w: it is %s after a pause of %v", why, repair, pause))
 	d.Retries.Postpone(key, pause, now, txn)
-	if begun {
-		d.Log.Warn(warning, "key", key, "times", After, "within", Within, "longest_pause", LongestPause)
-	}
+	return begun
 }
 
 // counting returns the keys of the values that vanished since the last call and wait for no other value.

@@ -63,6 +63,20 @@ func (rb *Reader) read(ctx context.Context, p Part, desired []kind.Desired, lear
 	return out, err
 }
 
+// strip drops from an item what may hold much of what was read, and reports whether there was something to learn. If learns is
+// true, the descriptor learns it before.
+func strip(f *kind.Found, learns bool) (learned bool) {
+	learned = f.Learned != nil
+	if learned && learns {
+		f.Learned()
+	}
+	f.Learned = nil
+	if learns {
+		f.Details = nil
+	}
+	return learned
+}
+
 // collect is read, and may panic.
 func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, learns bool) (out Found, err error) {
 	out.keys = map[string]bool{}
@@ -72,17 +86,8 @@ func (rb *Reader) collect(ctx context.Context, p Part, desired []kind.Desired, l
 		if err != nil {
 			return Found{}, err
 		}
-		if f.Learned != nil {
-			if learns {
-				f.Learned()
-			}
-			f.Learned = nil // it may hold much of what was read
-			if f.Value == nil {
-				continue
-			}
-		}
-		if learns {
-			f.Details = nil // it may hold much of what was read
+		if strip(&f, learns) && f.Value == nil {
+			continue
 		}
 		if out.Items == nil { // allocate only if needed
 			out.Items, out.keys = make([]kind.Found, 0, len(desired)), make(map[string]bool, len(desired))

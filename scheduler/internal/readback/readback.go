@@ -225,35 +225,12 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	begun := time.Now()
 	inTime := func(n int) bool { return n%64 != 63 || time.Since(begun) < applyTime }
 	for n := 0; inTime(n) && len(c.lost) > 0; n++ {
-		key := c.lost[0]
+		rb.applyLost(c, c.lost[0])
 		c.lost = c.lost[1:]
-		if !c.outdated(key) {
-			rb.Graph.NotFound(key)
-			if !c.Of.Known.Unknown() {
-				rb.Vanished(key) // else it may have gone with its connection
-			}
-			c.Of.Index.Drop(c.Of.NameIn(key))
-		}
 	}
 	for n := 0; inTime(n) && len(c.lost) == 0 && len(c.got.Items) > 0; n++ {
-		it := &c.got.Items[0]
+		rb.applyFound(r, c, &c.got.Items[0])
 		c.got.Items = c.got.Items[1:]
-		if c.outdated(it.Key) {
-			continue
-		}
-		ours := rb.ours(c.Of, it)
-		if r.Verbose {
-			rb.Log.Info("read back", "descriptor", c.Of.Name, "key", it.Key, "ours", ours, "value", valuetext.Line(it.Value))
-		}
-		changed, vanished := rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
-		if changed {
-			rb.Changed(it.Key)
-			vanished = nil // they have gone with the change
-		}
-		for _, key := range vanished {
-			rb.Vanished(key)
-		}
-		c.Of.Remember(rb.Graph.Node(it.Key)) // for descriptors with RetrieveAfter
 	}
 	if len(c.lost)+len(c.got.Items) > 0 {
 		return false
@@ -269,6 +246,38 @@ func (rb *Reader) apply(r *Reading, c *call) bool {
 	}
 	rb.identify(c.Of)
 	return true
+}
+
+// applyLost says that a value was not found.
+func (rb *Reader) applyLost(c *call, key string) {
+	if c.outdated(key) {
+		return
+	}
+	rb.Graph.NotFound(key)
+	if !c.Of.Known.Unknown() {
+		rb.Vanished(key) // else it may have gone with its connection
+	}
+	c.Of.Index.Drop(c.Of.NameIn(key))
+}
+
+// applyFound makes a value that was found the actual one.
+func (rb *Reader) applyFound(r *Reading, c *call, it *kind.Found) {
+	if c.outdated(it.Key) {
+		return
+	}
+	ours := rb.ours(c.Of, it)
+	if r.Verbose {
+		rb.Log.Info("read back", "descriptor", c.Of.Name, "key", it.Key, "ours", ours, "value", valuetext.Line(it.Value))
+	}
+	changed, vanished := rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
+	if changed {
+		rb.Changed(it.Key)
+		vanished = nil // they have gone with the change
+	}
+	for _, key := range vanished {
+		rb.Vanished(key)
+	}
+	c.Of.Remember(rb.Graph.Node(it.Key)) // for descriptors with RetrieveAfter
 }
 
 // identify looks again at the identities of values that depend on those of d.
