@@ -140,8 +140,11 @@ func (s *standing) reason() error {
 	return s.why
 }
 
-// stand sets what is known.
+// stand sets what is known. Whoever waits is told only of news: it would ask for the next attempt at once.
 func (k *Keeper) stand(why error, lease kvdbsync.Lease) {
+	if now := k.now.Load(); now.lease == nil && lease == nil && errors.Is(now.why, ErrUnsettled) && errors.Is(why, ErrUnsettled) {
+		return
+	}
 	next := &standing{why: why, lease: lease, ended: make(chan struct{})}
 	close(k.now.Swap(next).ended)
 	k.o.Turned()

@@ -467,6 +467,14 @@ type panickingLease struct{ kvdbsync.Lease }
 
 func (panickingLease) TTL() time.Duration { return time.Minute }
 
+// failing counts the attempts.
+type failing struct{ attempts *int }
+
+func (f failing) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) {
+	*f.attempts++
+	return nil, errors.New("connection refused")
+}
+
 type forbidden struct{}
 
 func (forbidden) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) {
@@ -476,9 +484,17 @@ func (forbidden) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) {
 // A store that is away is nothing to warn of: its source does.
 func TestStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := started(t, forbidden{}, holderOn("alpha", "i1"))
+		attempts := 0
+		var a *agent
+		a = newAgent(failing{&attempts}, holderOn("alpha", "i1"), func(o *owner.Options) {
+			o.Turned = func() { _ = a.Withhold() } // as the consumer of a source does
+		})
+		a.run(t)
 		wait(time.Hour)
 		a.has(t, "after an hour", owner.ErrUnsettled)
+		if attempts > 1000 {
+			t.Errorf("%d attempts in an hour", attempts)
+		}
 		if a.log.Len() > 0 {
 			t.Errorf("said %s", a.log)
 		}
