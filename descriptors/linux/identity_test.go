@@ -131,7 +131,7 @@ func (a *agent) removeAll(f fight) error {
 		return string(out)
 	}
 	list := map[string]string{
-		"addr":  "ip $NS -o addr show dev x$N | grep -v ' peer ' | grep -E ' (10[.]$N[.]|fd00:$N:|fe80::$N:1/)' | sed -E 's/(tentative|valid_lft).*//'",
+		"addr":  "ip $NS -o addr show dev x$N | grep -v ' peer ' | grep -E ' (10[.]$N[.]|fd00:$N:|fe80::$N:1/)' | sed -E 's/ *(tentative|valid_lft|[\\]).*//'",
 		"route": "ip $NS -o route show table $R proto 151; ip $NS -6 -o route show table $R proto 151",
 		"neigh": "ip $NS neigh show dev x$N nud permanent",
 	}
