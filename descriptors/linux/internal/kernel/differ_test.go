@@ -38,13 +38,6 @@ func TestKernelsDifferAsTheREADMESays(t *testing.T) {
 			try(t, err)
 			return "renamed"
 		}},
-		{"state of a VETH whose other end, in another namespace, is down", 6, 12, "LOWERLAYERDOWN", "DOWN", func(t *testing.T, _ kernel.Kernel, _ kernel.Link) string {
-			out, err := ipRed("-br link show x")
-			if err != nil {
-				t.Fatal(out)
-			}
-			return strings.Fields(out)[1]
-		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			dir := testkit.Netns(t, "red", "blue")
