@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,29 +18,29 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 )
 
-// A host is one interface in a system. Only one goroutine at a time uses it.
+// A host is one interface in a system.
 type host struct {
-	mtu     uint32
-	updates int
+	mtu     atomic.Uint32
+	updates atomic.Int32
 }
 
 // register adds the descriptor of the interface to s.
 func (h *host) register(t *testing.T, s *scheduler.Scheduler) {
 	t.Helper()
 	type none = struct{}
-	write := func(v *interfaces.Interface) (none, error) { h.mtu = v.GetMtu(); return none{}, nil }
+	write := func(v *interfaces.Interface) (none, error) { h.mtu.Store(v.GetMtu()); return none{}, nil }
 	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, none]{
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) { return write(v) },
 		Update: func(_ context.Context, _ string, _, v *interfaces.Interface, _ none) (none, error) {
-			h.updates++
+			h.updates.Add(1)
 			return write(v)
 		},
 		Delete: func(context.Context, string, *interfaces.Interface, none) error { return nil },
 		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, none], error] {
 			return func(yield func(scheduler.Found[*interfaces.Interface, none], error) bool) {
-				if h.mtu != 0 {
-					yield(scheduler.Found[*interfaces.Interface, none]{Value: &interfaces.Interface{Name: "if0", Mtu: h.mtu}}, nil)
+				if mtu := h.mtu.Load(); mtu != 0 {
+					yield(scheduler.Found[*interfaces.Interface, none]{Value: &interfaces.Interface{Name: "if0", Mtu: mtu}}, nil)
 				}
 			}
 		},
@@ -69,27 +70,27 @@ func TestWhatIsChangedAgainAndAgain(t *testing.T) {
 				must(t, err)
 				mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 				change := func() {
-					h.mtu = 1000
+					h.mtu.Store(1000)
 					notice(s, key)
 					synctest.Wait()
 				}
 				for range contest.After {
-					if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu != 1500 {
-						t.Fatalf("it is %v with MTU %d", st.State, h.mtu)
+					if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu.Load() != 1500 {
+						t.Fatalf("it is %v with MTU %d", st.State, h.mtu.Load())
 					}
 					change()
 				}
 				st, _ := s.Status(key)
-				if text := explain.Key(s, key).Text; st.State != scheduler.Retrying || h.mtu != 1000 || !strings.Contains(text, "somebody else changes it repeatedly") {
-					t.Fatalf("after %d changes it is %v with MTU %d, explained as %q", contest.After, st.State, h.mtu, text)
+				if text := explain.Key(s, key).Text; st.State != scheduler.Retrying || h.mtu.Load() != 1000 || !strings.Contains(text, "somebody else changes it repeatedly") {
+					t.Fatalf("after %d changes it is %v with MTU %d, explained as %q", contest.After, st.State, h.mtu.Load(), text)
 				}
 				for begun := time.Now(); time.Since(begun) < time.Hour; <-time.After(time.Second) {
-					if h.mtu == 1500 {
+					if h.mtu.Load() == 1500 {
 						change()
 					}
 				}
-				if h.updates < 30 || h.updates > 80 {
-					t.Errorf("changed back %d times in an hour: want one a minute in the end", h.updates)
+				if h.updates.Load() < 30 || h.updates.Load() > 80 {
+					t.Errorf("changed back %d times in an hour: want one a minute in the end", h.updates.Load())
 				}
 				if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), key) {
 					t.Errorf("%d warnings, want one:\n%s", n, &log)
@@ -97,14 +98,14 @@ func TestWhatIsChangedAgainAndAgain(t *testing.T) {
 				for _, txn := range []scheduler.Txn{{Refresh: true}, {Changes: []scheduler.Change{v.Change()}}} {
 					change()
 					mustCommit(t, s, txn)
-					if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu != 1500 {
-						t.Errorf("after %+v it is %v with MTU %d", txn, st.State, h.mtu)
+					if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu.Load() != 1500 {
+						t.Errorf("after %+v it is %v with MTU %d", txn, st.State, h.mtu.Load())
 					}
 				}
 				change()
 				<-time.After(2 * time.Minute) // the other controller has ended
-				if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu != 1500 {
-					t.Errorf("in the end it is %v with MTU %d", st.State, h.mtu)
+				if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu.Load() != 1500 {
+					t.Errorf("in the end it is %v with MTU %d", st.State, h.mtu.Load())
 				}
 			})
 		})

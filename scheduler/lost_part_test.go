@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,17 +18,19 @@ import (
 func TestPartGoesWhileItsBaseIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const base, part = "thing/a", "part/a"
-		stands, read, held := "1", 0, make(chan struct{})
-		close(held)
+		var stands atomic.Value // a string
+		var read atomic.Int32
+		stands.Store("1")
+		held, holds := make(chan struct{}), make(chan chan struct{}, 1) // a reading that finds held waits for its end
 		s := scheduler.New(scheduler.Options{})
 		_, err := scheduler.Register(s, scheduler.Descriptor[note, struct{}]{
 			Name: "thing", Prefix: "thing/",
 			Create: func(_ context.Context, _ string, m note) (struct{}, error) {
-				stands = m.GetValue()
+				stands.Store(m.GetValue())
 				return struct{}{}, nil
 			},
 			Update: func(_ context.Context, _ string, _, m note, _ struct{}) (struct{}, error) {
-				stands = m.GetValue()
+				stands.Store(m.GetValue())
 				return struct{}{}, nil
 			},
 			Delete: func(context.Context, string, note, struct{}) error { return nil },
@@ -36,9 +39,13 @@ func TestPartGoesWhileItsBaseIsRead(t *testing.T) {
 			},
 			Retrieve: func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
 				return func(yield func(noteFound, error) bool) {
-					now := stands
-					read++
-					<-held
+					now := stands.Load().(string)
+					read.Add(1)
+					select {
+					case wait := <-holds:
+						<-wait
+					default:
+					}
 					yield(noteFound{Key: base, Value: wrapperspb.String(now)}, nil)
 				}
 			},
@@ -55,15 +62,17 @@ func TestPartGoesWhileItsBaseIsRead(t *testing.T) {
 		must(t, declare(t, s, base, "1"))
 		must(t, commitRefresh(t, s))
 
-		stands, read, held = "2", 0, make(chan struct{}) // by somebody else
+		stands.Store("2") // by somebody else
+		read.Store(0)
+		holds <- held
 		must(t, s.Refresh("thing"))
 		<-time.After(time.Second) // the scheduler does other work meanwhile
 		s.Observe(scheduler.Observed{Key: part})
 		<-time.After(time.Second)
 		close(held)
 		<-time.After(time.Second)
-		if stands != "1" || read < 2 {
-			t.Errorf("after %d readings, there is %q; want what is declared: 1", read, stands)
+		if stands.Load() != "1" || read.Load() < 2 {
+			t.Errorf("after %d readings, there is %q; want what is declared: 1", read.Load(), stands.Load())
 		}
 		expect(t, "the states", states(s), "part/a CONFIGURED 1; thing/a CONFIGURED 1")
 	})
