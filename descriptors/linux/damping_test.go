@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"github.com/vishvananda/netlink"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -269,7 +267,7 @@ func (a *agent) fight(f fight) error {
 		}
 	}
 	var wrong error
-	if times > insists {
+	if times > insists+1 { // one loss may be found by a reading that was under way, and made good without being counted
 		wrong = fmt.Errorf("%s did not wait after %d times", f.contested, insists)
 	}
 	if err := eventually(stands); err != nil {
@@ -330,21 +328,5 @@ func withTAPs() func(*scheduler.Scheduler, *linux.Options) error {
 
 // addTAP makes a TAP that stays when nobody has it open, as VPP would.
 func addTAP(name string) error {
-	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer tun.Close()
-	request := struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}{flags: unix.IFF_TAP | unix.IFF_NO_PI}
-	copy(request.name[:], name)
-	for _, call := range [][2]uintptr{{unix.TUNSETIFF, uintptr(unsafe.Pointer(&request))}, {unix.TUNSETPERSIST, 1}} {
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, tun.Fd(), call[0], call[1]); errno != 0 {
-			return fmt.Errorf("making TAP %s: %w", name, errno)
-		}
-	}
-	return nil
+	return netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: name}, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI})
 }

@@ -46,10 +46,8 @@ func secondAgent(r *Run) {
 
 // keeper returns the guard of the label in the store, for the agent self.
 func (r *Run) keeper(self owner.Holder, turned func()) *owner.Keeper {
-	get := func(_ context.Context, key string) ([]byte, error) { return nil, kvdbsync.ErrNotFound }
 	return owner.NewKeeper(owner.Options{
-		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(stores.Root), Self: self, Timeout: r.Scale.Bound,
-		Get: get, Turned: turned,
+		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(stores.Root), Self: self, Timeout: r.Scale.Bound, Turned: turned,
 	})
 }
 

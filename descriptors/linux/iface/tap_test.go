@@ -3,9 +3,8 @@ package iface
 import (
 	"os"
 	"testing"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"github.com/vishvananda/netlink"
 
 	"github.com/keyplane/keyplane/internal/testkit"
 )
@@ -13,18 +12,9 @@ import (
 // addTAP makes a TAP that stays when nobody has it open, as VPP would.
 func addTAP(t *testing.T, name string) {
 	t.Helper()
-	tun, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	_, err := os.Stat("/dev/net/tun")
 	testkit.Need(t, "/dev/net/tun", err == nil)
-	defer tun.Close()
-	request := struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}{flags: unix.IFF_TAP | unix.IFF_NO_PI}
-	copy(request.name[:], name)
-	for _, call := range [][2]uintptr{{unix.TUNSETIFF, uintptr(unsafe.Pointer(&request))}, {unix.TUNSETPERSIST, 1}} {
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, tun.Fd(), call[0], call[1]); errno != 0 {
-			t.Fatalf("making TAP %s: %v", name, errno)
-		}
+	if err := netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: name}, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI}); err != nil {
+		t.Fatal(err)
 	}
 }
