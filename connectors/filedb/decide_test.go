@@ -15,6 +15,7 @@ func TestWhatCountsOfAFile(t *testing.T) {
 	cfg := Config{Grace: 2 * time.Second, VanishGrace: 300 * time.Millisecond}
 	one, two := &content{}, &content{}
 	empty := &content{blank: true}
+	both, less := &content{entries: []entry{{key: "a"}, {key: "b"}}}, &content{entries: []entry{{key: "a"}}}
 	start := time.Unix(1_000_000, 0)
 	at := func(d time.Duration) identity { return identity{ino: 1, status: start.Add(d)} }
 	type step struct {
@@ -76,6 +77,20 @@ func TestWhatCountsOfAFile(t *testing.T) {
 			{2 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2001 * time.Millisecond, true},
 			{60 * time.Second, sight{id: at(2 * time.Second), content: empty}, one, blank, 62 * time.Second, true},
 			{62 * time.Second, sight{id: at(2 * time.Second), content: empty}, empty, final, 0, true},
+		}},
+		{"a file from which keys are gone is shrunk for a time, however often it changes", []step{
+			{time.Second, sight{id: at(0), content: both}, both, final, 0, true},
+			{5 * time.Second, sight{id: at(5 * time.Second), content: less}, less, shrunk, 5300 * time.Millisecond, true},
+			{5200 * time.Millisecond, sight{id: at(5100 * time.Millisecond), content: two}, two, shrunk, 5300 * time.Millisecond, true},
+			{5300 * time.Millisecond, sight{id: at(5100 * time.Millisecond), content: two}, two, final, 0, true},
+			{6 * time.Second, sight{id: at(6 * time.Second), content: both}, both, racy, 0, true},
+			{7 * time.Second, sight{id: at(7 * time.Second), content: less}, less, shrunk, 7300 * time.Millisecond, true},
+			{7300 * time.Millisecond, sight{id: at(7300 * time.Millisecond), content: two}, two, racy, 0, true},
+		}},
+		{"what was empty for long enough does not wait again", []step{
+			{time.Second, sight{id: at(0), content: both}, both, final, 0, true},
+			{10 * time.Second, sight{id: at(10 * time.Second), content: empty}, both, blank, 12 * time.Second, true},
+			{12 * time.Second, sight{id: at(10 * time.Second), content: empty}, empty, final, 0, true},
 		}},
 		{"what cannot be read because files are short is read again soon", []step{
 			{time.Second, sight{id: at(0), content: one}, one, final, 0, true},

@@ -41,11 +41,12 @@ func (all files) at(path string) *file {
 type state int
 
 const (
-	final state = iota // final until it changes
-	racy               // read so soon after a change that the next change may carry the same time
-	busy               // another process has it open for writing
-	blank              // empty or perhaps incomplete; perhaps for a moment only
-	gone               // missing; perhaps for a moment only
+	final  state = iota // final until it changes
+	racy                // read so soon after a change that the next change may carry the same time
+	busy                // another process has it open for writing
+	blank               // empty or perhaps incomplete; perhaps for a moment only
+	shrunk              // keys are gone from it; perhaps they are about to come in another file
+	gone                // missing; perhaps for a moment only
 )
 
 // An identity distinguishes a file, and a version of it, from others.
@@ -74,7 +75,8 @@ func (f file) changed(now identity) bool { return f.state != final || f.id != no
 // sees returns the file after a look, and whether to keep it. The last content stays
 // effective while the file is open for writing, cannot be read or parsed, or looks cut
 // off, and for a grace time while it is empty or missing. A file with a fault keeps it
-// until it has complete content.
+// until it has complete content. A file from which keys are gone is shrunk for a time, however often it changes
+// meanwhile; see view.hold.
 func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	next = f.at(s.id, now)
 	next.until = time.Time{}
@@ -111,6 +113,13 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	next.fault = s.content.cutFrom(f.good, s.unsure)
 	if next.fault == nil && (f.good == nil || f.good.said() != s.content) {
 		next.good = s.content.orOf(f.good)
+	}
+	switch waited := (f.state == blank || f.state == shrunk) && !now.Before(f.until); {
+	case waited:
+	case f.state == shrunk:
+		next.state, next.until = shrunk, f.until
+	case len(f.good.without(next.good)) > 0:
+		next.state, next.until = shrunk, now.Add(c.VanishGrace)
 	}
 	return next, true
 }

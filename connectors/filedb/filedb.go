@@ -62,7 +62,8 @@ type Config struct {
 	StatusPath string `yaml:"status-path"`
 	// Grace is the time for which an empty file keeps its last content. Defaults to 2 s.
 	Grace time.Duration `yaml:"grace"`
-	// VanishGrace is the same for a file that is gone. Defaults to 300 ms.
+	// VanishGrace is the same for a file that is gone, or from which keys are gone that no other file
+	// has. Defaults to 300 ms.
 	VanishGrace time.Duration `yaml:"vanish-grace"`
 	// Rescan is the period of looks without a notification. Network file systems send
 	// none. Defaults to 1 min.

@@ -31,6 +31,29 @@ type content struct {
 	own        *content // the file's present content, if entries come from an older one; nil: this content
 }
 
+// without returns the keys that c has and other has not. Both may be nil.
+func (c *content) without(other *content) map[string]bool {
+	if c == nil || c == other {
+		return nil
+	}
+	keys := make(map[string]bool, len(c.entries))
+	for i := range c.entries {
+		keys[c.entries[i].key] = true
+	}
+	other.strike(keys)
+	return keys
+}
+
+// strike deletes the keys of c, which may be nil, from keys.
+func (c *content) strike(keys map[string]bool) {
+	if c == nil {
+		return
+	}
+	for i := range c.entries {
+		delete(keys, c.entries[i].key)
+	}
+}
+
 // An entry is the value of a key in a file.
 type entry struct {
 	key    string      // whole

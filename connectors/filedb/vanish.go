@@ -48,6 +48,35 @@ func (v *view) depart(s *snapshot) (now files, together bool) {
 	return s.files, moved || len(left) > 1
 }
 
+// hold returns the files of a snapshot that are effective: one from which keys are gone is so in its last version, while it
+// is shrunk and no other file has these keys. A tool that changes several files, such as git or rsync, writes one after the
+// other; a key that it moves is in none of them for a moment. The whole file is held, because the changes of one file take
+// effect together.
+func (v *view) hold(all files) files {
+	held := files{}
+	for path, f := range all {
+		was := v.files[path]
+		if f.state != shrunk || was == nil || was.good == f.good {
+			continue
+		}
+		moving := was.good.without(f.good)
+		for other, of := range all {
+			if len(moving) > 0 && other != path && of.state != gone {
+				of.good.strike(moving)
+			}
+		}
+		if len(moving) > 0 {
+			held[path] = was
+		}
+	}
+	if len(held) == 0 {
+		return all
+	}
+	now := maps.Clone(all)
+	maps.Copy(now, held)
+	return now
+}
+
 // removes reports whether a batch removes a key.
 func removes(b kvdbsync.Batch) bool {
 	return slices.ContainsFunc(b.Events, func(e kvdbsync.Event) bool { return e.Value == nil && e.Err == nil })

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -76,6 +77,71 @@ func TestFilesThatVanish(t *testing.T) {
 				t.Errorf("then %d keys are listed, %v; want %d", after.Keys, after.Succeeds(before), c.lists)
 			}
 		})
+	}
+}
+
+// TestKeysThatMove moves keys between files, which a tool writes one after the other. Nothing is removed and made again, and
+// what else changes in a file comes together with the end of the key there.
+func TestKeysThatMove(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put := func(name string, keys ...string) {
+		var pairs []string
+		for _, key := range keys {
+			key, value, _ := strings.Cut(key, "=")
+			pairs = append(pairs, fmt.Sprintf(`{"key":"/x/config/%s","value":{"n":"%s"}}`, key, value))
+		}
+		write(t, filepath.Join(dir, name), `{"data":[`+strings.Join(pairs, ",")+`]}`)
+	}
+	put("a.json", "1", "2", "3")
+	put("b.json", "4")
+	// The time does not end before the test.
+	db, err := filedb.New(filedb.Config{Paths: []string{dir}, VanishGrace: time.Hour}, "/x/", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []struct {
+		do   func()
+		want string // the events until the mark
+	}{
+		{func() { put("a.json", "1", "3=new") }, "mark1"}, // 2 is nowhere
+		{func() { put("b.json", "4", "2") }, "3 mark2"},
+		{func() { put("a.json", "3=new") }, "mark3"}, // 1 is nowhere
+		{func() { put("new.json", "1") }, "mark4"},
+		{func() { put("b.json", "2=other") }, "mark5"}, // 4 is nowhere, for ever
+	}
+	var got []string
+	step := 0
+	for b, err := range db.Watch(t.Context(), "/x/config/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		marked := b.Synced
+		for _, e := range b.Events {
+			key := strings.TrimPrefix(e.Key, "/x/config/")
+			if e.Value == nil {
+				key = "-" + key
+			}
+			marked = marked || strings.HasPrefix(key, "mark")
+			if !b.Synced {
+				got = append(got, key)
+			}
+		}
+		if !marked {
+			continue
+		}
+		if step > 0 {
+			if text := strings.Join(got, " "); text != steps[step-1].want {
+				t.Errorf("step %d: %s, want %s", step, text, steps[step-1].want)
+			}
+		}
+		if got = nil; step == len(steps) {
+			return
+		}
+		steps[step].do()
+		step++
+		// A key of its own file says that the change before it was seen, since each look goes through all that is noticed.
+		put(fmt.Sprintf("mark%d.json", step), fmt.Sprint("mark", step))
 	}
 }
 

@@ -39,6 +39,9 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			v.had = len(s.files) > 0
 			var vanished bool
 			s.files, vanished = v.depart(s)
+			if !vanished {
+				s.files = v.hold(s.files)
+			}
 			b, changed := v.update(s, n.problems()...)
 			if vanished && removes(b) {
 				yield(kvdbsync.Batch{}, ErrVanished)
