@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ var losses = map[string]func(t *testing.T, dir string){
 		must(t, other.Close())
 		must(t, os.Rename(dir, dir+"-away"))
 		// Where a watch has made the folder again in between, it is not empty.
-		if err := os.Rename(dir+"-other", dir); !errors.Is(err, unix.EEXIST) {
+		if err := os.Rename(dir+"-other", dir); !errors.Is(err, fs.ErrExist) {
 			must(t, err)
 		}
 	},
