@@ -44,6 +44,7 @@ type assembly struct {
 	memory   *budget.Budget // for texts of sources that are parsed
 	requests *budget.Budget // for requests by HTTP and gRPC, and their answers
 	stores   stores
+	bounds   kvdbsync.Bounds // of the content of stores
 	socket   kvdb.Server
 	// Released after all tasks have ended, so that no second agent programs the network
 	// meanwhile.
@@ -138,7 +139,8 @@ func (a *assembly) declare(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("Options.Models: %w", err)
 	}
-	a.stores, err = openStores(a.settings, a.conf.files, a.conf.orchestrator, a.Models, a.memory, a.loggers)
+	a.bounds = a.conf.orchestrator.boundsIn(goruntime.Memory(), a.settings.countStores(a.conf.files))
+	a.stores, err = openStores(a.settings, a.conf.files, a.conf.orchestrator, a.bounds, a.Models, a.memory, a.loggers)
 	a.closing(a.stores.Close)
 	if err != nil {
 		return err
@@ -162,7 +164,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	a.closing(a.mine.Close)
 	// The scheduler is created below: sources use it, but only once they run.
 	a.stores.watch(a.mine.self, kvdbsync.Options{
-		Root: a.root(), Prefix: "config/", Known: published(), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(),
+		Root: a.root(), Prefix: "config/", Known: published(), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.bounds,
 		Decode: a.decode,
 	})
 	a.known = openState(folder, !a.options.lacks(VPP), a.Log)
@@ -224,7 +226,7 @@ func (a *assembly) describe(context.Context) (err error) {
 func (a *assembly) merge(context.Context) error {
 	applied, started := func() {}, func() {}
 	if a.options.process {
-		applied, started = goruntime.AllowHeapGrowth(a.options.Env, func(scarce bool) { a.memory.Tighten(scarce); a.requests.Tighten(scarce) })
+		applied, started = goruntime.AllowHeapGrowth(a.options.Env, goruntime.Memory(), func(scarce bool) { a.memory.Tighten(scarce); a.requests.Tighten(scarce) })
 	}
 	a.applied = announcer{a.Scheduler, wake.New(), applied, started}
 	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,10 +143,11 @@ type orchestratorConfig struct {
 
 	// Of all stores that are not files.
 	MaxValue filedb.Size `yaml:"max-value-size"`
-	// MaxPage bounds one answer of a store in memory, and MaxListing all keys and values of a
-	// listing.
+	// MaxPage bounds one answer of a store in memory, MaxListing all keys and values of a
+	// listing, and MaxKeys the keys of all stores together. 0: as the memory allows.
 	MaxPage    filedb.Size `yaml:"max-page-size"`
 	MaxListing filedb.Size `yaml:"max-listing-size"`
+	MaxKeys    int64       `yaml:"max-keys"`
 
 	// Of the layers that clients declare, by the name of their data source.
 	Datasrc map[string]int `yaml:"datasrc-priorities"`
@@ -159,8 +162,8 @@ func clientLayers() map[string]int { return map[string]int{"localclient": 50, gr
 // defaultOrchestrator has the values that conf/ documents.
 func defaultOrchestrator() orchestratorConfig {
 	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20, PublishHealth: []string{}, PublishSummary: []string{}, SummaryPeriod: time.Minute,
-		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30,
-		Datasrc: map[string]int{}, MaxDatasrc: 32, VolatileDatasrc: []string{}}
+		MaxValue: models.MaxSize,
+		Datasrc:  map[string]int{}, MaxDatasrc: 32, VolatileDatasrc: []string{}}
 }
 
 // Validate tells everything that cannot be meant.
@@ -175,7 +178,8 @@ func (c orchestratorConfig) Validate() error {
 	errs = append(errs, refuse(c.PublishRate < 1, "publish-status-rate", c.PublishRate, "a number of writes a second, such as 20"))
 	errs = append(errs,
 		refuse(c.MaxValue < 1 || c.MaxValue > models.MaxSize, "max-value-size", c.MaxValue, "a size up to "+filedb.Size(models.MaxSize).String()+", which no value may exceed"),
-		c.bounds().Validate())
+		refuse(c.MaxKeys < 0, "max-keys", c.MaxKeys, "a number above zero, or 0 for as many as the memory allows"),
+		c.boundsIn(math.MaxInt64, 1).Validate())
 	known := c.storeNames()
 	for i, name := range c.Publish {
 		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
@@ -216,9 +220,25 @@ func (c orchestratorConfig) storeNames() []string {
 	return out
 }
 
-// bounds are those of what a store may hold.
-func (c orchestratorConfig) bounds() kvdbsync.Bounds {
-	return kvdbsync.Bounds{Value: int64(c.MaxValue), Page: int64(c.MaxPage), Listing: int64(c.MaxListing)}
+// The most that stores may hold by default, as far as the memory allows.
+const (
+	mostPage    = 64 << 20
+	mostListing = 1 << 30
+	// leastListing and leastKeys are allowed however little memory there is.
+	leastListing = 16 << 20
+	leastKeys    = 10_000
+	// bytesOfKey is the memory that a key takes in all parts of the agent, with the garbage that it leaves.
+	bytesOfKey = 2 << 10
+)
+
+// boundsIn are those of what a store may hold, where the agent has so many bytes of memory for so many stores. A listing
+// may take twice its bytes: those of all stores together take at most half of the memory, and so do all keys.
+func (c orchestratorConfig) boundsIn(memory int64, stores int) kvdbsync.Bounds {
+	b := kvdbsync.Bounds{Value: int64(c.MaxValue), Page: int64(c.MaxPage), Listing: int64(c.MaxListing)}
+	b.Listing = cmp.Or(b.Listing, max(b.Page, min(mostListing, max(leastListing, memory/4/int64(stores)))))
+	b.Page = cmp.Or(b.Page, max(2*b.Value, min(mostPage, b.Listing/2)))
+	b.Room = kvdbsync.NewRoom(cmp.Or(c.MaxKeys, max(leastKeys, memory/2/bytesOfKey)))
+	return b
 }
 
 // stateDir returns the folder of the state of a label, or "" for none. Each label has its

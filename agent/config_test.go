@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/logs"
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 )
 
@@ -114,7 +115,7 @@ func configure(t *testing.T, file, text string) error {
 	if err != nil {
 		return err
 	}
-	used, err := openStores(s, conf.files, conf.orchestrator, models.BuiltIn(), nil, logs.New(logs.Options{Out: io.Discard}))
+	used, err := openStores(s, conf.files, conf.orchestrator, kvdbsync.Bounds{}, models.BuiltIn(), nil, logs.New(logs.Options{Out: io.Discard}))
 	if err != nil {
 		return err
 	}

@@ -246,7 +246,7 @@ var errNoStore = errors.New("no store to read the network from, and no northboun
 
 // openStores opens each configured store. It connects to none of them, so that the agent
 // starts even if some are down.
-func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registry, memory *budget.Budget, loggers *logs.Table) (stores, error) {
+func openStores(s *settings, f files, oc orchestratorConfig, bounds kvdbsync.Bounds, all *models.Registry, memory *budget.Budget, loggers *logs.Table) (stores, error) {
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
@@ -254,7 +254,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registr
 			continue
 		}
 		log := loggers.Logger(kind.name)
-		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, memory: memory, Log: log.With("source", kind.name), files: f, Load: func(into any) (bool, error) {
+		connector, err := kind.open(StoreOptions{Root: root, Bounds: bounds, Models: all, memory: memory, Log: log.With("source", kind.name), files: f, Load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {
@@ -266,6 +266,16 @@ func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registr
 		out = append(out, store{name: kind.name, log: log, connector: connector, priority: oc.priority(kind)})
 	}
 	return out, nil
+}
+
+// countStores returns the number of stores whose configuration file exists, and at least 1.
+func (s *settings) countStores(f files) (n int) {
+	for _, kind := range s.storeKinds() {
+		if _, found, _ := f.find(kind.file); found && kind.file != disabled {
+			n++
+		}
+	}
+	return max(n, 1)
 }
 
 // needDeclarer returns an error if nothing can declare a network: no store is configured, and

@@ -46,7 +46,9 @@ type listing struct {
 	first    bool   // the first listing of the Source
 	parts    []part // in order; a key may come more than once
 	problems []error
-	bad      badKeys
+	ignored  ignored
+	crowded  bool        // some keys are ignored because there was no room
+	places   int         // taken in Bounds.Room until the listing ends
 	decoder  *predecoder // of the first listing
 	tally    Tally
 }
@@ -73,12 +75,17 @@ func (s *Source) gather(l *listing, b Batch) error {
 		switch {
 		case !watched:
 		case CheckKey(e.Key) != nil:
-			l.bad.note(e)
+			l.ignored.note(e, CheckKey(e.Key))
 		default:
 			events = append(events, e)
 			l.lost = l.lost || e.Absent
 		}
 	}
+	s.locked(func() {
+		var crowded bool
+		events, crowded = s.admit(events, &l.ignored, &l.places)
+		l.crowded = l.crowded || crowded
+	})
 	states := statesOf(events)
 	if !l.first {
 		s.dropTaken(events, states)
@@ -96,6 +103,31 @@ func (s *Source) gather(l *listing, b Batch) error {
 		l.problems = allShort(b.Problems)
 	}
 	return nil
+}
+
+// admit leaves out the events of new keys for which there is no room, which are then ignored, and reports whether there are
+// such. It adds the places of those for which there was room to places. The caller holds mu.
+func (s *Source) admit(events []Event, ignored *ignored, places *int) (admitted []Event, crowded bool) {
+	room := s.o.Bounds.Room
+	if room == nil {
+		return events, false
+	}
+	admitted = events[:0]
+	for _, e := range events {
+		switch exists := e.Value != nil || e.Err != nil; {
+		case exists && s.mirror.stateOf(e.Key).gone() && !room.take():
+			ignored.note(e, room.full(e.Key))
+			crowded = true
+			continue
+		case exists && s.mirror.stateOf(e.Key).gone():
+			*places++
+		}
+		if ignored.any() {
+			ignored.drop(digestOf([]byte(e.Key)))
+		}
+		admitted = append(admitted, e)
+	}
+	return admitted, crowded
 }
 
 // dropTaken drops the bytes of values that the consumer has taken and that did not change since. So
@@ -132,6 +164,7 @@ func (l *listing) states() map[string]state {
 // list reads the store once, by a watch that ends as soon as it is complete.
 func (s *Source) list(ctx context.Context) (*listing, error) {
 	l := &listing{about: Listing{Began: time.Now()}, tally: NewTally(s.o.Bounds)}
+	defer func() { s.o.Bounds.Room.give(l.places) }()
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
 			return nil, err

@@ -41,6 +41,7 @@ func (s *Source) watch(ctx context.Context) error {
 	decoder := predecoder{decode: s.o.Decode}
 	defer decoder.stop()
 	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, decoder: &decoder, tally: NewTally(s.o.Bounds)}
+	defer func() { s.o.Bounds.Room.give(l.places) }()
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
@@ -68,7 +69,7 @@ func (s *Source) watch(ctx context.Context) error {
 		if !l.first {
 			s.o.Listed()
 		}
-		l, synced = nil, true
+		l, synced = &listing{}, true
 		beside.Go(func() {
 			if err := guard.Run(func() error { s.check(ctx, stop); return nil }); err != nil {
 				stop(err)

@@ -61,32 +61,40 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// A badKeys is the set of the keys of a store that CheckKey refuses. They have no place in the
-// mirror, and are one problem of the store. It knows them by their digests, and keeps the error of one.
-type badKeys struct {
+// Ignored are the keys of a store that are not taken: bad ones, and those for which there is no room. They have no place in
+// the mirror, and are one problem of the store. It knows them by their digests, and keeps the reason of one.
+type ignored struct {
 	digests map[[16]byte]bool
 	first   [16]byte
 	err     error // of first; nil: that is gone
 }
 
-// note records an event of a bad key.
-func (k *badKeys) note(e Event) {
+// note records an event of such a key, and the reason.
+func (k *ignored) note(e Event, why error) {
 	digest := digestOf([]byte(e.Key))
 	if e.Value == nil && e.Err == nil {
-		delete(k.digests, digest)
-		if digest == k.first {
-			k.err = nil
-		}
+		k.drop(digest)
 		return
 	}
 	if len(k.digests) == 0 {
-		k.digests, k.first, k.err = map[[16]byte]bool{}, digest, CheckKey(e.Key)
+		k.digests, k.first, k.err = map[[16]byte]bool{}, digest, why
 	}
 	k.digests[digest] = true
 }
 
+// any reports whether there are such keys.
+func (k *ignored) any() bool { return len(k.digests) > 0 }
+
+// drop forgets a key.
+func (k *ignored) drop(digest [16]byte) {
+	delete(k.digests, digest)
+	if digest == k.first {
+		k.err = nil
+	}
+}
+
 // problems returns those of the store, and that of its keys.
-func (k *badKeys) problems(others []error) []error {
+func (k *ignored) problems(others []error) []error {
 	switch n := len(k.digests); {
 	case n == 0:
 		return others
@@ -95,6 +103,6 @@ func (k *badKeys) problems(others []error) []error {
 	case k.err != nil:
 		return append(slices.Clip(others), fmt.Errorf("%d keys are ignored, such as this one: %w", n, k.err))
 	default:
-		return append(slices.Clip(others), fmt.Errorf("ignored keys that have more than %d bytes or are not UTF-8 text: %d", MaxKey, n))
+		return append(slices.Clip(others), fmt.Errorf("ignored keys that have more than %d bytes, are not UTF-8 text, or exceed max-keys: %d", MaxKey, n))
 	}
 }

@@ -72,7 +72,7 @@ func TestKeysThatAreTooLong(t *testing.T) {
 		steps <- changed(put(second, "1"))
 		expect(t, s, "(2 keys are ignored, such as this one: "+one("b", kvdbsync.MaxKey+1)+")")
 		steps <- changed(kvdbsync.Event{Key: first})
-		expect(t, s, "(ignored keys that have more than 4096 bytes or are not UTF-8 text: 1)")
+		expect(t, s, "(ignored keys that have more than 4096 bytes, are not UTF-8 text, or exceed max-keys: 1)")
 		steps <- changed(kvdbsync.Event{Key: second})
 		expect(t, s, "")
 		if h := s.Health(); h.Problems != 0 {

@@ -137,7 +137,8 @@ type Source struct {
 	resynced    bool    // since the last Take
 	distrust    error   // since the last Take
 	problems    []error
-	bad         badKeys
+	ignored     ignored
+	crowded     bool          // keys were ignored because there was no room
 	unannounced bool          // Take has something besides pending events
 	decoded     int64         // bytes of values that predecode has decoded since the last Take
 	came        time.Time     // time of the oldest pending event; zero: none is pending
@@ -239,18 +240,20 @@ func (s *Source) replace(l *listing) {
 		}
 	}
 	s.mu.Lock()
+	before := s.mirror.live
 	if l.first {
 		s.mirror = first
 	} else {
 		s.mirror.replace(l)
 	}
+	s.o.Bounds.Room.give(l.places + before - s.mirror.live)
 	s.clock()
 	s.follow(l.about)
 	if l.lost {
 		s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 	}
 	s.rev = l.about.Rev
-	s.problems, s.bad = l.problems, l.bad
+	s.problems, s.ignored, s.crowded = l.problems, l.ignored, l.crowded
 	problems := len(s.allProblems())
 	s.synced, s.resynced, s.unannounced = true, true, true
 	keys := s.mirror.live
@@ -275,8 +278,43 @@ func (s *Source) follow(now Listing) {
 
 // apply takes over one batch. It returns an error if the store then exceeds the bounds.
 func (s *Source) apply(b Batch) error {
+	events, places := s.sift(b)
+	states := statesOf(events)
+	s.predecode(events, states)
+	s.mu.Lock()
+	before := s.mirror.live
+	for i, e := range events { // e is a copy: while it waits, the other values of the batch can go
+		if it := s.mirror.set(&e, states[i]); it != nil && it.absent && e.Absent {
+			s.distrust = cmp.Or(s.distrust, ErrLostKeys)
+		}
+	}
+	s.o.Bounds.Room.give(places + before - s.mirror.live)
+	s.clock()
+	s.rev = max(s.rev, b.Rev)
+	rev, keys, problems := s.rev, s.mirror.live, len(s.allProblems())
+	bytes := s.mirror.bytes
+	signal := s.unannounced || len(s.mirror.pending) > 0
+	relist := s.crowded && s.o.Bounds.Room.plenty()
+	s.crowded = s.crowded && !relist
+	s.mu.Unlock()
+	s.health.update(rev, keys, problems)
+	if signal {
+		s.signal()
+	}
+	if relist { // for the keys that are ignored
+		s.Relist()
+	}
+	if limit := s.o.Bounds.Listing; bytes > limit {
+		return fmt.Errorf("%w: the store has more bytes than max-listing-size allows, %d, in %d keys", ErrTooMuch, limit, keys)
+	}
+	return nil
+}
+
+// sift takes over the problems of a batch, and returns the events of keys that are not ignored, with the places that
+// they have taken.
+func (s *Source) sift(b Batch) (events []Event, places int) {
+	events = b.Events[:0] // the batch belongs to the source
 	var bad []Event
-	events := b.Events[:0] // the batch belongs to the source
 	for _, e := range b.Events {
 		e, watched := s.relative(s.bounded(e))
 		switch {
@@ -287,48 +325,25 @@ func (s *Source) apply(b Batch) error {
 			events = append(events, e)
 		}
 	}
-	states := statesOf(events)
-	s.predecode(events, states)
 	s.mu.Lock()
-	for i, e := range events { // e is a copy: while it waits, the other values of the batch can go
-		if it := s.mirror.set(&e, states[i]); it != nil && it.absent && e.Absent {
-			s.distrust = cmp.Or(s.distrust, ErrLostKeys)
-		}
-	}
-	s.clock()
-	s.rev = max(s.rev, b.Rev)
-	if b.Problems != nil || bad != nil {
-		s.followProblems(b.Problems, bad)
-	}
-	rev, keys, problems := s.rev, s.mirror.live, len(s.allProblems())
-	bytes := s.mirror.bytes
-	signal := s.unannounced || len(s.mirror.pending) > 0
-	s.mu.Unlock()
-	s.health.update(rev, keys, problems)
-	if signal {
-		s.signal()
-	}
-	if limit := s.o.Bounds.Listing; bytes > limit {
-		return fmt.Errorf("%w: the store has more bytes than max-listing-size allows, %d, in %d keys", ErrTooMuch, limit, keys)
-	}
-	return nil
-}
-
-// followProblems takes over the problems of a batch, nil for those before, and events of bad keys. The caller
-// holds mu.
-func (s *Source) followProblems(problems []error, bad []Event) {
-	before := s.allProblems()
-	if problems != nil {
-		s.problems = allShort(problems)
+	defer s.mu.Unlock()
+	before, ignored := s.allProblems(), len(s.ignored.digests)
+	if b.Problems != nil {
+		s.problems = allShort(b.Problems)
 	}
 	for _, e := range bad {
-		s.bad.note(e)
+		s.ignored.note(e, CheckKey(e.Key))
 	}
-	s.unannounced = s.unannounced || !slices.EqualFunc(before, s.allProblems(), sameText)
+	events, crowded := s.admit(events, &s.ignored, &places)
+	s.crowded = s.crowded || crowded
+	if b.Problems != nil || ignored != len(s.ignored.digests) {
+		s.unannounced = s.unannounced || !slices.EqualFunc(before, s.allProblems(), sameText)
+	}
+	return events, places
 }
 
 // allProblems returns those that the connector reported, and that of bad keys. The caller holds mu.
-func (s *Source) allProblems() []error { return s.bad.problems(s.problems) }
+func (s *Source) allProblems() []error { return s.ignored.problems(s.problems) }
 
 // mostDecoded is the number of bytes of values that a source decodes until its consumer
 // takes them. A decoded value takes up to ten times its bytes. The consumer decodes the

@@ -7,6 +7,8 @@ import (
 	"runtime/metrics"
 	"sync"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 const (
@@ -60,20 +62,32 @@ const (
 	AfterStart = quietTime + mergeTime
 )
 
+// Memory returns the memory, in bytes, that the agent may take: that of the host, of its control group, or
+// GOMEMLIMIT, whichever is least. It is called before AllowHeapGrowth.
+func Memory() int64 {
+	most := debug.SetMemoryLimit(-1)
+	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
+		if bytes, err := limit(); err == nil && bytes < uint64(most) { // else there is no such limit, or nobody knows
+			most = int64(bytes)
+		}
+	}
+	return most
+}
+
 // AllowHeapGrowth lets the heap grow until over is called, or longestStart has passed. Then
 // the usual limit applies again, and memory that only the start needed goes back to the
 // system. From the first call on, a soft limit of the memory follows the memory in use, and after each
 // collection of garbage scarce is called, with whether memory is scarce. The limit is ample until applied is called, or
-// ampleTime has passed.
+// ampleTime has passed. It never exceeds nine tenths of most, the memory that there is.
 // A user's GOGC and GOMEMLIMIT are left alone; with GOMEMLIMIT, scarce is not called.
-func AllowHeapGrowth(env func(string) (string, bool), scarce func(bool)) (applied, over func()) {
+func AllowHeapGrowth(env func(string) (string, bool), most int64, scarce func(bool)) (applied, over func()) {
 	restore, applied := func() {}, func() {}
 	if _, set := env("GOGC"); !set {
 		before := debug.SetGCPercent(StartGC)
 		restore = func() { debug.SetGCPercent(before) }
 	}
 	if _, set := env("GOMEMLIMIT"); !set {
-		l := &limit{ample: true, scarce: scarce}
+		l := &limit{ample: true, most: most / 10 * 9, scarce: scarce}
 		applied = sync.OnceFunc(l.endAmple)
 		time.AfterFunc(ampleTime, applied)
 		l.follow()
@@ -101,6 +115,7 @@ func giveBack() {
 type limit struct {
 	released time.Time // when pages of the program were given back
 	scarce   func(bool)
+	most     int64
 
 	mu    sync.Mutex // held while the limit is set
 	ample bool       // guarded by mu
@@ -110,7 +125,7 @@ type limit struct {
 func (l *limit) set(inUse int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	debug.SetMemoryLimit(memoryLimit(inUse, l.ample))
+	debug.SetMemoryLimit(min(memoryLimit(inUse, l.ample), l.most))
 }
 
 // endAmple makes the limit the usual one, now and later.

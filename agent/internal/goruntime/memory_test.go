@@ -1,6 +1,7 @@
 package goruntime
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -20,13 +21,13 @@ func TestHeapMayGrowAtTheStart(t *testing.T) {
 			t.Errorf("%s GOGC is %d, want %d", what, got, want)
 		}
 	}
-	_, over := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" }, nil)
+	_, over := AllowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" }, math.MaxInt64, nil)
 	expect("at the start", StartGC)
 	over()
 	expect("then", usual)
 	over()
 	expect("after that", usual)
-	_, over = AllowHeapGrowth(func(name string) (string, bool) { return "50", true }, nil)
+	_, over = AllowHeapGrowth(func(name string) (string, bool) { return "50", true }, math.MaxInt64, nil)
 	over()
 	expect("with GOGC set by the user", usual)
 }
@@ -36,12 +37,12 @@ func TestSoftLimitOfMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	const mine = 3 << 30
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mine))
-	AllowHeapGrowth(func(string) (string, bool) { return "1", true }, nil)
+	AllowHeapGrowth(func(string) (string, bool) { return "1", true }, math.MaxInt64, nil)
 	if got := debug.SetMemoryLimit(-1); got != mine {
 		t.Errorf("the limit is %d although the user has set one, want %d", got, mine)
 	}
 	var scarce atomic.Bool
-	applied, _ := AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" }, scarce.Store)
+	applied, _ := AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" }, math.MaxInt64, scarce.Store)
 	if got := debug.SetMemoryLimit(-1); got != AmpleMemory {
 		t.Errorf("the limit is %d at the start, want %d", got, AmpleMemory)
 	}
@@ -61,6 +62,16 @@ func TestSoftLimitOfMemory(t *testing.T) {
 	runtime.KeepAlive(large)
 	for debug.SetMemoryLimit(-1) > usualMemory {
 		runtime.GC()
+	}
+}
+
+// Near the end of the memory that there is, garbage is collected as often as that needs.
+func TestLimitOfAControlGroup(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	const most = 100 << 20
+	AllowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" }, most, func(bool) {})
+	if got, want := debug.SetMemoryLimit(-1), int64(most*9/10); got > want || got < want-10 {
+		t.Errorf("the limit is %d, want %d", got, want)
 	}
 }
 

@@ -81,7 +81,7 @@ func added() map[string]string {
 		"linux-nsplugin.conf": "docker wait-for-namespaces",
 		"logs.conf":           "format",
 		"orchestrator.conf": "priorities datasrc-priorities max-datasrc volatile-datasrc anti-entropy start-patience grace-time grace-percent grace-keys " +
-			"max-value-size max-page-size max-listing-size state-dir publish-status publish-status-rate publish-health publish-summary publish-summary-period",
+			"max-value-size max-page-size max-listing-size max-keys state-dir publish-status publish-status-rate publish-health publish-summary publish-summary-period",
 		"redis.conf": "username password-file sentinel-username sentinel-password max-redirects",
 	}
 }
