@@ -311,7 +311,7 @@ func (s stores) watch(self owner.Holder, options kvdbsync.Options) {
 		if leaser, ok := one.connector.(kvdbsync.Leaser); ok {
 			one.keeper = owner.NewKeeper(owner.Options{
 				Store: one.name, Leaser: leaser, Key: owner.Key(options.Root), Self: self,
-				Get: one.get, Turned: func() { one.source.Recheck() }, Log: one.log,
+				Get: one.get, Turned: func() { one.source.Recheck() }, Lost: func() { one.source.Relist() }, Log: one.log,
 			})
 			options.Withhold = one.keeper.Withhold
 			if one.publisher != nil {

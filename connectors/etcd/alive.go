@@ -52,6 +52,7 @@ type vigil struct {
 	heard   kvdbsync.Pulse                                    // by each response of the watch
 	newest  atomic.Int64                                      // known revision of the store
 	now     func(context.Context) (*pb.ResponseHeader, error) // of the store; an error if it is not as new as the listing
+	compare func(context.Context) error                       // some keys with what the watch knows of them
 	second  func(context.Context) (bool, error)               // a second watch gets an answer to a question
 }
 
@@ -91,14 +92,13 @@ const noWatch = -1
 // A watch begins with the revision after the listed one. Until the store has reached it, there is nothing to
 // tell, and newer servers (such as 3.7) answer no questions. So the revision of the store is read instead.
 //
-// Where servers do not answer such questions, only the periodic listing finds a silent watch, since to list for each
-// suspicion costs more than that. But etcd's gRPC proxy also hides that the store was restored, as it follows on with a
-// watch of its own. The revision of the store shows that.
+// Where servers do not answer such questions, the watch is not asked: the revision of the store and some keys are read all
+// the time, since etcd's gRPC proxy also hides that the store was restored, as it follows on with a watch of its own.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
 	begins := func() bool { return v.newest.Load() < v.begin && !v.talent.lacking() }
-	if v.read(ctx, began, end, begins) && v.ask(ctx, began, stream, end) {
-		v.read(ctx, began, end, v.talent.lacking)
+	if v.read(ctx, end, begins) && v.ask(ctx, began, stream, end) {
+		v.read(ctx, end, v.talent.lacking)
 	}
 }
 
@@ -152,12 +152,11 @@ func (v *vigil) judge(ctx context.Context) error {
 	return nil
 }
 
-// read reads the revision of the store whenever the watch is silent, as long as needed. It ends the watch if that
-// fails, or if the store is no longer the one that was listed, or has gone back. Then, and when ctx has ended, it
-// returns false.
-func (v *vigil) read(ctx context.Context, since time.Time, end context.CancelCauseFunc, needed func() bool) bool {
+// read reads the store again and again, as long as needed. It ends the watch if that fails, or if the store is no longer the one
+// that was listed, or has gone back. Then, and when ctx has ended, it returns false.
+func (v *vigil) read(ctx context.Context, end context.CancelCauseFunc, needed func() bool) bool {
 	for needed() {
-		if !v.awaitSilence(ctx, since, v.after) {
+		if !backoff.Sleep(ctx, v.after) {
 			return false
 		}
 		newest := v.newest.Load()
@@ -165,12 +164,14 @@ func (v *vigil) read(ctx context.Context, since time.Time, end context.CancelCau
 		if rev := header.GetRevision(); err == nil && rev < newest {
 			err = fmt.Errorf("%w: to revision %d from %d", ErrWentBack, rev, newest)
 		}
+		if err == nil && v.talent.lacking() {
+			err = v.compare(ctx)
+		}
 		if err != nil {
-			end(fmt.Errorf("reading the revision of the store: %w", err))
+			end(fmt.Errorf("reading the store: %w", err))
 			return false
 		}
 		v.note(header.GetRevision())
-		since = time.Now()
 	}
 	return true
 }

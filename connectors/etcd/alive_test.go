@@ -34,6 +34,9 @@ func watchFor(t *testing.T, v *vigil, q *questions, d time.Duration) error {
 	if v.now == nil {
 		v.now = func(context.Context) (*pb.ResponseHeader, error) { return nil, nil } // the zero begin is reached
 	}
+	if v.compare == nil {
+		v.compare = func(context.Context) error { return nil }
+	}
 	v.keep(late, q, end)
 	return context.Cause(ctx)
 }

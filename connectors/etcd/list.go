@@ -125,6 +125,7 @@ func (w *watch) list(ctx context.Context) (last kvdbsync.Batch, err error) {
 			continue
 		}
 		pages.got(page.Kvs)
+		w.witnesses.listed(page.Kvs)
 		complete := at.pass(page.GetResponse, pages.size)
 		b := kvdbsync.Batch{Rev: w.at.rev, Synced: complete, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
 		b.Identity = strconv.FormatUint(w.at.cluster, 16)

@@ -121,31 +121,64 @@ func TestBehindAnEtcdProxy(t *testing.T) {
 	}
 }
 
-// etcd's gRPC proxy follows on with a watch of its own when the store was restored, and hides that.
-func TestRestoreBehindAnEtcdProxy(t *testing.T) {
+// etcd's gRPC proxy follows on with a watch of its own when the store was restored or emptied, and hides that, also when
+// the store has passed its former revision by then.
+func TestOtherStoreBehindAnEtcdProxy(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	proxy := testkit.StartEtcdProxy(t, []*testkit.Etcd{s.etcd})
-	c := etcd.New(etcd.Config{Endpoints: []string{proxy.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
-	c.AskAfter(50 * time.Millisecond)
-	m := follow(t, c)
-	m.Await()
-	for i := range 10 {
-		s.put(root+"a", fmt.Sprint(i))
+	for name, past := range map[string]bool{"behind the known revision": false, "past the known revision": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			proxy := testkit.StartEtcdProxy(t, []*testkit.Etcd{s.etcd})
+			c := etcd.New(etcd.Config{Endpoints: []string{proxy.Addr}, OperationTimeout: 2 * time.Second}, slog.New(slog.DiscardHandler))
+			c.AskAfter(50 * time.Millisecond)
+			ctx, cancel := context.WithCancel(s.ctx())
+			defer cancel()
+			var asked sync.WaitGroup
+			asked.Go(func() {
+				for _, err := range c.Watch(ctx, root) {
+					if err != nil && ctx.Err() == nil {
+						t.Error(err)
+					}
+				}
+			})
+			tick := time.NewTicker(500 * time.Millisecond)
+			defer tick.Stop()
+			for late := s.ctx(); !c.Lacking(); <-tick.C {
+				if late.Err() != nil {
+					t.Fatal("it is still not known that the proxy answers no questions")
+				}
+				s.put(root+"first", "1") // a watch is asked once the store has changed, and it is silent
+			}
+			cancel()
+			asked.Wait()
+			// It is not asked while the store is away and is written to.
+			c.AskAfter(4 * time.Second)
+			m := follow(t, c)
+			m.Await("first", "1")
+			for i := range 10 {
+				s.put(root+"a", fmt.Sprint(i))
+			}
+			m.Await("first", "1", "a", "9")
+			known, err := s.client.Get(s.ctx(), root+"a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.etcd.Kill()
+			s.etcd.Wipe()
+			s.etcd.Start()
+			for {
+				done, err := s.client.Put(s.ctx(), root+"b", "1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !past || done.Header.Revision > known.Header.Revision {
+					break
+				}
+			}
+			m.Await("b", "1")
+		})
 	}
-	m.Await("a", "9")
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for late := s.ctx(); !c.Lacking(); <-tick.C {
-		if late.Err() != nil {
-			t.Fatal("it is still not known that the proxy answers no questions")
-		}
-	}
-	s.etcd.Kill()
-	s.etcd.Wipe()
-	s.etcd.Start()
-	s.put(root+"b", "1")
-	m.Await("b", "1")
 }
 
 // etcd answers no questions about the progress of a watch until something changes. That does not end the watch.

@@ -32,6 +32,8 @@ type watch struct {
 	seen    int64          // revision of the last emitted batch
 	vigil   vigil
 	bounds  kvdbsync.Bounds
+
+	witnesses witnesses
 }
 
 // keys is the range of keys that begin with the prefix.
@@ -58,6 +60,7 @@ func (w *watch) follow(ctx context.Context, last kvdbsync.Batch) error {
 		}
 		return header, listed.checkHeader(header)
 	}
+	w.vigil.compare = w.compare
 	w.vigil.second = w.answers
 	stream, err := w.open(ctx, cancel)
 	if err != nil {
@@ -84,6 +87,7 @@ func (w *watch) follow(ctx context.Context, last kvdbsync.Batch) error {
 			continue
 		}
 		w.at.rev = r.Header.Revision
+		w.witnesses.changed(r.Events)
 		for _, b := range batches(r.Events, r.Header.Revision, w.bounds) {
 			if err := w.next(b); err != nil {
 				return err

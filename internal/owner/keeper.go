@@ -31,6 +31,9 @@ type Options struct {
 	Timeout time.Duration
 	// Turned is called after each change of Withhold's answer. It must not block. Defaults to doing nothing.
 	Turned func()
+	// Lost is called when the key or its lease is gone before its time: the store may have lost more, or be another one, which
+	// not every server or proxy tells. It must not block. Defaults to doing nothing.
+	Lost func()
 	// Runs reports whether a process of this PID namespace runs that began at a certain
 	// time, in clock ticks since boot. Defaults to a look at /proc.
 	Runs func(pid int, started uint64) bool
@@ -47,8 +50,10 @@ func (o Options) withDefaults() Options {
 	if o.Get == nil {
 		o.Get = func(context.Context, string) ([]byte, error) { return nil, ErrUnsettled }
 	}
-	if o.Turned == nil {
-		o.Turned = func() {}
+	for _, told := range []*func(){&o.Turned, &o.Lost} {
+		if *told == nil {
+			*told = func() {}
+		}
 	}
 	if o.Runs == nil {
 		o.Runs = running
@@ -65,6 +70,8 @@ const (
 	poll = 250 * time.Millisecond
 	// longest is the longest lease of another that counts. Agents take 10 s, and Consul makes 20 s of them.
 	longest = time.Minute
+	// mostOver is how many leases in a row may be over at once in a store that lets agents hold a label.
+	mostOver = 4
 	// closing is the longest delay of the agent's end by the release of the key.
 	closing = time.Second
 )
@@ -90,6 +97,7 @@ type Keeper struct {
 	heldBefore bool           // the label was held before
 	other      rival
 	warned     bool // that the store lets nobody hold the label
+	over       int  // leases in a row that were over when they were to hold the label
 	retry      backoff.Backoff
 }
 
@@ -192,7 +200,7 @@ func (k *Keeper) wait(ctx context.Context) {
 	case <-lost:
 	}
 	if k.held() && k.lease.Over() != nil {
-		k.stand(ErrUnsettled, nil)
+		k.lost()
 		k.drop(ctx)
 	}
 }
@@ -214,7 +222,13 @@ func (k *Keeper) look(ctx context.Context) {
 		return
 	}
 	k.o.Log.Info("the key of the label's owner is gone or changed")
+	k.lost()
+}
+
+// lost ends a label that was held.
+func (k *Keeper) lost() {
 	k.stand(ErrUnsettled, nil)
+	k.o.Lost()
 }
 
 // attempt tries to get the label once, and sets what is known then.
@@ -228,7 +242,7 @@ func (k *Keeper) attempt(ctx context.Context) {
 		k.respect(*other)
 	case k.other.life != "" && time.Now().Before(k.other.until):
 		k.o.Log.Debug("the lease of another agent cannot be followed", "err", err)
-	case k.refused(ctx):
+	case k.refused(ctx, err):
 		k.other = rival{}
 		if !k.warned {
 			k.warned = true
@@ -243,9 +257,15 @@ func (k *Keeper) attempt(ctx context.Context) {
 	}
 }
 
-// refused reports, after a failed attempt, that the store lets nobody hold the label: it can be read. If
-// another agent has taken the label from this one, the attempt failed for another reason.
-func (k *Keeper) refused(ctx context.Context) bool {
+// refused reports, after an attempt that failed with why, that the store lets nobody hold the label: it can be read. If
+// another agent has taken the label from this one, the attempt failed for another reason. A store that was emptied may still
+// show a lease to a proxy for a moment, so only several leases that are over at once count.
+func (k *Keeper) refused(ctx context.Context, why error) bool {
+	if k.over++; !errors.Is(why, kvdbsync.ErrSessionOver) {
+		k.over = 0
+	} else if k.over < mostOver {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
 	var holds []byte

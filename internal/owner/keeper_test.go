@@ -367,8 +367,48 @@ func TestLeaseThatIsOverByTheClock(t *testing.T) {
 		if err := a.Withhold(); !errors.Is(err, owner.ErrUnsettled) {
 			t.Errorf("after it: %v", err)
 		}
-		slept.over.Store(false) // the next lease
 		a.has(t, "after the next attempt", nil)
+		a.end(t)
+	})
+}
+
+// A key or a lease that is gone before its time is told, because the store may have lost more. A store whose leases are over at
+// once for a moment is no store that lets nobody hold the label.
+func TestLossOfTheKeyIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		lease, err := store.Lease(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slept := &sleptLease{Lease: lease}
+		lost := 0
+		a := newAgent(lent{slept}, holderOn("alpha", "i1"), func(o *owner.Options) {
+			o.Lost = func() { lost++ }
+			o.Get = func(ctx context.Context, key string) ([]byte, error) { return getIn(ctx, store, key) }
+		})
+		a.run(t)
+		a.has(t, "at first", nil)
+		store.Txn(kvdbsync.Event{Key: key})
+		wait(time.Minute)
+		a.has(t, "when the key is back", nil)
+		if lost != 1 {
+			t.Errorf("%d losses were told, want 1", lost)
+		}
+		slept.over.Store(true)
+		slept.fails.Store(3)
+		wait(time.Minute)
+		a.has(t, "when the lease is another one", nil)
+		if lost != 2 || strings.Contains(a.log.String(), "WARN") {
+			t.Errorf("%d losses were told, want 2; %s", lost, a.log)
+		}
+		slept.over.Store(true)
+		slept.fails.Store(100)
+		wait(10 * time.Minute)
+		a.has(t, "when no lease holds", nil)
+		if !strings.Contains(a.log.String(), "no lease in this store keeps") {
+			t.Errorf("nobody is warned: %s", a.log)
+		}
 		a.end(t)
 	})
 }
@@ -376,7 +416,16 @@ func TestLeaseThatIsOverByTheClock(t *testing.T) {
 // A sleptLease may be over, and has not been lost yet.
 type sleptLease struct {
 	kvdbsync.Lease
-	over atomic.Bool
+	over  atomic.Bool
+	fails atomic.Int64 // number of next claims for which it is over
+}
+
+func (l *sleptLease) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
+	l.over.Store(false)
+	if l.fails.Add(-1) >= 0 {
+		return nil, kvdbsync.ErrSessionOver
+	}
+	return l.Lease.Claim(ctx, key, old, value)
 }
 
 func (l *sleptLease) Over() error {
