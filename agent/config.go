@@ -147,7 +147,7 @@ type orchestratorConfig struct {
 	// listing, and MaxKeys the keys of all stores together. 0: as the memory allows.
 	MaxPage    filedb.Size `yaml:"max-page-size"`
 	MaxListing filedb.Size `yaml:"max-listing-size"`
-	MaxKeys    int64       `yaml:"max-keys"`
+	MaxKeys    int         `yaml:"max-keys"`
 
 	// Of the layers that clients declare, by the name of their data source.
 	Datasrc map[string]int `yaml:"datasrc-priorities"`
@@ -237,7 +237,7 @@ func (c orchestratorConfig) boundsIn(memory int64, stores int) kvdbsync.Bounds {
 	b := kvdbsync.Bounds{Value: int64(c.MaxValue), Page: int64(c.MaxPage), Listing: int64(c.MaxListing)}
 	b.Listing = cmp.Or(b.Listing, max(b.Page, min(mostListing, max(leastListing, memory/4/int64(stores)))))
 	b.Page = cmp.Or(b.Page, max(2*b.Value, min(mostPage, b.Listing/2)))
-	b.Room = kvdbsync.NewRoom(cmp.Or(c.MaxKeys, max(leastKeys, memory/2/bytesOfKey)))
+	b.Room = kvdbsync.NewRoom(cmp.Or(c.MaxKeys, max(leastKeys, int(memory/2/bytesOfKey))))
 	return b
 }
 

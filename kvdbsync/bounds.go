@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync/atomic"
 )
 
 // ErrTooMuch says that a store sent more than the Bounds allow.
@@ -22,52 +21,9 @@ type Bounds struct {
 	// Listing is for all keys and values of a store. A store that exceeds it is not
 	// followed. Defaults to 1 GiB.
 	Listing int64
-	// Room is for the keys of several stores. A key for which there is none is ignored, and is a problem of its
+	// Room is for the keys of several stores. A key for which there is no place is ignored, and is a problem of its
 	// store; one that the agent has stays. Defaults to no bound.
 	Room *Room
-}
-
-// A Room is a number of keys that several sources share. A nil Room has no bound. Any goroutine may call the methods.
-type Room struct {
-	most  int64
-	taken atomic.Int64
-}
-
-// NewRoom returns a Room for so many keys.
-func NewRoom(most int64) *Room { return &Room{most: most} }
-
-// Keys returns the number of places, those that are taken included.
-func (r *Room) Keys() int64 { return r.most }
-
-// take takes a place, and reports whether there was one.
-func (r *Room) take() bool {
-	if r == nil {
-		return true
-	}
-	for {
-		taken := r.taken.Load()
-		if taken >= r.most {
-			return false
-		}
-		if r.taken.CompareAndSwap(taken, taken+1) {
-			return true
-		}
-	}
-}
-
-// give gives places back; a negative number takes more than there may be.
-func (r *Room) give(places int) {
-	if r != nil {
-		r.taken.Add(int64(-places))
-	}
-}
-
-// plenty reports whether a tenth is free.
-func (r *Room) plenty() bool { return r != nil && r.most-r.taken.Load() >= (r.most+9)/10 }
-
-// full is the reason why a key is ignored.
-func (r *Room) full(key string) error {
-	return fmt.Errorf("%w: there is no room for %.200q: max-keys (orchestrator.conf) allows the stores %d keys together", ErrTooMuch, key, r.most)
 }
 
 // WithDefaults replaces zeros.
@@ -137,6 +93,14 @@ func (t *Tally) Pair(key string, value int) error {
 	}
 	return nil
 }
+
+// ignored takes back the bytes of a pair that is not kept, but for some that remember it.
+func (t *Tally) ignored(key string, value int) {
+	t.bytes -= int64(len(key)) + int64(value) + PairCost - ignoredCost
+}
+
+// ignoredCost is the cost of a key that is ignored.
+const ignoredCost = 32
 
 // add counts bytes of the listing.
 func (t *Tally) add(bytes int64) error {

@@ -82,9 +82,12 @@ func (s *Source) gather(l *listing, b Batch) error {
 		}
 	}
 	s.locked(func() {
-		var crowded bool
-		events, crowded = s.admit(events, &l.ignored, &l.places)
-		l.crowded = l.crowded || crowded
+		var taken int
+		events, taken = s.admit(events, &l.ignored, func(e Event) {
+			l.crowded = true
+			l.tally.ignored(e.Key, len(e.Value))
+		})
+		l.places += taken
 	})
 	states := statesOf(events)
 	if !l.first {
@@ -103,31 +106,6 @@ func (s *Source) gather(l *listing, b Batch) error {
 		l.problems = allShort(b.Problems)
 	}
 	return nil
-}
-
-// admit leaves out the events of new keys for which there is no room, which are then ignored, and reports whether there are
-// such. It adds the places of those for which there was room to places. The caller holds mu.
-func (s *Source) admit(events []Event, ignored *ignored, places *int) (admitted []Event, crowded bool) {
-	room := s.o.Bounds.Room
-	if room == nil {
-		return events, false
-	}
-	admitted = events[:0]
-	for _, e := range events {
-		switch exists := e.Value != nil || e.Err != nil; {
-		case exists && s.mirror.stateOf(e.Key).gone() && !room.take():
-			ignored.note(e, room.full(e.Key))
-			crowded = true
-			continue
-		case exists && s.mirror.stateOf(e.Key).gone():
-			*places++
-		}
-		if ignored.any() {
-			ignored.drop(digestOf([]byte(e.Key)))
-		}
-		admitted = append(admitted, e)
-	}
-	return admitted, crowded
 }
 
 // dropTaken drops the bytes of values that the consumer has taken and that did not change since. So
@@ -164,7 +142,7 @@ func (l *listing) states() map[string]state {
 // list reads the store once, by a watch that ends as soon as it is complete.
 func (s *Source) list(ctx context.Context) (*listing, error) {
 	l := &listing{about: Listing{Began: time.Now()}, tally: NewTally(s.o.Bounds)}
-	defer func() { s.o.Bounds.Room.give(l.places) }()
+	defer func() { s.places.give(l.places) }()
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
 			return nil, err

@@ -51,7 +51,7 @@ func TestKeysWithoutRoomAreIgnored(t *testing.T) {
 			}
 		}
 		const full = `such as this one: too large: there is no room for `
-		const bound = `: max-keys (orchestrator.conf) allows the stores 3 keys together)`
+		const bound = `: max-keys (orchestrator.conf) allows the stores 3 keys together, and each its share)`
 		expect("listed", "x=1 y=1 resynced")
 		store.change(put("a", "1"), put("b", "1"), put("c", "1"))
 		expect("new ones", `a=1 (2 keys are ignored, `+full+`"b"`+bound)
@@ -66,6 +66,30 @@ func TestKeysWithoutRoomAreIgnored(t *testing.T) {
 	})
 }
 
+// A store that takes all places that it can get leaves the others their share.
+func TestEachStoreHasItsShareOfTheRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := kvdbsync.NewRoom(12)
+		hoard := &shelf{nil, make(chan step)}
+		for _, key := range "abcdefghijklmnopqrstuvwxyz" {
+			hoard.listing = append(hoard.listing, put(string(key), "1"))
+		}
+		modest := &shelf{[]kvdbsync.Event{put("1", "1"), put("2", "1"), put("3", "1"), put("4", "1")}, make(chan step)}
+		var sources []*kvdbsync.Source
+		for _, c := range []*shelf{hoard, modest, modest} {
+			sources = append(sources, run(t, kvdbsync.Options{Connector: c.connector(), Bounds: kvdbsync.Bounds{Room: room}}))
+		}
+		var got []int
+		for _, s := range sources {
+			synctest.Wait()
+			got = append(got, s.Health().Keys)
+		}
+		if got[0] > 8 || got[1] < 2 || got[2] < 2 || got[0]+got[1]+got[2] > 12 {
+			t.Errorf("the stores have %v keys", got)
+		}
+	})
+}
+
 // When a tenth of the room is free again, the store is listed for the keys that were ignored.
 func TestIgnoredKeysComeWhenThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +101,7 @@ func TestIgnoredKeysComeWhenThereIsRoom(t *testing.T) {
 		}
 		second := &shelf{[]kvdbsync.Event{put("a", "1"), put("b", "1")}, make(chan step)}
 		s := run(t, kvdbsync.Options{Connector: second.connector(), Bounds: kvdbsync.Bounds{Room: room}, MinBackoff: time.Second, MaxBackoff: time.Second})
-		if got := taken(s); got != `a=1 (a key is ignored: too large: there is no room for "b": max-keys (orchestrator.conf) allows the stores 2 keys together) resynced` {
+		if got := taken(s); got != `a=1 (a key is ignored: too large: there is no room for "b": max-keys (orchestrator.conf) allows the stores 2 keys together, and each its share) resynced` {
 			t.Fatalf("the second store: %s", got)
 		}
 		second.listing = []kvdbsync.Event{put("b", "1")}

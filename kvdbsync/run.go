@@ -41,7 +41,7 @@ func (s *Source) watch(ctx context.Context) error {
 	decoder := predecoder{decode: s.o.Decode}
 	defer decoder.stop()
 	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, decoder: &decoder, tally: NewTally(s.o.Bounds)}
-	defer func() { s.o.Bounds.Room.give(l.places) }()
+	defer func() { s.places.give(l.places) }()
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {

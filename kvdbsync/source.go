@@ -127,6 +127,7 @@ type Source struct {
 	ready  wake.Signal
 	relist wake.Signal
 	health health
+	places *places         // for keys
 	warned map[string]bool // names beside the watched keys; owned by the goroutine of check
 
 	mu          sync.Mutex // guards the fields below
@@ -153,6 +154,7 @@ func NewSource(o Options) *Source {
 		ready:  wake.New(),
 		relist: wake.New(),
 		mirror: newMirror(),
+		places: o.Bounds.Room.share(),
 		warned: map[string]bool{},
 	}
 	s.health.begin(o.Name)
@@ -246,7 +248,7 @@ func (s *Source) replace(l *listing) {
 	} else {
 		s.mirror.replace(l)
 	}
-	s.o.Bounds.Room.give(l.places + before - s.mirror.live)
+	s.places.give(l.places + before - s.mirror.live)
 	s.clock()
 	s.follow(l.about)
 	if l.lost {
@@ -288,13 +290,13 @@ func (s *Source) apply(b Batch) error {
 			s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 		}
 	}
-	s.o.Bounds.Room.give(places + before - s.mirror.live)
+	s.places.give(places + before - s.mirror.live)
 	s.clock()
 	s.rev = max(s.rev, b.Rev)
 	rev, keys, problems := s.rev, s.mirror.live, len(s.allProblems())
 	bytes := s.mirror.bytes
 	signal := s.unannounced || len(s.mirror.pending) > 0
-	relist := s.crowded && s.o.Bounds.Room.plenty()
+	relist := s.crowded && s.places.plenty()
 	s.crowded = s.crowded && !relist
 	s.mu.Unlock()
 	s.health.update(rev, keys, problems)
@@ -334,8 +336,7 @@ func (s *Source) sift(b Batch) (events []Event, places int) {
 	for _, e := range bad {
 		s.ignored.note(e, CheckKey(e.Key))
 	}
-	events, crowded := s.admit(events, &s.ignored, &places)
-	s.crowded = s.crowded || crowded
+	events, places = s.admit(events, &s.ignored, func(Event) { s.crowded = true })
 	if b.Problems != nil || ignored != len(s.ignored.digests) {
 		s.unannounced = s.unannounced || !slices.EqualFunc(before, s.allProblems(), sameText)
 	}
