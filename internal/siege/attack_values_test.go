@@ -86,3 +86,22 @@ func claimsOfLabel(ctx context.Context, t *target) error {
 		return unlessOver(ctx, t.store.Set(ctx, owner.Key(rootOf(t.label)), text, ends).Err())
 	})
 }
+
+// hoard writes far more keys than max-keys allows, of values that wait for an interface, and removes half of them in turn.
+func hoard(ctx context.Context, t *target) error {
+	const most = 5 * mostKeys / 2
+	root := rootOf(t.label)
+	return t.every(ctx, 4*time.Second, func(n int) error {
+		pipe := t.store.Pipeline()
+		for i := range most {
+			key := fmt.Sprintf("config/linux/l3/v2/route/10.%d.%d.0/24/none", i/256, i%256)
+			if n%2 == 1 && i%2 == 0 {
+				pipe.Del(ctx, root+key)
+				continue
+			}
+			pipe.Set(ctx, root+key, fmt.Sprintf(`{"outgoing_interface":"none","dst_network":"10.%d.%d.0/24","metric":%d}`, i/256, i%256, n), 0)
+		}
+		_, err := pipe.Exec(ctx)
+		return unlessOver(ctx, err)
+	})
+}

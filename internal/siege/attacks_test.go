@@ -21,6 +21,7 @@ func attacksOnStores() []attack {
 		{name: "files that disagree about thousands of keys", run: spellings},
 		{name: "values of 100 MB", run: large},
 		{name: "claims of the label", run: claimsOfLabel},
+		{name: "more keys than there is room for", run: hoard},
 		{name: "files that others hold and lock", run: locks},
 		{name: "links and devices among the files", run: links},
 		{name: "thousands of files", run: crowds},

@@ -37,11 +37,14 @@ type target struct {
 	behind                     string // the socket of a sound VPP
 }
 
+// mostKeys is the number of keys that the stores of an agent may have together.
+const mostKeys = 8000
+
 // moderate is the configuration of agents under attack. Operations that hang are given up
 // sooner than by default, and removals wait for a shorter time.
 func moderate(files map[string]string) map[string]string {
 	files["kvscheduler.conf"] = "operation-timeout: 2s\n"
-	files["orchestrator.conf"] = "grace-time: 2s\npublish-status: [" + files["orchestrator.conf"] + "]\n"
+	files["orchestrator.conf"] = fmt.Sprintf("grace-time: 2s\nmax-keys: %d\npublish-status: [%s]\n", mostKeys, files["orchestrator.conf"])
 	return files
 }
 
