@@ -15,6 +15,7 @@ import (
 func testCode() []string {
 	return []string{
 		"descriptors/linux/internal/verbs",
+		"descriptors/linux/iptables/internal/ruletext/cases",
 		"descriptors/vpp/internal/existing",
 		"descriptors/vpp/internal/simulated",
 		"internal/faults",

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/keyplane/keyplane/descriptors/linux/iptables/internal/ruletext"
 )
 
 // A batch is the input of iptables-restore for one table. The kernel takes all of it or
@@ -20,7 +22,7 @@ type source struct{ value, rule int }
 
 // add appends a line that the value needs.
 func (b *batch) add(value int, words ...string) {
-	b.lines = append(b.lines, line(words))
+	b.lines = append(b.lines, ruletext.Join(words))
 	b.rules = append(b.rules, source{value, -1})
 }
 
@@ -51,6 +53,9 @@ type content struct {
 	mark
 	chain string
 	rules []string // in normal form
+	// listed is how many rules iptables lists for rules; more: or any greater number.
+	listed int
+	more   bool
 }
 
 // create makes the chain. The batch fails if a chain of that name exists, whose owner must be
@@ -63,10 +68,7 @@ func (b *batch) create(value int, c content) {
 // replace makes the chain empty, or creates it, and fills it. Packets never meet a chain that
 // is half full.
 func (b *batch) replace(value int, c content) {
-	// This form of a line, unlike -F, also creates. iptables-restore --noflush empties
-	// only the chains that have such a line.
-	b.lines = append(b.lines, ":"+c.chain+" - [0:0]")
-	b.rules = append(b.rules, source{value, -1})
+	b.empty(value, c.chain)
 	b.fill(value, c)
 }
 
@@ -101,6 +103,21 @@ func (b *batch) leave(value int, m mine) {
 // jump returns the words of the rule that leads to the chain.
 func (c content) jump() []string {
 	return append(commented(owner(c.label, c.name)), "-j", c.chain)
+}
+
+// copy appends the text of rules that were listed.
+func (b *batch) copy(value int, chain string, rules []string) {
+	for _, rule := range rules {
+		b.lines = append(b.lines, "-A "+chain+" "+rule)
+		b.rules = append(b.rules, source{value, -1})
+	}
+}
+
+// empty makes the chain empty, or creates it. This form of a line, unlike -F, also creates. iptables-restore --noflush
+// empties only the chains that have such a line.
+func (b *batch) empty(value int, chain string) {
+	b.lines = append(b.lines, ":"+chain+" - [0:0]")
+	b.rules = append(b.rules, source{value, -1})
 }
 
 // setPolicy sets the policy of a built-in chain; "" leaves it.

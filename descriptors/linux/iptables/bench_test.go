@@ -25,8 +25,8 @@ func manyIn(b *testing.B) *iptables.RuleChain {
 	return v
 }
 
-// BenchmarkRules compares Create, with the seal that follows it, with iptables-restore of the
-// same rules.
+// BenchmarkRules compares Create, which lists the rules, and the seal that follows it, with iptables-restore and
+// iptables-save of the same rules.
 func BenchmarkRules(b *testing.B) {
 	b.Run("without-iptables/create", func(b *testing.B) {
 		h := withoutPrograms(b)
@@ -46,7 +46,7 @@ func BenchmarkRules(b *testing.B) {
 			v := manyIn(b)
 			benchmarkCreate(b, h, v, true)
 		})
-		b.Run(variant+"/iptables-restore", func(b *testing.B) {
+		b.Run(variant+"/iptables-restore-and-save", func(b *testing.B) {
 			withVariant(b, variant)
 			h := inRed(b)
 			v := manyIn(b)
@@ -59,6 +59,7 @@ func BenchmarkRules(b *testing.B) {
 				if out, err := restore.CombinedOutput(); err != nil {
 					b.Fatalf("%v: %s", err, out)
 				}
+				h.do("iptables-save")
 				cpu.stop()
 				b.StopTimer()
 				h.do("iptables -F many")

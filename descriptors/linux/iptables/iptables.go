@@ -16,11 +16,12 @@
 //
 //	state of a chain    meaning                                        changed by
 //	absent              no chain of that name                          create
-//	written             its mark has the declared rules' fingerprint   create, update
+//	written             its mark has the declared rules' fingerprint   create, update; listed at once, see proof.go
 //	sealed              also a fingerprint of the kernel's own text    seal, soon after
 //	changed             the kernel's text differs from the seal        another program
 //
-// Tests: tables and fuzzing for the pure functions; iptables-nft and iptables-legacy in
+// Tests: tables and fuzzing for the pure functions, and random rules that the parser and iptables
+// must read in the same way; iptables-nft and iptables-legacy in
 // private namespaces for the verbs, Retrieve and changes by other programs; packets for the
 // translation to nftables.
 package iptables

@@ -143,13 +143,13 @@ func ownJump(rule string) (to string, ok bool) {
 
 // intact reports whether the rules are those that the agent has written. Without a seal, that is known if
 // this process has just written them. The kernel may list a rule as several, such as one with a list of
-// addresses, so the number of rules says only that they are intact.
+// addresses, so another number does not say that they are not intact, unless there are too few.
 func (m mine) intact(written bool) bool {
 	if m.at != 0 {
 		return false
 	}
 	if m.kernel == "" {
-		return written || len(m.rules) == m.mark.rules
+		return len(m.rules) == m.mark.rules || written && len(m.rules) > m.mark.rules
 	}
 	return m.kernel == digest(m.rules)
 }

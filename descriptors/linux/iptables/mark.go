@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/iptables/internal/ruletext"
 )
 
 // The first rule of each chain of the agent matches every packet, does nothing, and has a
@@ -106,7 +107,7 @@ func commented(comment string) []string { return []string{"-m", "comment", "--co
 // at the beginning counts: the agent writes it there, and iptables-save keeps the order of
 // matches.
 func commentOf(rule string) (comment string, rest []string, ok bool) {
-	all, err := words(rule)
+	all, err := ruletext.Split(rule)
 	if err != nil || len(all) < 4 || all[0] != "-m" || all[1] != "comment" || all[2] != "--comment" {
 		return "", nil, false
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/linux/iptables/internal/ruletext"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
@@ -16,8 +17,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// normalize removes superfluous blanks from rules, and the name of a custom chain from a value
-// for a built-in one.
+// normalize writes rules in their parsed form, and removes the name of a custom chain from a value for a built-in one.
 func normalize(_ string, v *iptables.RuleChain) (*iptables.RuleChain, []string) {
 	rules := normalRules(v.GetRules())
 	named := v.GetChainName() != "" && v.GetChainType() != iptables.RuleChain_CUSTOM
@@ -53,7 +53,7 @@ func (h *handler) validate(_ string, v *iptables.RuleChain) error {
 	}
 	validateChain(&f, v)
 	for i, rule := range v.GetRules() {
-		if want := wrongRule(rule); want != "" {
+		if _, want := ruletext.Parse(rule); want != "" {
 			f.Add(fmt.Sprintf("rules[%d]", i), shorten(rule), "%s", want)
 		}
 	}
@@ -99,12 +99,6 @@ func chainsOf(table iptables.RuleChain_Table) (out []string) {
 // chainName are names that need no quotes in any place of the input of iptables-restore.
 var chainName = regexp.MustCompile(`^[A-Za-z0-9_.+][-A-Za-z0-9_.+:]*$`)
 
-// targets are the targets of iptables. The program takes such a name for the target, and refuses a chain that has it.
-// Which of them it knows depends on the host, but a value must not.
-const targets = `standard ACCEPT AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DROP DSCP ECN HL HMARK
-	IDLETIMER LED LOG MARK MASQUERADE NETMAP NFLOG NFQUEUE NOTRACK QUEUE RATEEST REDIRECT REJECT RETURN SECMARK SET SNAT SNPT SYNPROXY TCPMSS
-	TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG`
-
 // wrongChain returns the allowed form of the name of a custom chain, or "". A name that it accepts is usable as
 // written, which a test compares with iptables.
 func wrongChain(name string) string {
@@ -116,7 +110,7 @@ func wrongChain(name string) string {
 		return fmt.Sprintf("at most %d bytes", maxChain)
 	case strings.HasPrefix(name, prefix):
 		return fmt.Sprintf("a name that does not begin with %q: these are the agent's own chains", prefix)
-	case builtIn || slices.Contains(strings.Fields(targets), name):
+	case builtIn || ruletext.IsTarget(name): // which of them iptables knows depends on the host, but a value must not
 		return "a name that is no built-in chain, and no target of iptables"
 	case !chainName.MatchString(name):
 		return "letters, digits and -_.+: with none of - and : first"

@@ -12,6 +12,7 @@ import (
 	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
 
+	"github.com/keyplane/keyplane/descriptors/linux/iptables/internal/ruletext"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 )
 
@@ -142,7 +143,7 @@ func textOf(r *nftables.Rule) string {
 	case !ok:
 		return fmt.Sprintf("(nft handle %d)", r.Handle)
 	case strings.HasPrefix(text, agentMark):
-		return line(commented(text)) // a mark has nothing else
+		return ruletext.Join(commented(text)) // a mark has nothing else
 	}
 	return text
 }
@@ -309,7 +310,7 @@ func (w nftWriter) append(name, rule string) error {
 
 // rule translates a rule.
 func (w nftWriter) rule(name, text string) (*nftables.Rule, error) {
-	all, err := words(text)
+	all, err := ruletext.Split(text)
 	if err != nil {
 		return nil, err
 	}

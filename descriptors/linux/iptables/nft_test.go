@@ -125,8 +125,8 @@ func TestNetfilterChanged(t *testing.T) {
 func TestNetfilterRefuses(t *testing.T) {
 	h := withoutPrograms(t)
 	for _, rule := range []string{
-		"-m recent --set -j DROP", "-j NOSUCH", "-j TARPIT", "-s example.com -j DROP", "-p tcp --dport http -j DROP", "--syn -j DROP",
-		"-s fd00::1 -j DROP", "-j SNAT", "-j DROP --to-ports 7", "-m conntrack ! --ctstate WRONG -j DROP", "! -j DROP", "-j",
+		"-m recent --set -j DROP", "-j NOSUCH", "-j TARPIT", "-s example.com -j DROP", "-p tcp --dport http -j DROP", "-p tcp --syn -j DROP",
+		"-s fd00::1 -j DROP", "-j SNAT", "-m conntrack ! --ctstate WRONG -j DROP",
 	} {
 		v := chainIn(t, `name: "in" chain_type: INPUT`)
 		v.Rules = []string{"-j ACCEPT", rule}

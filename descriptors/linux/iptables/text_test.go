@@ -4,49 +4,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/linux/iptables/internal/ruletext"
 )
-
-func TestWords(t *testing.T) {
-	for rule, want := range map[string]string{
-		"":                                    "",
-		" -s  10.0.0.1\t-j DROP ":             "-s|10.0.0.1|-j|DROP",
-		`-m comment --comment "a b"`:          "-m|comment|--comment|a b",
-		`--comment "a \"b\" \\ c" -j X`:       `--comment|a "b" \ c|-j|X`,
-		`--comment ""`:                        "--comment|",
-		`--log-prefix 'single' -j LOG`:        "--log-prefix|'single'|-j|LOG",
-		`-m u32 --u32 "0x0&0xffff=0x1:0x100"`: "-m|u32|--u32|0x0&0xffff=0x1:0x100",
-	} {
-		got, err := words(rule)
-		if text := strings.Join(got, "|"); err != nil || text != want {
-			t.Errorf("%s: %s, %v; want %s", rule, text, err, want)
-		}
-	}
-}
-
-// FuzzWords holds that a normal rule has the same words and is normal, and that no rule makes
-// a second line.
-func FuzzWords(f *testing.F) {
-	f.Add(`-m comment --comment "a \"b" -j DROP`)
-	f.Add("-s 10.0.0.1\n-j DROP")
-	f.Fuzz(func(t *testing.T, rule string) {
-		before, err := words(rule)
-		if err != nil {
-			return
-		}
-		normal := normalRule(rule)
-		after, err := words(normal)
-		if err != nil || !slices.Equal(before, after) || normalRule(normal) != normal || strings.ContainsAny(normal, "\n\r") {
-			t.Errorf("%q is %q, normal %q: %q, %v", rule, before, normal, after, err)
-		}
-	})
-}
 
 func TestMarks(t *testing.T) {
 	for _, m := range []mark{
 		{label: "vpp1", name: "in", declared: "0011223344556677", rules: 2},
 		{label: "a/b c", name: "x/y #\"'\\ é", installation: "0123456789abcdef", declared: "00", kernel: "11", in: "INPUT", policy: "DROP", was: "ACCEPT"},
 	} {
-		comment, rest, ok := commentOf(line(append(commented(m.String()), "-j", "x")))
+		comment, rest, ok := commentOf(ruletext.Join(append(commented(m.String()), "-j", "x")))
 		back, parsed := parseMark(comment)
 		if !ok || !parsed || back != m || !slices.Equal(rest, []string{"-j", "x"}) {
 			t.Errorf("%+v\n%s\n%+v", m, comment, back)

@@ -9,14 +9,16 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/iptables/internal/ruletext"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/iptables"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // contentOf returns everything that v has in the kernel. was is the policy of its built-in
-// chain before the agent has set one.
-func (h *handler) contentOf(v *iptables.RuleChain, was string) content {
+// chain before the agent has set one. Validate refuses all that gives an error.
+func (h *handler) contentOf(v *iptables.RuleChain, was string) (content, error) {
 	m := mark{
 		label: h.Label, name: v.GetName(), installation: h.Installation, declared: digest(v.GetRules()),
 		rules: len(v.GetRules()), in: builtIn(v), policy: policyOf(v),
@@ -24,7 +26,16 @@ func (h *handler) contentOf(v *iptables.RuleChain, was string) content {
 	if m.policy != "" {
 		m.was = was
 	}
-	return content{mark: m, chain: chainOf(h.Label, v), rules: v.GetRules()}
+	c := content{mark: m, chain: chainOf(h.Label, v), rules: make([]string, 0, len(v.GetRules()))}
+	for i, text := range v.GetRules() {
+		r, want := ruletext.Parse(text)
+		if want != "" {
+			return content{}, &models.FieldError{Field: fmt.Sprintf("rules[%d]", i), Value: shorten(text), Expected: want}
+		}
+		n, more := r.Listed()
+		c.rules, c.listed, c.more = append(c.rules, ruletext.Join(r.Words())), c.listed+n, c.more || more
+	}
+	return c, nil
 }
 
 // meta returns the metadata of a chain that was written.
@@ -59,7 +70,7 @@ func (h *handler) createAll(ctx context.Context, values []desired) []scheduler.C
 		groups[at] = append(groups[at], i)
 	}
 	for at, members := range groups {
-		w := writer{h: h, space: spaces[at.ns], table: at.table, values: values, out: out}
+		w := writer{h: h, space: spaces[at.ns], table: at.table, values: values, out: out, contents: map[int]content{}}
 		w.createGroup(ctx, members)
 	}
 	return out
@@ -67,33 +78,59 @@ func (h *handler) createAll(ctx context.Context, values []desired) []scheduler.C
 
 // A writer creates the chains of one table. values and out are those of createAll.
 type writer struct {
-	h      *handler
-	space  *netns.Space
-	table  table
-	values []desired
-	out    []scheduler.Created[Meta]
+	h        *handler
+	space    *netns.Space
+	table    table
+	values   []desired
+	out      []scheduler.Created[Meta]
+	contents map[int]content // what was written, by value
 }
 
-// createGroup creates all members at once. If the kernel refuses that, it creates them one by
-// one, so that one bad value does not stop the others.
+// createGroup creates all members at once.
 func (w writer) createGroup(ctx context.Context, members []int) {
-	var found listing // nil: not read
-	var err error
-	if slices.ContainsFunc(members, func(i int) bool { return policyOf(w.values[i].Value) != "" }) {
-		found, err = w.read(ctx)
+	if !slices.ContainsFunc(members, func(i int) bool { return policyOf(w.values[i].Value) != "" }) {
+		w.write(ctx, members, nil)
+		return
 	}
-	if err == nil && w.createSome(ctx, members, found) == nil {
+	found, err := w.read(ctx)
+	if err != nil {
+		w.fail(members, err)
+		return
+	}
+	w.write(ctx, members, found)
+}
+
+// write writes all members at once. If the kernel refuses that, or then does not list what was written, it writes them one by
+// one, so that one bad value does not stop the others. What still is not listed is undone, and fails for good: another attempt would
+// end in the same way. found is what was read before; nil: nothing was.
+func (w writer) write(ctx context.Context, members []int, found listing) {
+	before := found // without one, none of the chains existed if they can be created
+	err := w.createSome(ctx, members, found)
+	if err == nil && len(w.unlisted(ctx, members)) == 0 {
+		return
+	}
+	if err != nil && found != nil && len(members) == 1 {
+		w.fail(members, err)
 		return
 	}
 	// Now the state of the kernel matters: chains of ours may exist already.
-	found, err = w.read(ctx)
-	if err != nil {
-		for _, i := range members {
-			w.out[i].Err = err
-		}
+	found, failure := w.read(ctx)
+	if failure != nil {
+		w.fail(members, failure)
 		return
 	}
-	// A chain may jump to another that follows, so this ends when no more can be created.
+	if err != nil {
+		before = found
+	}
+	w.writeEach(ctx, members, found)
+	written := slices.DeleteFunc(slices.Clone(members), func(i int) bool { return w.out[i].Err != nil })
+	for i, err := range w.unlisted(ctx, written) {
+		w.out[i].Err = w.undo(ctx, i, before, err)
+	}
+}
+
+// writeEach writes members one by one. A chain may jump to another that follows, so this ends when no more can be written.
+func (w writer) writeEach(ctx context.Context, members []int, found listing) {
 	for left := members; len(left) > 0; {
 		var failed []int
 		for _, i := range left {
@@ -105,6 +142,13 @@ func (w writer) createGroup(ctx context.Context, members []int) {
 			return
 		}
 		left = failed
+	}
+}
+
+// fail notes an error of all members.
+func (w writer) fail(members []int, err error) {
+	for _, i := range members {
+		w.out[i].Err = err
 	}
 }
 
@@ -120,10 +164,14 @@ func (w writer) createSome(ctx context.Context, members []int, found listing) er
 	contents := make([]content, len(members))
 	for n, i := range members {
 		v := w.values[i].Value
-		contents[n] = w.h.contentOf(v, w.policyBefore(w.values[i], found))
-		if err := w.add(b, i, contents[n], found); err != nil {
+		c, err := w.h.contentOf(v, w.policyBefore(w.values[i], found))
+		if err != nil {
 			return err
 		}
+		if err := w.add(b, i, c, found); err != nil {
+			return err
+		}
+		contents[n] = c
 	}
 	if err := w.h.tool.apply(ctx, w.space, b); err != nil {
 		w.h.tried(err)
@@ -131,6 +179,7 @@ func (w writer) createSome(ctx context.Context, members []int, found listing) er
 	}
 	for n, i := range members {
 		w.out[i] = scheduler.Created[Meta]{Meta: contents[n].meta(w.space.ID)}
+		w.contents[i] = contents[n]
 		w.h.watcher.written(w.space, w.values[i].Key, w.table, contents[n])
 	}
 	w.h.tried(nil)
@@ -236,14 +285,17 @@ func (h *handler) update(ctx context.Context, key string, _, v *iptables.RuleCha
 	defer space.Close()
 	w := writer{
 		h: h, space: space, table: tableOf(v), values: []desired{{Key: key, Value: v}},
-		out: []scheduler.Created[Meta]{{Meta: m}},
+		out: []scheduler.Created[Meta]{{Meta: m}}, contents: map[int]content{},
 	}
 	found, err := w.read(ctx)
 	if err != nil {
 		return m, err
 	}
-	err = w.createSome(ctx, []int{0}, found)
-	return w.out[0].Meta, err
+	w.write(ctx, []int{0}, found)
+	if w.out[0].Err != nil {
+		return m, w.out[0].Err
+	}
+	return w.out[0].Meta, nil
 }
 
 // delete removes the chain, and restores the policy of the built-in chain unless somebody has

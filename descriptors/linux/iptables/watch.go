@@ -94,6 +94,23 @@ func (w *watcher) retrieved(space *netns.Space, key string, m mine) {
 	w.note(space, key, r, m.kernel == "")
 }
 
+// restored records a chain that a verb has brought back to what it was.
+func (w *watcher) restored(space *netns.Space, key string, m mine) {
+	w.note(space, key, record{
+		chainID: chainID{m.table, m.chain}, declared: m.declared, in: m.in, policy: m.policy, unsealed: m.kernel == "", was: m.was,
+	}, true)
+}
+
+// unwritten forgets a chain that a verb has written and taken away again.
+func (w *watcher) unwritten(ns kernel.ID, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one := w.spaces[ns]; one != nil {
+		delete(one.chains, key)
+		w.dropUnused(ns, one)
+	}
+}
+
 // justWritten reports whether a chain that has no seal is what a verb has written.
 func (w *watcher) justWritten(ns kernel.ID, key string, m mine) bool {
 	w.mu.Lock()
