@@ -48,35 +48,24 @@ func seconds(ttl int64) time.Duration {
 	return time.Duration(max(0, ttl)) * time.Second
 }
 
-// Claim implements kvdbsync.Lease, in one transaction.
+// Claim implements kvdbsync.Lease.
 func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
 	if err := s.Over(); err != nil {
 		return nil, err
 	}
-	unchanged := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
-	if old != nil {
-		unchanged = clientv3.Compare(clientv3.Value(key), "=", string(old))
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	answer, err := s.client.Txn(ctx).If(unchanged).
-		Then(clientv3.OpPut(key, string(value), clientv3.WithLease(s.lease))).
-		Else(clientv3.OpGet(key)).Commit()
+	done, err := s.swap(ctx, key, old, value, s.lease)
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		s.Lose()
 		return nil, fmt.Errorf("claiming %s in etcd: %w: %w", key, kvdbsync.ErrSessionOver, err)
 	case err != nil:
 		return nil, fmt.Errorf("claiming %s in etcd: %w", key, err)
-	case answer.Succeeded:
+	case done:
 		return value, nil
 	}
-	if len(answer.Responses) != 1 || answer.Responses[0].GetResponseRange() == nil {
-		return nil, fmt.Errorf("claiming %s in etcd: %w: it lacks the key's value", key, ErrNotEtcd)
-	}
-	found := answer.Responses[0].GetResponseRange().Kvs
-	if len(found) == 0 {
+	holds, err := s.Get(ctx, key)
+	if errors.Is(err, kvdbsync.ErrNotFound) {
 		return nil, nil
 	}
-	return only(key, found[0], s.bounds)
+	return holds, err
 }

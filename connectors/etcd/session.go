@@ -122,7 +122,7 @@ func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	if err := s.Over(); err != nil {
 		return err
 	}
-	_, err := s.change(ctx, changes, s.lease)
+	err := s.change(ctx, changes, s.lease)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		s.Lose()
 		return fmt.Errorf("%w: %w", kvdbsync.ErrSessionOver, err)

@@ -113,53 +113,55 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
 	ctx, end := c.client.line.bounded(ctx, c.timeout)
 	defer end()
-	answer, err := c.client.Delete(ctx, key)
+	existed, err = c.remove(ctx, key)
 	if err != nil {
 		return false, fmt.Errorf("deleting %s in etcd: %w", key, because(ctx, err))
 	}
-	return answer.Deleted > 0, nil
+	return existed, nil
 }
 
 // PutIfAbsent implements kvdbsync.Writer.
 func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
-	absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
-	return c.change(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}}, clientv3.NoLease, absent)
+	return c.swap(ctx, key, nil, append([]byte{}, value...), clientv3.NoLease)
 }
 
-// PutIfSame implements kvdbsync.Writer. etcd compares the values itself, in the transaction that
-// writes; a missing key is never equal.
+// PutIfSame implements kvdbsync.Writer. A missing key is never equal.
 func (c *Client) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
-	same := clientv3.Compare(clientv3.Value(key), "=", string(old))
-	return c.change(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}}, clientv3.NoLease, same)
+	return c.swap(ctx, key, append([]byte{}, old...), append([]byte{}, value...), clientv3.NoLease)
 }
 
-// Apply implements kvdbsync.Writer, in one transaction. By default etcd accepts 128
+// Apply implements kvdbsync.Writer, several changes in one transaction. By default etcd accepts 128
 // changes and 1.5 MiB at once.
 func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
-	_, err := c.change(ctx, changes, clientv3.NoLease)
-	return err
+	return c.change(ctx, changes, clientv3.NoLease)
 }
 
-// change makes changes, under a lease, if the conditions hold.
-func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, lease clientv3.LeaseID, conditions ...clientv3.Cmp) (done bool, err error) {
+// change makes changes, under a lease.
+func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, lease clientv3.LeaseID) (err error) {
 	if len(changes) == 0 {
-		return true, nil
-	}
-	ops := make([]clientv3.Op, len(changes))
-	for i, p := range changes {
-		if p.Value == nil {
-			ops[i] = clientv3.OpDelete(p.Key)
-		} else {
-			ops[i] = clientv3.OpPut(p.Key, string(p.Value), clientv3.WithLease(lease))
-		}
+		return nil
 	}
 	ctx, end := c.client.line.bounded(ctx, c.timeout)
 	defer end()
-	answer, err := c.client.Txn(ctx).If(conditions...).Then(ops...).Commit()
-	if err != nil {
-		return false, refused(changes, because(ctx, err))
+	switch one := changes[0]; {
+	case len(changes) == 1 && one.Value == nil:
+		_, err = c.remove(ctx, one.Key)
+	case len(changes) == 1:
+		_, err = c.client.Put(ctx, one.Key, string(one.Value), clientv3.WithLease(lease))
+	default:
+		ops := make([]clientv3.Op, len(changes))
+		for i, p := range changes {
+			ops[i] = clientv3.OpDelete(p.Key)
+			if p.Value != nil {
+				ops[i] = clientv3.OpPut(p.Key, string(p.Value), clientv3.WithLease(lease))
+			}
+		}
+		_, err = c.client.Txn(ctx).Then(ops...).Commit()
 	}
-	return answer.Succeeded, nil
+	if err != nil {
+		return refused(changes, because(ctx, err))
+	}
+	return nil
 }
 
 // refused returns an error that names the refused changes and the most likely cause among
