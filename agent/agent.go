@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"slices"
 
 	"github.com/mdlayher/sdnotify"
@@ -130,6 +131,7 @@ func (a *assembly) configure(context.Context) (err error) {
 	}
 	a.Parts.files = a.conf.files
 	a.warnOlder()
+	a.warnProxy()
 	return nil
 }
 
@@ -151,7 +153,7 @@ func (a *assembly) declare(context.Context) (err error) {
 // own makes this agent the only one with its label: on this host by the socket, through which agentctl
 // edits the stores, and by the state folder; for what comes from a store, by a lease there.
 func (a *assembly) own(ctx context.Context) (err error) {
-	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, reach.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), ByPriority: a.stores.byPriority(), Log: a.loggers.Logger("kvdb")}
+	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, reach.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Group: socketGroup(user.LookupGroup, os.Geteuid(), os.Getegid()), Stores: a.stores.editable(), ByPriority: a.stores.byPriority(), Log: a.loggers.Logger("kvdb")}
 	if err := a.socket.Listen(ctx); err != nil {
 		return err
 	}
@@ -259,11 +261,11 @@ func (a *assembly) offer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
+	// Over TCP the configuration says who may do what. Whoever may open the socket may do everything.
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Previewer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
-		Secrets: a.older(), MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
+		Secrets: a.older(), Socket: a.socket.Socket, MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	ended := make(chan struct{})
 	a.socket.Beside, a.socket.Ending = rest.Handler(ofSocket(web.Options, ended)), ended
@@ -271,7 +273,7 @@ func (a *assembly) offer(context.Context) error {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
 	services := withEvents(grpc.Options{
-		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Metrics: a.Metrics, Memory: web.Options.Memory, Log: a.loggers.Logger("grpc"),
+		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Socket: a.socket.Socket, Metrics: a.Metrics, Memory: web.Options.Memory, Log: a.loggers.Logger("grpc"),
 	}, a.Parts)
 	if figures.poller != nil { // telemetry.conf allows it
 		services.Counters = figures.poller.InterfaceStats
@@ -296,8 +298,8 @@ func (a *assembly) offer(context.Context) error {
 	return err
 }
 
-// ofSocket returns o for the agent's own socket. It shows secrets, because only the agent's own
-// user and root can open it. Its streams end when ended is closed.
+// ofSocket returns o for the agent's own socket. It shows secrets, because only administrators of this host can open
+// it. Its streams end when ended is closed.
 func ofSocket(o rest.Options, ended <-chan struct{}) rest.Options {
 	o.Secrets, o.Ended = true, ended
 	return o

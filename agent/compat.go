@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 )
 
 // olderRelease as -compat gives the addresses and rights of that release, where no file says otherwise.
@@ -53,12 +52,18 @@ func (c *configuration) endpoints(s *settings, grpcFile bool) {
 		grpc = "0.0.0.0"
 	}
 	// The flags of earlier releases name only a port.
-	if c.http.Endpoint == "" {
-		c.http.Endpoint = net.JoinHostPort(http, s.HTTPPort)
+	c.http.File, c.grpc.File = s.HTTPConfig, s.GRPCConfig
+	c.http.Address = net.JoinHostPort(http, s.HTTPPort)
+	c.grpc.Address = net.JoinHostPort(grpc, s.GRPCPort)
+}
+
+// warnProxy says at each start that govpp.conf gives VPP to everybody who reaches HTTP.
+func (a *assembly) warnProxy() {
+	if a.older() || !a.conf.vpp.Connection.Proxy || a.conf.http.Disabled || a.conf.http.HasUsers() {
+		return
 	}
-	if c.grpc.Endpoint == "" && !strings.HasPrefix(c.grpc.Network, "unix") {
-		c.grpc.Endpoint = net.JoinHostPort(grpc, s.GRPCPort)
-	}
+	a.Log.Warn("everybody who reaches the HTTP server has VPP's whole binary API; users of http.conf, or proxy-enabled: false of this file prevent that",
+		"file", a.VPPConfig, "key", "proxy-enabled", "endpoint", a.conf.http.Endpoint)
 }
 
 // warnOlder says at each start what the older rights open, besides the addresses, which their servers name.
@@ -66,7 +71,7 @@ func (a *assembly) warnOlder() {
 	if !a.older() {
 		return
 	}
-	open := "secrets are shown to everybody who reaches HTTP and gRPC"
+	open := "everybody who reaches HTTP and gRPC can change the network and read secrets"
 	if a.conf.vpp.Connection.Proxy {
 		open += "; HTTP gives VPP's whole binary API (proxy-enabled of govpp.conf)"
 	}

@@ -3,11 +3,36 @@ package agent
 import (
 	"bytes"
 	"log/slog"
+	"os/user"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+func TestSocketGroup(t *testing.T) {
+	exists := func(name string) (*user.Group, error) {
+		if name != "keyplane" {
+			t.Errorf("group %q", name)
+		}
+		return &user.Group{Gid: "990"}, nil
+	}
+	missing := func(name string) (*user.Group, error) { return nil, user.UnknownGroupError(name) }
+	for _, test := range []struct {
+		name           string
+		lookup         func(string) (*user.Group, error)
+		uid, gid, want int
+	}{
+		{"an agent of root", exists, 0, 0, 990},
+		{"an agent with this group", exists, 7, 990, 990},
+		{"an agent of somebody", exists, 7, 7, 0},
+		{"no such group", missing, 0, 0, 0},
+	} {
+		if got := socketGroup(test.lookup, test.uid, test.gid); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
 
 func TestWarnUnprivileged(t *testing.T) {
 	for _, test := range []struct {

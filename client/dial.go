@@ -22,7 +22,8 @@ type Agent struct {
 	// Defaults to the agent's own socket if an agent listens there that this user may open,
 	// and otherwise to 127.0.0.1:9111.
 	Address string
-	// Socket is the path of the agent's own socket. Defaults to that of the label.
+	// Socket is the path of the agent's own socket. Defaults to that of the label: of an agent of this user, or of
+	// root's agent if this user may open it.
 	Socket string
 	// Credentials of the connection to an Address that is given. Defaults to no TLS.
 	Credentials credentials.TransportCredentials
@@ -34,7 +35,7 @@ func Dial(ctx context.Context, a Agent, more ...grpc.DialOption) (*grpc.ClientCo
 	// The agent bounds its answers; all values may be more than the 4 MiB of gRPC's default.
 	options := append(reach.Naming(a.Label), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)))
 	options = append(options, more...)
-	socket := cmp.Or(a.Socket, reach.DefaultSocket(cmp.Or(a.Label, "vpp1")))
+	socket := cmp.Or(a.Socket, reach.Find(cmp.Or(a.Label, "vpp1")))
 	if a.Address == "" && (a.Socket != "" || reach.Listens(ctx, socket)) {
 		return grpc.NewClient(reach.Target, append(reach.Through(socket), options...)...)
 	}

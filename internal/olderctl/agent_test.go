@@ -86,7 +86,8 @@ func start(t *testing.T, more map[string]string) *peer {
 	t.Cleanup(sim.Kill)
 	files := map[string]string{
 		"govpp.conf":        "binapi-socket-path: " + in("api.sock") + "\nstats-socket-path: " + in("stats.sock") + "\nproxy-enabled: true\n",
-		"grpc.conf":         "prometheus-metrics: true\n",
+		"grpc.conf":         "prometheus-metrics: true\nunauthenticated: write\n",
+		"http.conf":         "unauthenticated: write\n", // agentctl of 3.5 knows no socket
 		"orchestrator.conf": "state-dir: " + in("state") + "\n",
 	}
 	maps.Copy(files, more)

@@ -33,7 +33,8 @@ import (
 // has something to show. Those that write into etcd are in TestStoreCommands; completion asks
 // nobody.
 func TestCommands(t *testing.T) {
-	p := start(t, nil)
+	// With the rights of the older agent: VPP's command line is not open otherwise.
+	p := start(t, map[string]string{"agent.conf": "compat: vpp-agent-3.5\n", "http.conf": "", "grpc.conf": "prometheus-metrics: true\n"})
 	for _, c := range []struct {
 		name string
 		do   func(p *peer)

@@ -6,7 +6,8 @@
 //		conn, err = grpc.NewClient(reach.Target, reach.Through(path)...)
 //	}
 //
-// The socket serves HTTP, the stores and gRPC. Only the agent's own user and root can open it.
+// The socket serves HTTP, the stores and gRPC. Only the agent's own user, root and, for an agent of root, the
+// members of [Group] can open it.
 // An address such as 127.0.0.1:9111 may belong to another agent of the host. So a program that
 // knows the label names it in its calls, and an agent with another label refuses them.
 //
@@ -48,6 +49,23 @@ const Target = "passthrough:///agent"
 // The agent checks that other users cannot write there.
 func DefaultSocket(label string) string { return socketOf(os.Geteuid(), label) }
 
+// Group is the name of the group whose members may open the sockets of the agents of root, if it exists.
+const Group = "keyplane"
+
+// Closed says who can open a socket that refuses this user.
+const Closed = "expected root, the user of the agent, or for an agent of root a member of the group " + Group
+
+// Find returns the socket at which a client of this user finds the agent with this label: that of an agent of the
+// user, or that of root's agent where this user may open it and has no agent of its own.
+func Find(label string) string { return find(DefaultSocket(label), socketOf(0, label)) }
+
+func find(own, root string) string {
+	if _, err := os.Lstat(own); err == nil || unix.Access(root, unix.W_OK) != nil {
+		return own
+	}
+	return root
+}
+
 // rootDir has the sockets of the agents of root.
 const rootDir = "/run/keyplane"
 
@@ -71,7 +89,7 @@ func Absent(uid int, socket string) string {
 	if uid == 0 || socket != socketOf(uid, label) {
 		return question
 	}
-	return question + " An agent of root has the socket " + socketOf(0, label) + ", which only root can open"
+	return question + " An agent of root has the socket " + socketOf(0, label) + ", which only root and the group " + Group + " can open"
 }
 
 // Dial connects to the socket of an agent. It refuses (ErrUnsafe) a listener that

@@ -3,11 +3,15 @@ package reach_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -17,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/internal/reach"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 func TestDefaultSocket(t *testing.T) {
@@ -33,7 +38,7 @@ func TestDefaultSocket(t *testing.T) {
 func TestAbsent(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
 	const question = "is the agent running, and with this label?"
-	ofRoot := question + " An agent of root has the socket /run/keyplane/vpp1.sock, which only root can open"
+	ofRoot := question + " An agent of root has the socket /run/keyplane/vpp1.sock, which only root and the group keyplane can open"
 	for _, test := range []struct {
 		uid          int
 		socket, want string
@@ -45,6 +50,51 @@ func TestAbsent(t *testing.T) {
 		if got := reach.Absent(test.uid, test.socket); got != test.want {
 			t.Errorf("user %d, %s: %s", test.uid, test.socket, got)
 		}
+	}
+}
+
+// TestFind has the sockets of a user and of root. A file takes the place of each: no process need listen.
+func TestFind(t *testing.T) {
+	if os.Getenv("REACH_CHILD") != "" {
+		fmt.Fprintln(os.Stdout, "RESULT", reach.FindIn(os.Getenv("OWN"), os.Getenv("ROOTS")))
+		return
+	}
+	who := testkit.OrdinaryUser(t)
+	dir, err := os.MkdirTemp("", "reach") //nolint:usetesting // another user must reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	own, roots := filepath.Join(dir, "own"), filepath.Join(dir, "roots")
+	for _, test := range []struct {
+		name      string
+		own, root fs.FileMode // 0: no file
+		want      string
+	}{
+		{"both are open", 0o666, 0o666, own},
+		{"only that of root", 0, 0o666, roots},
+		{"that of root is for others", 0, 0o660, own},
+		{"none", 0, 0, own},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := os.Chmod(dir, 0o755)
+			for path, mode := range map[string]fs.FileMode{own: test.own, roots: test.root} {
+				if mode != 0 {
+					err = errors.Join(err, os.WriteFile(path, nil, mode), os.Chmod(path, mode))
+				}
+				t.Cleanup(func() { os.Remove(path) })
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			child := exec.Command("/proc/self/exe", "-test.run=^TestFind$", "-test.v")
+			child.Env, child.Dir = []string{"REACH_CHILD=1", "OWN=" + own, "ROOTS=" + roots}, "/"
+			child.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+			out, err := child.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "RESULT "+test.want+"\n") {
+				t.Errorf("%v, want %s:\n%s", err, test.want, out)
+			}
+		})
 	}
 }
 

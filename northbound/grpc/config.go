@@ -31,7 +31,10 @@ type Config struct {
 	MaxConcurrentStreams uint32 `yaml:"max-concurrent-streams"` // calls of one connection. Defaults to 100
 	MaxConnections       int    `yaml:"max-connections"`        // Defaults to 64
 
-	// InsecureTransport says that other hosts connect without TLS or without a certificate on purpose. It has no effect.
+	// Unauthenticated says what clients without a certificate may do at an address: Read, or Write, which includes it.
+	// Defaults to Write if the file has Endpoint or InsecureTransport, or with Older; otherwise to Read.
+	Unauthenticated string `yaml:"unauthenticated"`
+	// InsecureTransport is the notation of earlier files for Write.
 	InsecureTransport bool     `yaml:"insecure-transport"`
 	Cert              string   `yaml:"cert-file"`
 	Key               string   `yaml:"key-file"`
@@ -40,10 +43,22 @@ type Config struct {
 	ExtendedLogging   bool `yaml:"extended-logging"`   // log each call
 	PrometheusMetrics bool `yaml:"prometheus-metrics"` // count calls: grpc_server_*
 
-	// Older gives the rights of vpp-agent 3.5: all clients may read secrets, and the umask alone limits the mode
-	// of a socket without Permission.
+	// Older gives the rights of vpp-agent 3.5: all clients may change the network and read secrets, and the umask
+	// alone limits the mode of a socket without Permission.
 	Older bool `yaml:"-"`
+	// Address is Endpoint where the file has none: it opens nothing. Defaults to DefaultEndpoint.
+	Address string `yaml:"-"`
+	// File is the name of the file of this configuration, for warnings. Defaults to grpc.conf.
+	File string `yaml:"-"`
+
+	openedBy string // the key by which everybody may write at the address; empty: nobody may, or clients have certificates
 }
+
+// The values of Config.Unauthenticated.
+const (
+	Read  = "read"  // see states and values without secrets
+	Write = "write" // declare values, too
+)
 
 const (
 	defaultMsgSize = 4 << 20
@@ -81,7 +96,8 @@ func (c *Config) address() error {
 		_, err := c.mode()
 		return err
 	}
-	c.Endpoint = cmp.Or(c.Endpoint, DefaultEndpoint)
+	c.open()
+	c.Endpoint = cmp.Or(c.Endpoint, c.Address, DefaultEndpoint)
 	_, port, err := net.SplitHostPort(c.Endpoint)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -90,6 +106,31 @@ func (c *Config) address() error {
 		return fmt.Errorf("endpoint: %q: expected an address and a port, such as %s", c.Endpoint, DefaultEndpoint)
 	}
 	return nil
+}
+
+// open decides what everybody may do at an address. A file that names an endpoint is one of a release in which that
+// opened it.
+func (c *Config) open() {
+	if c.authenticated() || c.openedBy != "" {
+		return
+	}
+	switch {
+	case c.Unauthenticated == Write:
+		c.openedBy = "unauthenticated"
+	case c.Unauthenticated != "":
+	case c.InsecureTransport:
+		c.openedBy = "insecure-transport"
+	case c.Endpoint != "":
+		c.openedBy = "endpoint"
+	case c.Older:
+		c.openedBy = "compat"
+	}
+	if c.Unauthenticated == "" {
+		c.Unauthenticated = Read
+		if c.openedBy != "" {
+			c.Unauthenticated = Write
+		}
+	}
 }
 
 // mode returns the permission as the number that its digits mean.
@@ -122,6 +163,9 @@ func (c *Config) protection() error {
 	if len(c.CAs) > 0 && c.Cert == "" {
 		return errors.New("ca-files: client certificates need TLS: set cert-file and key-file, too")
 	}
+	if c.Unauthenticated != "" && c.Unauthenticated != Read && c.Unauthenticated != Write {
+		return fmt.Errorf("unauthenticated: %q: expected %s or %s", c.Unauthenticated, Read, Write)
+	}
 	return nil
 }
 
@@ -145,6 +189,11 @@ func (c *Config) local() bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
+// readOnly reports that no client may change anything.
+func (c *Config) readOnly() bool { return !c.socket() && !c.authenticated() && c.openedBy == "" }
+
 // secrets reports whether clients may read secrets: the permissions of the socket or a
 // certificate say who they are. vpp-agent 3.5 showed them to everybody.
-func (c *Config) secrets() bool { return c.Older || c.socket() || c.authenticated() }
+func (c *Config) secrets() bool {
+	return c.Older && !c.readOnly() || c.socket() || c.authenticated()
+}

@@ -35,6 +35,7 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{grpc.Config{Network: "unix", Endpoint: "/s", Permission: 789}, "permission: 789: expected a mode with digits from 0 to 7, such as 660"},
 		{grpc.Config{Network: "unix", Endpoint: "/s", Permission: 1777}, "permission: 1777: "},
 		{grpc.Config{Network: "unix", Endpoint: "/s", Permission: -7}, "permission: -7: "},
+		{grpc.Config{Unauthenticated: "all"}, `unauthenticated: "all": expected read or write`},
 		{grpc.Config{MaxMsgSize: -1}, "max-msg-size: -1: expected a number up to 1073741824, or 0 for the default"},
 		{grpc.Config{MaxConnections: -1}, "max-connections: -1: "},
 		{grpc.Config{Cert: "c"}, `cert-file "c", key-file "": expected both or neither`},

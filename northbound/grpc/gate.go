@@ -1,9 +1,11 @@
 package grpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
@@ -64,6 +67,8 @@ type gate struct {
 	memory  *budget.Budget
 	largest int // request, in bytes
 	methods map[string]method
+	// refusal is the answer to calls that change something; empty: they are served.
+	refusal string
 	// They hold a token for each call in progress, each large request that is received, and each call that
 	// reads many values.
 	calls, large, reading chan struct{}
@@ -75,6 +80,7 @@ type method struct {
 	largest int                            // request, in bytes
 	stream  bool                           // of answers
 	reads   bool                           // many values
+	writes  bool                           // values
 	lasting chan struct{}                  // holds a token for each call; nil: the call ends soon
 }
 
@@ -93,11 +99,15 @@ func newGate(server *rpc.Server, s *service, c Config) *gate {
 		configurator.ConfiguratorService_Update_FullMethodName: true, configurator.ConfiguratorService_Delete_FullMethodName: true,
 		generic.ManagerService_SetConfig_FullMethodName: true,
 	}
+	if c.readOnly() {
+		g.refusal = fmt.Sprintf("needs a client certificate over TCP, and grpc.conf has no cert-file, key-file and ca-files; root and the group %s need none on the agent's socket (agentctl, or the target unix:%s)",
+			reach.Group, cmp.Or(s.Socket, "PATH"))
+	}
 	for name, info := range server.GetServiceInfo() {
 		for _, one := range info.Methods {
 			path := "/" + name + "/" + one.Name
-			m := method{stream: one.IsServerStream, reads: reads[path], largest: c.MaxMsgSize}
-			if !writes[path] {
+			m := method{stream: one.IsServerStream, reads: reads[path], writes: writes[path], largest: c.MaxMsgSize}
+			if !m.writes {
 				m.largest = min(m.largest, maxQuery)
 			}
 			if one.IsServerStream || path == configurator.ConfiguratorService_Dump_FullMethodName {
@@ -146,6 +156,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admit takes what a call needs, and returns its request. The error has the status of the answer.
 func (g *gate) admit(c *call, r *http.Request, m method) (io.ReadCloser, error) {
+	if m.writes && g.refusal != "" {
+		return nil, status.Errorf(codes.PermissionDenied, "%s %s", r.URL.Path, g.refusal)
+	}
 	if !c.take(g.calls) {
 		return nil, status.Errorf(codes.ResourceExhausted, "%d calls are in progress, which is the maximum; try again later", cap(g.calls))
 	}

@@ -17,10 +17,10 @@
 //
 // # Who may connect
 //
-// Whoever reaches the server can change the network. So an address beyond the loopback needs
-// TLS with client certificates, or a configuration that says explicitly that it does not.
-// Secrets are shown only to clients of a Unix socket and to those with a certificate.
-// Server.Private serves the same calls on the agent's own socket.
+// Clients of a Unix socket and those with a certificate can change the network and read secrets.
+// Everybody else who reaches the address can read values and states without secrets, and change
+// the network only if the configuration says so. Server.Private serves the same calls on the
+// agent's own socket.
 //
 // # Bounds
 //
@@ -64,6 +64,8 @@ type Options struct {
 	// Label is the label of the agent, which each answer names. Calls for another label are
 	// refused. Defaults to none: all calls are served.
 	Label string
+	// Socket is the path of the agent's own socket, which refusals name. Defaults to none.
+	Socket string
 	// Events report what Notify sends. Run calls each on a goroutine of its own; it ends when
 	// its context ends. add never blocks; nobody may change a notification afterwards.
 	Events []func(ctx context.Context, add func(...*configurator.Notification))

@@ -119,9 +119,7 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 	if err != nil {
 		return fmt.Errorf("gRPC server: %w", err)
 	}
-	if !s.Config.local() && !s.Config.authenticated() {
-		log.Warn("everybody who reaches the gRPC server can change the network; cert-file, key-file and ca-files of grpc.conf prevent that", "endpoint", s.Config.Endpoint)
-	}
+	s.warn(log)
 	if !s.Config.socket() && (s.Config.Permission != 0 || s.Config.ForceSocketRemoval) {
 		log.Warn("permission and force-socket-removal of grpc.conf have no effect: they need network: unix or unixpacket", "network", s.Config.Network)
 	}
@@ -145,6 +143,21 @@ func (s *Server) serve(ctx context.Context, services *service, options []rpc.Ser
 		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
 	}
 	return nil
+}
+
+// warn logs what the configuration permits to everybody. Each start repeats it: whoever reads the log may not know the
+// configuration.
+func (s *Server) warn(log *slog.Logger) {
+	switch c := s.Config; {
+	case c.openedBy == "compat":
+		log.Warn("everybody who reaches the gRPC server can change the network and read secrets; cert-file, key-file and ca-files, or unauthenticated: read of grpc.conf prevent that",
+			"endpoint", c.Endpoint, "key", c.openedBy)
+	case c.openedBy != "":
+		log.Warn("everybody who reaches the gRPC server can change the network; cert-file, key-file and ca-files, or unauthenticated: read of this file prevent that",
+			"endpoint", c.Endpoint, "file", cmp.Or(c.File, "grpc.conf"), "key", c.openedBy)
+	case !c.local() && !c.authenticated():
+		log.Warn("everybody who reaches the gRPC server can read the configuration; cert-file, key-file and ca-files of grpc.conf prevent that", "endpoint", c.Endpoint)
+	}
 }
 
 // web returns the server of HTTP/2 for the address. That of gRPC itself would keep what clients

@@ -167,6 +167,8 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("socket %s: %w: %s", c.socket, ErrNoAgent, reach.Absent(os.Geteuid(), c.socket))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("socket %s: %w: %s", c.socket, fs.ErrPermission, reach.Closed)
 	case err != nil:
 		return fmt.Errorf("socket %s: %w", c.socket, cause(err))
 	}

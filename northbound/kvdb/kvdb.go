@@ -29,13 +29,13 @@
 // read_only, 400 bad_request, 413 too_large or too_large_at_once, 500 failed. If a listing fails halfway,
 // the connection is closed, so that no client takes it for complete.
 //
-// Every process that can open the socket can change the network. Only the agent's
-// own user and root can open it.
+// Every process that can open the socket can change the network and read secrets. Only
+// the agent's own user, root and the members of [Server].Group can open it.
 //
-//	file             | mode | held by                 | removed
-//	directory        | 0700 | the agent's user        | never
-//	SOCKET           | 0600 | the listening agent     | when Run ends
-//	SOCKET.lock      | 0600 | flock of the same agent | after the socket
+//	file             | mode | of a group | held by                 | removed
+//	directory        | 0700 | 0710       | the agent's user        | never
+//	SOCKET           | 0600 | 0660       | the listening agent     | when Run ends
+//	SOCKET.lock      | 0600 | 0600       | flock of the same agent | after the socket
 //
 // Tests: a real Bolt file behind a real socket.
 package kvdb

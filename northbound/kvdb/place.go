@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -21,38 +22,66 @@ var ErrUnsafe = reach.ErrUnsafe
 // secureDirectory creates the directory of a socket with mode 0700, or checks an
 // existing one. Only this user and root may be able to write to it or own it. Write
 // permission for the user's private group (same number) is allowed: some systems set
-// it by umask.
-func secureDirectory(dir string) error {
+// it by umask. made tells that it is new.
+func secureDirectory(dir string) (made bool, err error) {
 	// Not MkdirAll first: the kernel may refuse to follow a link of another user
 	// (fs.protected_symlinks), and that error would not name the link.
 	link, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
+			return false, err
 		}
+		made = true
 		link, err = os.Lstat(dir)
 	}
 	if err != nil {
-		return err
+		return made, err
 	}
 	if link.Mode()&fs.ModeSymlink != 0 && !ownedByUser(link) {
-		return unsafeDirectory(dir, "is a symbolic link of "+ownerOf(link), "remove it")
+		return made, unsafeDirectory(dir, "is a symbolic link of "+ownerOf(link), "remove it")
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return err
+		return made, err
 	}
 	user := info.Sys().(*syscall.Stat_t)
 	ownGroup := user.Uid == user.Gid
 	switch mode := info.Mode(); {
 	case !info.IsDir():
-		return fmt.Errorf("%s: a file; expected a directory", dir)
+		return made, fmt.Errorf("%s: a file; expected a directory", dir)
 	case !ownedByUser(info):
-		return unsafeDirectory(dir, "belongs to "+ownerOf(info), "have that user or root remove it")
+		return made, unsafeDirectory(dir, "belongs to "+ownerOf(info), "have that user or root remove it")
 	case mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !ownGroup:
-		return unsafeDirectory(dir, fmt.Sprintf("has the mode %04o", user.Mode&0o7777), "chmod go-w it")
+		return made, unsafeDirectory(dir, fmt.Sprintf("has the mode %04o", user.Mode&0o7777), "chmod go-w it")
 	}
-	return nil
+	return made, nil
+}
+
+// share lets the members of the group open the socket. They can enter its directory if the agent has made it, now or
+// at an earlier start; that of an operator keeps its mode.
+func (s *Server) share(made bool) error {
+	if s.Group == 0 {
+		return nil
+	}
+	dir := filepath.Dir(s.Socket)
+	if made || dir == filepath.Dir(reach.DefaultSocket("")) {
+		info, err := os.Stat(dir)
+		if err == nil && info.Mode().Perm() == 0o700 {
+			err = openTo(dir, s.Group, 0o710)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return openTo(s.Socket, s.Group, 0o660)
+}
+
+// openTo gives a file to a group. The group comes before the mode: the members of the earlier group get no rights.
+func openTo(path string, group int, mode fs.FileMode) error {
+	if err := os.Lchown(path, -1, group); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
 }
 
 // unsafeDirectory returns ErrUnsafe with the reason and the remedy.

@@ -160,6 +160,59 @@ func TestOthersCannotBlockTheStart(t *testing.T) {
 	}
 }
 
+// TestGroup has a member of the group of the socket, and somebody who is none, ask an agent of root.
+func TestGroup(t *testing.T) {
+	if socket := os.Getenv("SOCKET"); socket != "" {
+		label, err := kvdb.NewClient(socket, "bolt").Label(context.Background())
+		fmt.Fprintln(os.Stdout, "RESULT", label, err)
+		return
+	}
+	other := testkit.OrdinaryUser(t)
+	const group = 65532
+	socket := filepath.Join(shared(t), "keyplane", "s")
+	s := kvdb.Server{Socket: socket, Label: "edge", Group: group}
+	if err := s.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	member := &syscall.Credential{Uid: other.Uid, Gid: other.Gid, Groups: []uint32{group}}
+	for who, want := range map[*syscall.Credential]string{member: "RESULT edge <nil>", other: "permission denied: expected root, the user of the agent, or for an agent of root a member of the group keyplane"} {
+		if out := asChildOf(t, "TestGroup", who, "SOCKET="+socket); !strings.Contains(out, want) {
+			t.Errorf("groups %v: want %q:\n%s", who.Groups, want, out)
+		}
+	}
+	for path, mode := range map[string]fs.FileMode{filepath.Dir(socket): 0o710, socket: 0o660, socket + ".lock": 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v; want mode %04o", path, info, err, mode)
+		}
+	}
+}
+
+// TestGroupLeavesTheFolderOfAnOperator has a directory that nobody else may enter.
+func TestGroupLeavesTheFolderOfAnOperator(t *testing.T) {
+	testkit.OrdinaryUser(t)
+	dir := filepath.Join(t.TempDir(), "own")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := kvdb.Server{Socket: filepath.Join(dir, "s"), Group: 65532}
+	if err := s.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 // TestSecondAgentIsToldOfTheFirst shows the pid and the label, without waiting.
 func TestSecondAgentIsToldOfTheFirst(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")

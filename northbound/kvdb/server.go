@@ -30,6 +30,9 @@ type Server struct {
 	// keys are not changed.
 	Label  string
 	Stores map[string]kvdbsync.Store
+	// Group is the number of a group whose members may open the socket, besides this user and root. Defaults to
+	// none.
+	Group int
 	// ByPriority are the names of Stores, the highest priority first. Defaults to none: clients have to
 	// choose.
 	ByPriority []string
@@ -54,11 +57,14 @@ type Server struct {
 // an agent listens there, ErrUnsafe if other users can write to the directory. The
 // caller calls Close.
 func (s *Server) Listen(ctx context.Context) error {
-	l, lock, err := listen(ctx, s.Socket, s.Label)
+	l, lock, made, err := listen(ctx, s.Socket, s.Label)
 	if err != nil {
 		return err
 	}
 	s.listener, s.lock = l, lock
+	if err := s.share(made); err != nil {
+		cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Warn("the socket is for this user and root alone", "socket", s.Socket, "group", s.Group, "err", err)
+	}
 	return nil
 }
 
@@ -141,24 +147,25 @@ func (s *Server) handler() http.Handler {
 }
 
 // listen creates the socket under its lock. If two agents start at once, one of them
-// gets the lock and the other ErrInUse.
-func listen(ctx context.Context, socket, label string) (_ net.Listener, lock *placeLock, err error) {
+// gets the lock and the other ErrInUse. made tells that the directory is new.
+func listen(ctx context.Context, socket, label string) (_ net.Listener, lock *placeLock, made bool, err error) {
 	if err := checkPath(socket); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	if err := secureDirectory(filepath.Dir(socket)); err != nil {
-		return nil, nil, fmt.Errorf("socket %s: %w", socket, err)
+	made, err = secureDirectory(filepath.Dir(socket))
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("socket %s: %w", socket, err)
 	}
 	lock, err = lockSocket(socket, label)
 	if err != nil {
-		return nil, nil, fmt.Errorf("socket %s: %w", socket, err)
+		return nil, nil, false, fmt.Errorf("socket %s: %w", socket, err)
 	}
 	l, err := bind(ctx, socket)
 	if err != nil {
 		lock.Close()
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	return l, lock, nil
+	return l, lock, made, nil
 }
 
 // bind creates the socket. A file that a dead process left is removed.

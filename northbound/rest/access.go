@@ -1,22 +1,28 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"golang.org/x/time/rate"
 
+	"github.com/keyplane/keyplane/internal/reach"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
 
 // protected returns the endpoint, which first asks who sends the request, if the server
-// has users. Without users everybody may do everything except read secrets.
+// has users. Without users everybody may read, and change what the configuration opens.
 func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
-	// A server without users is on the loopback, or its configuration opens it to everybody.
 	if h.guard == nil {
+		if h.readOnly && e.Changes() {
+			e.Serve = func(http.ResponseWriter, *http.Request, endpoint.Query) error {
+				return h.refused(e.Method + " " + e.Path)
+			}
+		}
 		return e
 	}
 	serve := e.Serve
@@ -37,7 +43,7 @@ func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
 		// The header makes a browser ask for a name and a password (RFC 7235).
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", h.guard.Challenge())
-			return reply.Status(http.StatusUnauthorized, auth.ErrUnknown)
+			return reply.Status(http.StatusUnauthorized, fmt.Errorf("%w, which http.conf lists; %s", auth.ErrUnknown, h.bySocket()))
 		case e.Group != endpoint.Any && !user.May(string(e.Group)):
 			return forbidden(user, e.Group)
 		}
@@ -48,7 +54,17 @@ func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
 
 // forbidden is the error of a user who lacks a permission.
 func forbidden(user auth.Identity, g endpoint.Group) error {
-	return reply.Status(http.StatusForbidden, fmt.Errorf("%s lacks the permission %s", user.Name, g))
+	return reply.Status(http.StatusForbidden, fmt.Errorf("%s lacks the permission %s (users of http.conf)", user.Name, g))
+}
+
+// refused is the error of a request that a sender without credentials may not make over TCP.
+func (h *handler) refused(what string) error {
+	return reply.Status(http.StatusForbidden, fmt.Errorf("%s needs a password, a token or a certificate over TCP, and http.conf names no users (client-basic-auth, enable-token-auth, client-cert-files); %s", what, h.bySocket()))
+}
+
+// bySocket says who may do everything, and where.
+func (h *handler) bySocket() string {
+	return fmt.Sprintf("root and the group %s need none on the agent's socket (agentctl, or curl --unix-socket %s)", reach.Group, cmp.Or(h.Socket, "PATH"))
 }
 
 // trusted reports whether the sender of a request may see details: a known user, or

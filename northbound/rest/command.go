@@ -45,14 +45,18 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ endpoint.
 }
 
 // mayCommand refuses a line of VPP's command line. It owns VPP, reads files and shows keys. So everything may be sent on the
-// agent's socket, by an administrator, and with the rights of vpp-agent 3.5; others may look.
+// agent's socket, by an administrator, and with the rights of vpp-agent 3.5. A user with the permission may look. An endpoint
+// that is open to everybody does not open it: whoever wrote it there had the configuration in mind.
 func (h *handler) mayCommand(r *http.Request, line string) error {
 	user, known := auth.From(r.Context())
-	if h.Secrets || known && user.May(auth.Admin) || isLook(line) {
+	switch {
+	case h.Secrets, known && user.May(auth.Admin), known && isLook(line):
 		return nil
+	case !known:
+		return reply.Status(http.StatusForbidden, fmt.Errorf("VPP's command line needs a user of http.conf with the permission %s or %s over TCP; %s", endpoint.VPP, auth.Admin, h.bySocket()))
 	}
-	return reply.Status(http.StatusForbidden, fmt.Errorf("expected \"show\" with one of %s: other commands change VPP, read files or show keys, and are for the agent's socket (agentctl --socket), for users of http.conf with the permission %s, and for all with -compat=vpp-agent-3.5",
-		strings.Join(looks, ", "), auth.Admin))
+	return reply.Status(http.StatusForbidden, fmt.Errorf("expected \"show\" with one of %s: other commands change VPP, read files or show keys, and need a user of http.conf with the permission %s; %s",
+		strings.Join(looks, ", "), auth.Admin, h.bySocket()))
 }
 
 // looks are the objects of "show" that neither show keys nor read files. VPP's commands may be shortened; these may not.

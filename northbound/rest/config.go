@@ -46,19 +46,34 @@ type Config struct {
 	HashCost        int           `yaml:"password-hash-cost"` // bcrypt cost of passwords. Defaults to 10
 	SignKey         string        `yaml:"sign-key"`           // of tokens; no default
 	TokenExpiration time.Duration `yaml:"token-expiration"`   // Defaults to 1 h
-	// Unprotected says that an address beyond the loopback has no users on purpose. It has no effect.
+	// Unauthenticated says what everybody may do who reaches the endpoint, if there are no users: Read, or Write,
+	// which includes it. Defaults to Write if the file has Endpoint or Unprotected, or with Older; otherwise to Read.
+	Unauthenticated string `yaml:"unauthenticated"`
+	// Unprotected is the notation of earlier files for Write.
 	Unprotected bool `yaml:"allow-unauthenticated"`
 
 	// HealthEndpoint is an address of its own for the probes of supervisors: it serves their paths, and
 	// nothing else. Defaults to none.
 	HealthEndpoint string `yaml:"health-endpoint"`
-	// Older gives the rights of vpp-agent 3.5: the answers to everybody have secrets, any host name may be
-	// asked for, and tokens have the user and the key that were built in.
+	// Older gives the rights of vpp-agent 3.5: everybody may change everything, the answers have secrets, any host
+	// name may be asked for, and tokens have the user and the key that were built in.
 	Older bool `yaml:"-"`
+	// Address is Endpoint where the file has none: it opens nothing. Defaults to DefaultEndpoint.
+	Address string `yaml:"-"`
+	// File is the name of the file of this configuration, for warnings. Defaults to http.conf.
+	File string `yaml:"-"`
 
 	// RateLimiter bounds the requests of all clients together, except probes.
 	RateLimiter RateLimit `yaml:"rate-limiter"`
+
+	openedBy string // the key by which everybody may write; empty: nobody may, or there are users
 }
+
+// The values of Config.Unauthenticated.
+const (
+	Read  = "read"  // see states, values without secrets, and plans
+	Write = "write" // change the network and log levels, too
+)
 
 // A RateLimit bounds the number of requests.
 type RateLimit struct {
@@ -71,9 +86,8 @@ func (c *Config) Complete() error {
 	if c.Disabled {
 		return c.healthEndpoint()
 	}
-	if c.Endpoint == "" {
-		c.Endpoint = DefaultEndpoint
-	}
+	c.open()
+	c.Endpoint = cmp.Or(c.Endpoint, c.Address, DefaultEndpoint)
 	// Without these limits, slow clients could hold connections for ever.
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
 	c.ReadHeaderTimeout = cmp.Or(c.ReadHeaderTimeout, 10*time.Second)
@@ -88,6 +102,30 @@ func (c *Config) Complete() error {
 	return errors.Join(c.protection(), address("endpoint", c.Endpoint), c.healthEndpoint(), c.limits())
 }
 
+// open decides what everybody may do. A file that names an endpoint is one of a release in which that opened it.
+func (c *Config) open() {
+	if c.users().Enabled() || c.openedBy != "" {
+		return
+	}
+	switch {
+	case c.Unauthenticated == Write:
+		c.openedBy = "unauthenticated"
+	case c.Unauthenticated != "":
+	case c.Unprotected:
+		c.openedBy = "allow-unauthenticated"
+	case c.Endpoint != "":
+		c.openedBy = "endpoint"
+	case c.Older:
+		c.openedBy = "compat"
+	}
+	if c.Unauthenticated == "" {
+		c.Unauthenticated = Read
+		if c.openedBy != "" {
+			c.Unauthenticated = Write
+		}
+	}
+}
+
 // users returns the part of the configuration about users.
 func (c *Config) users() auth.Config {
 	out := auth.Config{
@@ -99,6 +137,9 @@ func (c *Config) users() auth.Config {
 	}
 	return out
 }
+
+// HasUsers reports whether requests over TCP need a user.
+func (c *Config) HasUsers() bool { return c.users().Enabled() }
 
 // guard returns what tells users apart, or nil if there are none.
 func (c *Config) guard() (*auth.Guard, error) {
@@ -121,7 +162,11 @@ func (c *Config) tls() tlsfiles.Server {
 func (c *Config) protection() error {
 	_, tlsErr := c.tls().Load()
 	_, usersErr := c.guard()
-	return errors.Join(tlsErr, usersErr)
+	var errs error
+	if c.Unauthenticated != "" && c.Unauthenticated != Read && c.Unauthenticated != Write {
+		errs = fmt.Errorf("unauthenticated: %q: expected %s or %s", c.Unauthenticated, Read, Write)
+	}
+	return errors.Join(tlsErr, usersErr, errs)
 }
 
 // healthEndpoint checks the address of the probes, if there is one.

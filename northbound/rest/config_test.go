@@ -24,7 +24,7 @@ func TestSample(t *testing.T) {
 	if err := errors.Join(c.Complete(), defaults.Complete()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c, defaults; got.Endpoint != want.Endpoint || got.ReadHeaderTimeout != want.ReadHeaderTimeout ||
+	if got, want := c, defaults; got.Unauthenticated != want.Unauthenticated || got.openedBy != want.openedBy || got.Endpoint != want.Endpoint || got.ReadHeaderTimeout != want.ReadHeaderTimeout ||
 		got.IdleTimeout != want.IdleTimeout || got.MaxConnections != want.MaxConnections || got.MaxBodyBytes != want.MaxBodyBytes || got.ReadTimeout != want.ReadTimeout || got.WriteTimeout != want.WriteTimeout {
 		t.Errorf("the sample says %+v, want the defaults %+v", got, want)
 	}
@@ -44,6 +44,7 @@ func TestConfig(t *testing.T) {
 		{"probes at the endpoint", Config{HealthEndpoint: DefaultEndpoint}, []string{`health-endpoint: "127.0.0.1:9191": expected another port`}},
 		{"older tokens", Config{EnableTokenAuth: true, Older: true}, nil},
 		{"everywhere, on purpose", Config{Endpoint: "0.0.0.0:9191", Unprotected: true}, nil},
+		{"no such right", Config{Unauthenticated: "all"}, []string{`unauthenticated: "all": expected read or write`}},
 		{"everywhere, with users", Config{Endpoint: "0.0.0.0:9191", BasicAuth: []string{"u:secret"}}, nil},
 		{"IPv6", Config{Endpoint: "[::1]:80"}, nil},
 		{"no port", Config{Endpoint: "localhost"}, []string{`endpoint: "localhost"`, DefaultEndpoint}},

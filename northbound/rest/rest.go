@@ -28,9 +28,9 @@
 //	internal/export       declared values as a document
 //	internal/pages        values and transactions in parts, for the agent's page
 //
-// The server listens on 127.0.0.1:9191. By default, requests on the loopback and on the agent's
-// socket need no user. A configuration with another address and without users opens that address to
-// everybody, with a warning. Package auth knows the users; package endpoint lists their permissions.
+// The server listens on 127.0.0.1:9191. By default, everybody may read there without a user, and nobody may change
+// anything. A configuration with an endpoint and without users opens that to everybody, with a warning. Whoever may
+// open the agent's socket may do everything. Package auth knows the users; package endpoint lists their permissions.
 //
 //	request                         | data                  | waits for transactions
 //	dumps NB and cached, graphs     | snapshot of scheduler | no
@@ -112,9 +112,12 @@ type Options struct {
 	// Telemetry reads counters. What it lacks answers 404.
 	Telemetry counters.Readers
 	// Secrets includes secrets in dumps, such as the keys of WireGuard and IPsec.
-	// Set it only for listeners that are restricted to the agent's own user.
-	// Otherwise dumps contain "(secret)", except for users with the permission.
+	// It also opens all of VPP's command line. Set it only for listeners that are
+	// restricted to administrators of this host. Otherwise dumps contain "(secret)",
+	// except for users with the permission.
 	Secrets bool
+	// Socket is the path of the agent's own socket, which refusals name. Defaults to none.
+	Socket string
 	// MaxBody is the maximum size of a request's body in bytes. Defaults to 8 MiB.
 	MaxBody int64
 	// Memory is shared with others that take much memory for a moment. Defaults to one for
@@ -125,8 +128,9 @@ type Options struct {
 	Ended <-chan struct{}
 	Log   *slog.Logger // Defaults to discarding
 
-	// guard knows the users. nil: everybody may do everything except see secrets.
-	guard *auth.Guard
+	// guard knows the users. nil: everybody may read, and with readOnly nobody may change anything.
+	guard    *auth.Guard
+	readOnly bool
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
 	// maxNeed is about the most memory, in bytes, that a plan, a check of values or a dump may take. 0: no bound.

@@ -84,9 +84,15 @@ func (s *Server) warn(log *slog.Logger) {
 		log.Warn("users of http.conf have no effect without enable-token-auth: true")
 	}
 	switch c := s.Config; {
+	case c.openedBy == "compat":
+		log.Warn("everybody who reaches the HTTP server can change the network, use VPP's command line and read secrets; "+
+			"client-basic-auth, enable-token-auth, client-cert-files or unauthenticated: read of http.conf prevent that", "endpoint", c.Endpoint, "key", c.openedBy)
+	case c.openedBy != "":
+		log.Warn("everybody who reaches the HTTP server can change the network; "+
+			"client-basic-auth, enable-token-auth, client-cert-files or unauthenticated: read of this file prevent that", "endpoint", c.Endpoint, "file", cmp.Or(c.File, "http.conf"), "key", c.openedBy)
 	case c.loopback():
 	case !c.users().Enabled():
-		log.Warn("everybody who reaches the HTTP server can change the network and use VPP's command line; "+
+		log.Warn("everybody who reaches the HTTP server can read the configuration; "+
 			"client-basic-auth, enable-token-auth or client-cert-files of http.conf prevent that", "endpoint", c.Endpoint)
 	case !c.tls().Enabled():
 		log.Warn("passwords and tokens travel over the network in clear text; server-cert-file of http.conf enables TLS", "endpoint", c.Endpoint)
@@ -123,6 +129,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 	var err error
 	if options.guard, err = s.Config.guard(); err != nil {
 		return fmt.Errorf("HTTP server: %w", err)
+	}
+	if options.guard == nil && s.Config.openedBy == "" {
+		options.readOnly, options.Secrets = true, false // a file comes before the rights of an older agent
 	}
 	secure, err := s.Config.tls().Load()
 	if err != nil {

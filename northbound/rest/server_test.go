@@ -56,7 +56,7 @@ func (l *lines) await(t *testing.T, what string) {
 
 // serve runs a server until the test ends, or stop is called.
 func serve(t *testing.T, endpoint string) (log *lines, ready chan net.Addr, stop func()) {
-	return serveWith(t, Config{Endpoint: endpoint, Unprotected: true})
+	return serveWith(t, Config{Endpoint: endpoint})
 }
 
 func serveWith(t *testing.T, c Config) (log *lines, ready chan net.Addr, stop func()) {
@@ -65,7 +65,9 @@ func serveWith(t *testing.T, c Config) (log *lines, ready chan net.Addr, stop fu
 		t.Fatal(err)
 	}
 	ready = make(chan net.Addr, 1)
+	command := func(context.Context, string) (string, error) { return "", nil }
 	s := Server{Config: c, Ready: ready, Options: Options{
+		Command: command, Secrets: c.Older,
 		Scheduler: scheduler.New(scheduler.Options{}), Log: slog.New(slog.NewTextHandler(log, nil)), Version: wire.Version{App: "agent"},
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -168,6 +170,41 @@ func TestServeProbes(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A server of the defaults shows everything and changes nothing; one with an endpoint of its own is as before.
+func TestServeToRead(t *testing.T) {
+	for _, tt := range []struct {
+		c    Config
+		want int
+	}{{Config{Address: "127.0.0.1:0"}, http.StatusForbidden}, {Config{Address: "127.0.0.1:0", Older: true, Unauthenticated: Read}, http.StatusForbidden}, {Config{Endpoint: "127.0.0.1:0"}, http.StatusOK}} {
+		_, ready, stop := serveWith(t, tt.c)
+		addr := <-ready
+		if got := getVersion(t, addr); !strings.Contains(got, "agent") {
+			t.Errorf("got %s", got)
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+addr.String()+"/log/etcd/debug", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		command, err := http.Post("http://"+addr.String()+"/vpp/command", "application/json", strings.NewReader(`{"vppclicommand": "show version"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command.Body.Close()
+		if command.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: VPP's command line answers %d", tt.c.Unauthenticated, command.StatusCode)
+		}
+		if refused := answer.StatusCode == http.StatusForbidden; refused != (tt.want == http.StatusForbidden) {
+			t.Errorf("%+v: a change is answered with %d", tt.c.Unauthenticated, answer.StatusCode)
+		}
+		stop()
 	}
 }
 

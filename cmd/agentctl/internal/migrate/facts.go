@@ -72,9 +72,9 @@ func added() map[string]string {
 			"probe-interval wait-time allow-stale",
 		"etcd.conf":             "username password password-file expand-env-names",
 		"filedb.conf":           "grace vanish-grace rescan-interval poll-interval follow-links max-files max-entries max-depth max-file-size max-yaml-size max-yaml-nodes max-total-size",
-		"grpc.conf":             "disabled max-connections",
+		"grpc.conf":             "disabled max-connections unauthenticated",
 		"agent.conf":            "compat",
-		"http.conf":             "allow-unauthenticated allowed-hosts max-connections max-body-bytes health-endpoint",
+		"http.conf":             "allow-unauthenticated unauthenticated allowed-hosts max-connections max-body-bytes health-endpoint",
 		"initfileregistry.conf": "writer-timeout",
 		"kvscheduler.conf": "print-txn-operations print-txn-limit concurrency operation-timeout history-count history-bytes retry-period retry-max-period " +
 			"retry-count resync-period drift-period",

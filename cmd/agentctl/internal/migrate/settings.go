@@ -159,7 +159,7 @@ func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
 	case "http.conf":
 		if !says(m, "disabled") {
 			port := cmp.Or(s.given["http-port"], "9191")
-			missing("endpoint", fmt.Sprintf("vpp-agent 3.5 listened on 0.0.0.0:%s without users; the agent listens on 127.0.0.1:%s", port, port))
+			missing("endpoint", fmt.Sprintf("vpp-agent 3.5 listened on 0.0.0.0:%s without users; the agent listens on 127.0.0.1:%s, where everybody may only read", port, port))
 		}
 		if says(m, "enable-token-auth") {
 			for key, why := range map[string]string{
@@ -173,7 +173,7 @@ func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
 			slices.SortFunc(out, func(a, b Finding) int { return strings.Compare(a.What, b.What) })
 		}
 	case "grpc.conf":
-		missing("endpoint", "vpp-agent 3.5 listened on 0.0.0.0:9111; the agent listens on 127.0.0.1:9111")
+		missing("endpoint", "vpp-agent 3.5 listened on 0.0.0.0:9111; the agent listens on 127.0.0.1:9111, where everybody may only read")
 	case "govpp.conf":
 		missing("proxy-enabled", "the default was true and is false: the proxy gives all of VPP to everybody who reaches HTTP")
 	}

@@ -102,6 +102,8 @@ func (at *agentClient) requestError(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w at %s: %s", ErrNoAgent, at.name, at.hint)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("agent at %s: %w: %s", at.name, fs.ErrPermission, reach.Closed)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the agent at %s does not answer in time: %w", at.name, err)
 	case foreign || strings.Contains(err.Error(), "HTTP response to HTTPS client"):

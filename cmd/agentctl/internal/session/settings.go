@@ -201,7 +201,7 @@ func (s *settings) complete() error {
 	}
 	s.GRPCPort = cmp.Or(s.GRPCPort, 9111)
 	s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
-	s.Socket = cmp.Or(s.Socket, reach.DefaultSocket(s.Label))
+	s.Socket = cmp.Or(s.Socket, reach.Find(s.Label))
 	return s.validate()
 }
 

@@ -80,6 +80,12 @@ func (e Endpoint) FromSystem() Endpoint {
 	return e
 }
 
+// Changes reports whether a request changes something: the network, or a log level. VPP's command line and its proxy
+// have rules of their own.
+func (e Endpoint) Changes() bool {
+	return e.Group == Write || e.Group == Log && e.Method != http.MethodGet
+}
+
 // Pattern returns the path as a pattern of http.ServeMux.
 func (e Endpoint) Pattern() string {
 	if e.Path == "/" {

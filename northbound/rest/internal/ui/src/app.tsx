@@ -117,10 +117,13 @@ function Login() {
       <label>Name <input name="username" autocomplete="username" required autofocus /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
       <button class="main">Log in</button>
+      <p>To show anything the page needs a token, which the users of http.conf get for their name and password.</p>
       {error ? <p class="bad" role="alert">{error}</p> : null}
     </form>
   );
 }
+
+const readOnly = "This page shows everything and changes nothing. To change something, edit a store, or run agentctl apply on this host as root or a member of the group keyplane.";
 
 const keys: [string, string][] = [
   ["1 … 6", "the views"], ["/", "search values"], ["↑ ↓ or k j", "move in a list"], ["PgUp PgDn Home End", "move far in a list"],
@@ -137,6 +140,7 @@ function Help() {
   }, [shown]);
   return (
     <dialog ref={dialog} aria-label="Keys" onClose={() => help.set(false)} onClick={(e) => { if (e.target === dialog.current) help.set(false); }}>
+      <p>{readOnly}</p>
       <h2>Keys</h2>
       <dl>{keys.map(([k, text]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{text}</dd></div>)}</dl>
       <button type="button" class="main" onClick={() => help.set(false)}>Close</button>

@@ -49,6 +49,7 @@ export function Plan() {
       <div class="edit">
         <div class="bar">
           <h2>Plan</h2>
+          <span title="as root or a member of the group keyplane">changes nothing; agentctl apply FILE does</span>
           <label class="file">Open a file<input type="file" accept=".yaml,.yml,.json,.txt" onChange={(e) => void load(e.currentTarget.files)} /></label>
         </div>
         <textarea id="plan-text" aria-label="Values in YAML or JSON" placeholder={example} spellcheck={false} autocomplete="off" value={body}
