@@ -75,6 +75,7 @@ dpkg -i /opt/old/*.deb
 expect "the service is enabled" "$(systemctl is-enabled keyplane)" enabled
 expect "the service waits for the administrator" "$(systemctl is-active keyplane || true)" inactive
 expect "the mode of the state folder" "$(stat -c %a /var/lib/keyplane)" 700
+getent group keyplane >/dev/null || fail "there is no group keyplane"
 systemd-analyze verify keyplane.service
 systemd-analyze security --no-pager keyplane.service | tail -n 1
 
@@ -82,6 +83,10 @@ step "start, and configure by etcd"
 echo 'endpoints: [127.0.0.1:2379]' >/etc/keyplane/etcd.conf
 systemctl start keyplane
 until_true ready
+expect "the socket" "$(stat -c '%A %U:%G' /run/keyplane/vpp1.sock)" "srw-rw---- root:keyplane"
+useradd --system --no-create-home --groups keyplane member
+expect "a member of the group" "$(setpriv --reuid=member --regid=member --init-groups agentctl log set agent info | wc -l)" 1
+expect "another user changes nothing" "$(setpriv --reuid=nobody --regid=nogroup --clear-groups agentctl log set agent info 2>&1 | grep -c 'the group keyplane')" 1
 first=$(running)
 ip netns add lab # after the start: the service must see it nevertheless
 {

@@ -76,10 +76,17 @@ func (s *Server) share(made bool) error {
 	return openTo(s.Socket, s.Group, 0o660)
 }
 
-// openTo gives a file to a group. The group comes before the mode: the members of the earlier group get no rights.
+// openTo gives a file to a group. The group comes before the mode: the members of the earlier group get no rights. A
+// file of an agent that runs with this group has it already, and the service manager may forbid the call.
 func openTo(path string, group int, mode fs.FileMode) error {
-	if err := os.Lchown(path, -1, group); err != nil {
+	info, err := os.Lstat(path)
+	if err != nil {
 		return err
+	}
+	if int(info.Sys().(*syscall.Stat_t).Gid) != group {
+		if err := os.Lchown(path, -1, group); err != nil {
+			return err
+		}
 	}
 	return os.Chmod(path, mode)
 }
