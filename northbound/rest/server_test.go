@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/northbound/rest/health"
@@ -205,6 +206,56 @@ func TestServeToRead(t *testing.T) {
 			t.Errorf("%+v: a change is answered with %d", tt.c.Unauthenticated, answer.StatusCode)
 		}
 		stop()
+	}
+}
+
+// Clients that hold all connections of the endpoint, and send a header that never ends, do not keep the probes away.
+func TestSlowClientsDoNotStarveProbes(t *testing.T) {
+	main, probes := make(chan net.Addr, 1), make(chan net.Addr, 1)
+	c := Config{Address: "127.0.0.1:0", HealthEndpoint: "127.0.0.1:00"}
+	if err := c.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	sched := scheduler.New(scheduler.Options{})
+	s := Server{Config: c, Ready: main, HealthReady: probes, Options: Options{Scheduler: sched, Health: &health.Health{Scheduler: sched}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	addr := (<-main).String()
+	for range c.MaxConnections {
+		slow, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer slow.Close()
+		if _, err := io.WriteString(slow, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Without a bound of its own, the endpoint would answer these within the time, too.
+	probe := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	if answer, err := probe.Get("http://" + addr + "/liveness"); err == nil {
+		answer.Body.Close()
+		t.Fatalf("the endpoint answers %s although %d clients hold it", answer.Status, c.MaxConnections)
+	}
+	probe.Timeout = testkit.Patience
+	at := (<-probes).String()
+	for i := range 12 {
+		path := []string{"/liveness", "/readiness"}[i%2]
+		answer, err := probe.Get("http://" + at + path)
+		if err != nil {
+			t.Fatalf("probe %d: %v", i, err)
+		}
+		answer.Body.Close()
+		if want := []int{http.StatusOK, http.StatusInternalServerError}[i%2]; answer.StatusCode != want {
+			t.Errorf("probe %d, %s: %d, want %d", i, path, answer.StatusCode, want)
+		}
 	}
 }
 

@@ -90,9 +90,17 @@ func TestManifests(t *testing.T) {
 	if slices.Sort(images); !slices.Equal(images, slices.Sorted(slices.Values(names))) {
 		t.Errorf("the example sets the images %q; the pods have %q", names, images)
 	}
+	// Probes by HTTP would wait behind all clients of the loopback.
 	agent := pod.Spec.Containers[0]
-	if l, r := agent.LivenessProbe.HTTPGet, agent.ReadinessProbe.HTTPGet; l.Path != "/liveness" || r.Path != "/readiness" || l.Port.IntValue() != 9191 || r.Port != l.Port {
+	if l, r := agent.LivenessProbe.Exec, agent.ReadinessProbe.Exec; l == nil || r == nil ||
+		!slices.Equal(l.Command, []string{"/bin/agentctl", "status"}) || !slices.Equal(r.Command, []string{"/bin/agentctl", "status", "--ready"}) {
 		t.Errorf("probes: %v, %v", l, r)
+	}
+	if s := pod.Spec.SecurityContext; s == nil || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("the pod has the seccomp profile of %v, want RuntimeDefault", s)
+	}
+	if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
+		t.Error("the pods get a token of Kubernetes, and the agent asks it nothing")
 	}
 }
 
