@@ -87,7 +87,7 @@ func TestServerThatTakesWhatKubernetesSends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lease.Close(ctx) //nolint:errcheck // the server cannot revoke it
+	defer lease.Close(ctx) // the server cannot revoke it
 	done := func(what string, got, want bool, err error) {
 		t.Helper()
 		if got != want || err != nil {

@@ -114,14 +114,20 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	if next.fault == nil && (f.good == nil || f.good.said() != s.content) {
 		next.good = s.content.orOf(f.good)
 	}
-	switch waited := (f.state == blank || f.state == shrunk) && !now.Before(f.until); {
-	case waited:
-	case f.state == shrunk:
-		next.state, next.until = shrunk, f.until
-	case len(f.good.without(next.good)) > 0:
-		next.state, next.until = shrunk, now.Add(c.VanishGrace)
-	}
+	next.shrinks(f, now, c)
 	return next, true
+}
+
+// shrinks makes the file shrunk, if keys of before are gone, or it was shrunk before. That ends with the time of before, and
+// what was empty for its time does not wait again.
+func (f *file) shrinks(before file, now time.Time, c Config) {
+	switch {
+	case (before.state == blank || before.state == shrunk) && !now.Before(before.until):
+	case before.state == shrunk:
+		f.state, f.until = shrunk, before.until
+	case len(before.good.without(f.good)) > 0:
+		f.state, f.until = shrunk, now.Add(c.VanishGrace)
+	}
 }
 
 // retryRead is how soon a file is read again after an error that passes without a change of the file.

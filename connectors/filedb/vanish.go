@@ -15,6 +15,15 @@ import (
 // that is credible.
 var ErrVanished = errors.New("files vanished together: listing the rest")
 
+// settle makes the files of a snapshot the effective ones, and returns whether the removal of keys must wait for a listing.
+func (v *view) settle(s *snapshot) (together bool) {
+	s.files, together = v.depart(s)
+	if !together {
+		s.files = v.hold(s.files)
+	}
+	return together
+}
+
 // depart decides about files that the snapshot no longer has. It returns the effective
 // files, and whether the removal of their keys must wait for a listing.
 //

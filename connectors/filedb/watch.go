@@ -37,11 +37,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 				return
 			}
 			v.had = len(s.files) > 0
-			var vanished bool
-			s.files, vanished = v.depart(s)
-			if !vanished {
-				s.files = v.hold(s.files)
-			}
+			vanished := v.settle(s)
 			b, changed := v.update(s, n.problems()...)
 			if vanished && removes(b) {
 				yield(kvdbsync.Batch{}, ErrVanished)
