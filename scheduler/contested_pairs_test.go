@@ -70,7 +70,7 @@ func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 					s.Observe(gone...)
 					synctest.Wait()
 				}
-				if rounds > 2*contest.After {
+				if rounds > contest.After {
 					t.Errorf("after %d rounds they are %v; want a pause", rounds, states())
 				}
 				if n := strings.Count(log.String(), "level=WARN"); n != 1 {

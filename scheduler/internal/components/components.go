@@ -20,11 +20,19 @@ func Closed[N comparable](roots []N, next func(N) []N) [][]N {
 	return t.out
 }
 
+// Of returns the strongly connected component of a node: those that it reaches and that reach it.
+func Of[N comparable](n N, next func(N) []N) []N {
+	t := tarjan[N]{next: next, seen: map[N]*visit[N]{}}
+	t.walk(n)
+	return t.last
+}
+
 type tarjan[N comparable] struct {
 	next  func(N) []N
 	seen  map[N]*visit[N]
 	stack []*visit[N] // nodes whose component is not known yet
 	out   [][]N
+	last  []N // the component that was found last
 }
 
 type visit[N comparable] struct {
@@ -102,6 +110,7 @@ func (t *tarjan[N]) close(v *visit[N]) {
 			break
 		}
 	}
+	t.last = members
 	if !open {
 		t.out = append(t.out, members)
 	}

@@ -43,6 +43,18 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestOf has components that wait for others, too.
+func TestOf(t *testing.T) {
+	next := map[string][]string{"a": {"b"}, "b": {"a", "c", ""}, "c": {"d"}, "d": {"c"}, "e": {"a"}}
+	for n, want := range map[string]string{"a": "ab", "b": "ab", "c": "cd", "e": "e"} {
+		got := Of(n, func(n string) []string { return next[n] })
+		slices.Sort(got)
+		if got := strings.Join(got, ""); got != want {
+			t.Errorf("%s: got %q; want %q", n, got, want)
+		}
+	}
+}
+
 // TestClosedOfLongChain walks a chain that would exhaust a recursive search.
 func TestClosedOfLongChain(t *testing.T) {
 	const n = 200_000

@@ -60,6 +60,14 @@ func (cs *Contests) Lost(key string, now time.Time) (pause time.Duration, begun 
 	return c.pause, true
 }
 
+// Pause returns the present pause of a contested value; 0: it is not contested.
+func (cs *Contests) Pause(key string, now time.Time) time.Duration {
+	if c := cs.byKey[key]; c != nil && !c.over(now) {
+		return c.pause
+	}
+	return 0
+}
+
 // Forget ends the contest of a value that the agent itself has removed.
 func (cs *Contests) Forget(key string) { delete(cs.byKey, key) }
 

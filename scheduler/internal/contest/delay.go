@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/components"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // The errors of values that somebody else removes or changes repeatedly after the agent has written them.
@@ -47,62 +47,97 @@ func (d *Delays) Forget(key string) { d.contests.Forget(key) }
 
 // Apply delays the repair of the contested values among those that vanished or changed; txn is the number
 // of the transaction. A value that vanished together with its dependency does not count: it waits
-// for the dependency anyway. Of values that depend on each other, and vanished together, the first
-// counts. Without the delay, two programs that disagree about an item would change it as fast as
-// they can.
+// for the dependency anyway. Values that depend on each other count as one. Without the delay, two programs that disagree about an
+// item would change it as fast as they can.
 func (d *Delays) Apply(txn uint64) {
 	now := time.Now()
-	for _, key := range d.counting() {
-		if d.delay(key, now, txn, errContested, "created again") {
-			d.Log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses", "key", key, "times", After, "within", Within, "longest_pause", LongestPause)
+	for _, l := range d.losses() {
+		pause, begun := d.contests.Pause(l.of, now), false
+		if !l.known {
+			pause, begun = d.contests.Lost(l.of, now)
+		}
+		d.delay(l.lost, pause, now, txn, errContested, "created again")
+		if begun {
+			d.Log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses", "key", l.lost, "times", After, "within", Within, "longest_pause", LongestPause)
 		}
 	}
 	slices.Sort(d.changed)
 	for _, key := range slices.Compact(d.changed) {
-		if d.delay(key, now, txn, errChanged, "changed back") {
+		pause, begun := d.contests.Lost(key, now)
+		d.delay(key, pause, now, txn, errChanged, "changed back")
+		if begun {
 			d.Log.Warn("somebody else changes a value repeatedly; it is changed back after growing pauses", "key", key, "times", After, "within", Within, "longest_pause", LongestPause)
 		}
 	}
 	d.changed = nil
 }
 
-// delay counts a loss or a change of a value, and delays its repair if it is contested. begun says that it is from now on.
-func (d *Delays) delay(key string, now time.Time, txn uint64, why error, repair string) (begun bool) {
-	pause, begun := d.contests.Lost(key, now)
-	if pause == 0 {
-		return false
+// delay delays the repair of a value, unless the pause is 0.
+func (d *Delays) delay(key string, pause time.Duration, now time.Time, txn uint64, why error, repair string) {
+	if pause > 0 {
+		d.Graph.Suspend(key, fmt.Errorf("%w: it is %s after a pause of %v", why, repair, pause))
+		d.Retries.Postpone(key, pause, now, txn)
 	}
-	d.Graph.Suspend(key, fmt.Errorf("%w: it is %s after a pause of %v", why, repair, pause))
-	d.Retries.Postpone(key, pause, now, txn)
-	return begun
 }
 
-// counting returns the keys of the values that vanished since the last call and wait for no other value.
-func (d *Delays) counting() (keys []string) {
-	var vanished []*graph.Node
+// A loss is that of a value, or of values that depend on each other, which may be noticed one after the other.
+type loss struct {
+	of    string // the first key of those values, whether it is lost or not
+	lost  string // the first key that vanished
+	known bool   // another one of them is missing since before
+}
+
+// losses returns those since the last call, of values that wait for no other one.
+func (d *Delays) losses() (out []loss) {
+	lost := map[*graph.Node]bool{}
+	slices.Sort(d.vanished)
 	for _, key := range d.vanished {
-		if n := d.Graph.Node(key); n != nil {
-			vanished = append(vanished, n)
+		if n := d.Graph.Node(key); n != nil && n.Desired() != nil && n.Actual() == nil && n.State() == graph.Missing {
+			lost[n] = true
+		}
+	}
+	counted := map[string]bool{}
+	for _, key := range d.vanished {
+		n := d.Graph.Node(key)
+		if !lost[n] {
+			continue
+		}
+		together := components.Of(n, d.needs)
+		l := loss{of: key, lost: key}
+		for _, other := range together {
+			l.of = min(l.of, other.Key())
+			l.known = l.known || other.Actual() == nil && !lost[other]
+		}
+		if !counted[l.of] && !d.waits(n, together) {
+			counted[l.of] = true
+			out = append(out, l)
 		}
 	}
 	d.vanished = nil
-	for _, together := range components.Closed(vanished, d.waitsFor) {
-		first := slices.MinFunc(together, func(a, b *graph.Node) int { return strings.Compare(a.Key(), b.Key()) })
-		keys = append(keys, first.Key())
-	}
-	return keys
+	return out
 }
 
-// waitsFor returns the nodes without which n cannot be created. A nil stands for something else.
-func (d *Delays) waitsFor(n *graph.Node) (out []*graph.Node) {
-	if n.Desired() == nil || n.Actual() != nil || n.State() != graph.Missing {
-		return []*graph.Node{nil}
+// needs returns the nodes without which a desired value cannot be, whether they are there or not: its base, and those of its
+// dependencies on keys.
+func (d *Delays) needs(n *graph.Node) (out []*graph.Node) {
+	if n.Desired() == nil {
+		return nil
 	}
-	if b := n.Base(); b != nil && b.Actual() == nil {
-		out = append(out, b)
+	if n.Base() != nil {
+		out = append(out, n.Base())
 	}
-	for _, dep := range n.Unmet() {
-		out = append(out, d.Graph.Node(dep.Key))
+	for _, dep := range n.Desired().Deps {
+		if to := d.Graph.Node(dep.Key); to != nil {
+			out = append(out, to)
+		}
 	}
 	return out
+}
+
+// waits reports that a value waits for something else than those that depend on it and on which it depends.
+func (d *Delays) waits(n *graph.Node, together []*graph.Node) bool {
+	if b := n.Base(); b != nil && b.Actual() == nil {
+		return true
+	}
+	return slices.ContainsFunc(n.Unmet(), func(dep value.Dep) bool { return !slices.Contains(together, d.Graph.Node(dep.Key)) })
 }
