@@ -188,7 +188,8 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 		news := rb.unread.add(p.Of.Name, err)
 		rb.Graph.Unread(p.Of, "it cannot be read back: "+err.Error())
 		err = fmt.Errorf("%s: %w", p.Of.Name, err)
-		if news { // it is repeated each minute, and may never succeed
+		// It is repeated each minute, and may never succeed. Whoever ended it knows that.
+		if news && !errors.Is(err, context.Canceled) {
 			rb.Log.Error("cannot read back the actual state", "descriptor", p.Of.Name, "err", err)
 		}
 		r.errs = append(r.errs, err)
