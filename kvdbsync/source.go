@@ -337,7 +337,7 @@ func (s *Source) sift(b Batch) (events []Event, places int) {
 		s.ignored.note(e, CheckKey(e.Key))
 	}
 	events, places = s.admit(events, &s.ignored, func(Event) { s.crowded = true })
-	if b.Problems != nil || ignored != len(s.ignored.digests) {
+	if b.Problems != nil || bad != nil || ignored != len(s.ignored.digests) {
 		s.unannounced = s.unannounced || !slices.EqualFunc(before, s.allProblems(), sameText)
 	}
 	return events, places
