@@ -1,6 +1,8 @@
 // Package components finds the parts of a directed graph whose members wait for each other.
 package components
 
+import "slices"
+
 // Closed finds strongly connected components, among all nodes reachable from
 // roots, that wait for nothing outside themselves. It is Tarjan's algorithm with a stack
 // of its own, so that long chains cannot exhaust the goroutine's stack.
@@ -8,31 +10,34 @@ package components
 // next returns the nodes that a node waits for. The zero value of N stands for a node
 // outside all components.
 func Closed[N comparable](roots []N, next func(N) []N) [][]N {
-	if len(roots) == 0 {
-		return nil
+	return find(roots, next).closed
+}
+
+// All returns the strongly connected component of each root: the nodes that it reaches and that reach it.
+func All[N comparable](roots []N, next func(N) []N) map[N][]N {
+	t := find(roots, next)
+	all := make(map[N][]N, len(roots))
+	for _, n := range roots {
+		all[n] = t.seen[n].with
 	}
-	t := tarjan[N]{next: next, seen: map[N]*visit[N]{}}
+	return all
+}
+
+func find[N comparable](roots []N, next func(N) []N) *tarjan[N] {
+	t := &tarjan[N]{next: next, seen: map[N]*visit[N]{}}
 	for _, n := range roots {
 		if t.seen[n] == nil {
 			t.walk(n)
 		}
 	}
-	return t.out
-}
-
-// Of returns the strongly connected component of a node: those that it reaches and that reach it.
-func Of[N comparable](n N, next func(N) []N) []N {
-	t := tarjan[N]{next: next, seen: map[N]*visit[N]{}}
-	t.walk(n)
-	return t.last
+	return t
 }
 
 type tarjan[N comparable] struct {
-	next  func(N) []N
-	seen  map[N]*visit[N]
-	stack []*visit[N] // nodes whose component is not known yet
-	out   [][]N
-	last  []N // the component that was found last
+	next   func(N) []N
+	seen   map[N]*visit[N]
+	stack  []*visit[N] // nodes whose component is not known yet
+	closed [][]N       // the components that wait for nothing outside themselves
 }
 
 type visit[N comparable] struct {
@@ -41,6 +46,7 @@ type visit[N comparable] struct {
 	index, low int
 	onStack    bool
 	open       bool // waits for a node outside its component
+	with       []N  // its component, when that is known
 }
 
 // enter numbers a node at the first visit, and puts it on the stack of open nodes.
@@ -98,20 +104,21 @@ func (t *tarjan[N]) step(v *visit[N], n N) *visit[N] {
 
 // close takes the component of v off the stack.
 func (t *tarjan[N]) close(v *visit[N]) {
-	var members []N
-	open := false
-	for {
-		w := t.stack[len(t.stack)-1]
-		t.stack = t.stack[:len(t.stack)-1]
-		w.onStack = false
-		open = open || w.open
-		members = append(members, w.node)
-		if w == v {
-			break
-		}
+	first := len(t.stack) - 1
+	for t.stack[first] != v {
+		first--
 	}
-	t.last = members
+	component := t.stack[first:]
+	t.stack = t.stack[:first]
+	members, open := make([]N, 0, len(component)), false
+	for _, w := range slices.Backward(component) {
+		members = append(members, w.node)
+		open = open || w.open
+	}
+	for _, w := range component {
+		w.onStack, w.with = false, members
+	}
 	if !open {
-		t.out = append(t.out, members)
+		t.closed = append(t.closed, members)
 	}
 }

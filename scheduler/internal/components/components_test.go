@@ -43,13 +43,13 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestOf has components that wait for others, too.
-func TestOf(t *testing.T) {
+// TestAll has components that wait for others, too.
+func TestAll(t *testing.T) {
 	next := map[string][]string{"a": {"b"}, "b": {"a", "c", ""}, "c": {"d"}, "d": {"c"}, "e": {"a"}}
-	for n, want := range map[string]string{"a": "ab", "b": "ab", "c": "cd", "e": "e"} {
-		got := Of(n, func(n string) []string { return next[n] })
-		slices.Sort(got)
-		if got := strings.Join(got, ""); got != want {
+	all := All([]string{"e", "c", "a", "b"}, func(n string) []string { return next[n] })
+	for n, want := range map[string]string{"a": "ab", "b": "ab", "c": "cd", "e": "e", "d": ""} {
+		slices.Sort(all[n])
+		if got := strings.Join(all[n], ""); got != want {
 			t.Errorf("%s: got %q; want %q", n, got, want)
 		}
 	}

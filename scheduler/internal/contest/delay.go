@@ -89,31 +89,28 @@ type loss struct {
 
 // losses returns those since the last call, of values that wait for no other one.
 func (d *Delays) losses() (out []loss) {
-	lost := map[*graph.Node]bool{}
+	var lost []*graph.Node
 	slices.Sort(d.vanished)
-	for _, key := range d.vanished {
+	for _, key := range slices.Compact(d.vanished) {
 		if n := d.Graph.Node(key); n != nil && n.Desired() != nil && n.Actual() == nil && n.State() == graph.Missing {
-			lost[n] = true
+			lost = append(lost, n)
 		}
 	}
+	d.vanished = nil
 	counted := map[string]bool{}
-	for _, key := range d.vanished {
-		n := d.Graph.Node(key)
-		if !lost[n] {
-			continue
-		}
-		together := components.Of(n, d.needs)
-		l := loss{of: key, lost: key}
+	all := components.All(lost, d.needs)
+	for _, n := range lost {
+		together := all[n]
+		l := loss{of: n.Key(), lost: n.Key()}
 		for _, other := range together {
 			l.of = min(l.of, other.Key())
-			l.known = l.known || other.Actual() == nil && !lost[other]
+			l.known = l.known || other.Actual() == nil && all[other] == nil
 		}
 		if !counted[l.of] && !d.waits(n, together) {
 			counted[l.of] = true
 			out = append(out, l)
 		}
 	}
-	d.vanished = nil
 	return out
 }
 
