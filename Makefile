@@ -46,7 +46,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers compiled nfpm gotestsum test test-kernel test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover slow man dist dist-check generate clean
+.PHONY: help run build packages servers compiled nfpm gotestsum test test-kernel test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover walk slow man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -164,6 +164,9 @@ cover: packages servers ## how much of each package the tests run; fails below 7
 	KEYPLANE_COVER=$(CURDIR)/.cache/cover $(GOTEST) -coverpkg=./... -coverprofile=.cache/cover.out ./...
 	go tool covdata textfmt -i=.cache/cover -o=.cache/cover.programs && cat .cache/cover.programs >>.cache/cover.out
 	go run ./internal/coverage .cache/cover.out
+
+walk: servers ## how many functions and files one event runs, written into docs/walk.md
+	go test -count=1 -timeout 20m ./internal/walk -args -walk.table=$(CURDIR)/docs/walk.md
 
 slow: packages servers $(GOTESTSUM) ## the 20 slowest tests, by their times beside each other
 	$(GOTESTSUM) --format none --jsonfile .cache/tests.json -- $(QUICK) -count=1 -timeout 60m ./...; \

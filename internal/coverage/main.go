@@ -96,7 +96,7 @@ func read(profile io.Reader) (map[string]share, error) {
 
 // product reports whether a file is one of a product package.
 func product(file string) bool {
-	return !regexp.MustCompile(`\.pb\.go$|\.ba\.go$|/examples/|/internal/(coverage|faults|olderctl|scratch|siege|testkit|vppsim)/|/conformance/|/(fakelinux|fakeengine|fakenet|simulated)/|/(cmd/[^/]+|ui/sum)/main\.go$|/cmd/vppsim/`).MatchString(file)
+	return !regexp.MustCompile(`\.pb\.go$|\.ba\.go$|/examples/|/internal/(coverage|faults|olderctl|scratch|siege|testkit|vppsim|walk)/|/conformance/|/(fakelinux|fakeengine|fakenet|simulated)/|/(cmd/[^/]+|ui/sum)/main\.go$|/cmd/vppsim/`).MatchString(file)
 }
 
 // report prints the shares, the lowest first, and returns an error about those that are short.

@@ -91,6 +91,8 @@ func floors() []floor {
 		{"internal/yamlplace", nil},
 		{"internal/wake", nil},
 		{"internal/watchdog", nil},
+		{"internal/walk", []string{"client", "internal/scratch", "internal/testkit", "internal/vppsim", "proto"}},
+		{"internal/walk/walked", []string{"agent"}},
 		{"agent", []string{"client", "connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "internal/reach", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"cmd/agent", []string{"agent"}},
 		{"cmd/agentctl", []string{"cmd/agentctl/internal/cli", "connectors"}},
