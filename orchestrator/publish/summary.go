@@ -136,7 +136,7 @@ func (s Summaries) write(ctx context.Context, store kvdbsync.Store, what summary
 	return nil
 }
 
-// count counts the values. It reads a snapshot, so no transaction waits for it.
+// count counts the declared values. It reads a snapshot, so no transaction waits for it.
 func (s Summaries) count(started time.Time) summary.Summary {
 	out := summary.Summary{
 		Label: s.Label, Version: s.Version, Started: started.UTC().Truncate(time.Second), Time: s.now(),
@@ -150,7 +150,10 @@ func (s Summaries) count(started time.Time) summary.Summary {
 			}
 			continue
 		}
-		if st.State == scheduler.Removed || !strings.HasPrefix(st.Key, config) {
+		switch {
+		case !strings.HasPrefix(st.Key, config):
+			continue
+		case st.State == scheduler.Removed, st.State == scheduler.Obtained, st.State == scheduler.Discovered: // nobody declares it
 			continue
 		}
 		out.States[st.State.String()]++

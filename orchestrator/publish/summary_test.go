@@ -9,9 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	"github.com/keyplane/keyplane/internal/summary"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator/publish"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // A shelf is a store that keeps the summaries that were put, in order.
@@ -75,7 +78,11 @@ func TestSummaries(t *testing.T) {
 			}
 		}
 		commit(t, sched, "a=ok", "b=waits", "c=invalid", "h=half")
+		sched.Observe(scheduler.Observed{Key: "config/text/found", Value: wrapperspb.String("that nobody declares")})
 		elapse(10 * time.Second)
+		if _, found := sched.Status("config/text/found"); !found {
+			t.Fatal("what was observed is not there")
+		}
 		expect("at the start", "map[CONFIGURED:2 INVALID:1 PENDING:1] derived map[PENDING:1] config/text/b")
 
 		elapse(40 * time.Second)

@@ -30,7 +30,8 @@ func apply(s *session.Session, store *session.DirectStore) *cobra.Command {
 		Short: "Writes a template for many agents into the store, batch by batch",
 		Long: "Apply writes the values of FILE (- for standard input) for each label into the store: one transaction of the store for each label,\n" +
 			"and one batch of labels after the other. A pattern stands for the agents with a summary (publish-summary) that run; those that are\n" +
-			"ENDED or LOST are skipped. A label without wildcards needs no summary.\n" + templateHelp + "\n\n" +
+			"ENDED or LOST are skipped. A label without wildcards needs no summary;\n" +
+			"a warning names each label and pattern that fits no agent that runs.\n" + templateHelp + "\n\n" +
 			"With --wait, a batch ends when the published status (publish-status) of each of its keys is CONFIGURED, or gone if the key is removed.\n" +
 			"An agent has failed if one of them is INVALID, FAILED or UNIMPLEMENTED, or is not so within --batch-timeout. After --max-failures of them, no further\n" +
 			"batch begins; with --undo, all labels that this run has changed then get their earlier values, unless somebody else has changed them.\n\n" +
@@ -152,25 +153,26 @@ func (o *rollout) labels(ctx context.Context) (out []string, err error) {
 		}
 	}
 	patterns = slices.DeleteFunc(patterns, func(p string) bool { return !isPattern(p) })
-	if len(patterns) > 0 {
-		r := reader{s: o.s, store: o.store, now: time.Now()}
-		all, err := r.agents(ctx, false)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range all {
-			switch {
-			case !matches(patterns, a.Label) || slices.Contains(out, a.Label):
-			case a.State == stateEnded || a.State == stateLost:
-				o.skipped++
-				o.say(a.Label, "skipped: its agent is "+a.State)
-			default:
-				out = append(out, a.Label)
-			}
+	r := reader{s: o.s, store: o.store, now: time.Now()}
+	all, err := r.agents(ctx, false)
+	if err != nil && len(patterns) > 0 { // for labels, the user needs no right to read summaries
+		return nil, err
+	}
+	for _, a := range all {
+		switch {
+		case !matches(patterns, a.Label) || slices.Contains(out, a.Label):
+		case !a.runs():
+			o.skipped++
+			o.say(a.Label, "skipped: its agent is "+a.State)
+		default:
+			out = append(out, a.Label)
 		}
 	}
 	if len(out) == 0 {
 		return nil, session.NotFound("no agent that runs fits " + strings.Join(o.patterns, ", "))
+	}
+	if err == nil {
+		warnUnused(o.s, o.patterns, all)
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

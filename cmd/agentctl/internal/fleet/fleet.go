@@ -60,6 +60,7 @@ func Command(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		warnUnused(s, labels, all)
 		all = slices.DeleteFunc(all, func(a Agent) bool {
 			return notOK && a.State == stateOK || len(labels) > 0 && !matches(labels, a.Label)
 		})
@@ -89,7 +90,8 @@ type Agent struct {
 	// Nil: not known.
 	Started  *time.Time `json:"started,omitempty"`
 	LastSeen *time.Time `json:"last_seen,omitempty"`
-	// Values by the name of their state, as the agent last said.
+	// Declared values by the name of their state, as the agent last said. Agents of earlier releases also count values that
+	// nobody declares, such as those that are OBTAINED.
 	States map[string]int `json:"states"`
 	// Derived values that are not as declared, such as an address of an interface, likewise.
 	Derived map[string]int `json:"derived,omitempty"`
@@ -105,10 +107,16 @@ type Pending struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// isOK reports whether values in a state are as declared, or are not declared.
-func isOK(state string) bool {
-	return slices.Contains([]string{"CONFIGURED", "OBTAINED", "DISCOVERED", "REMOVED", "NONEXISTENT"}, state)
+// isDeclared reports whether values in a state are declared. Published status, and summaries of earlier releases, have others.
+func isDeclared(state string) bool {
+	return !slices.Contains([]string{"OBTAINED", "DISCOVERED", "REMOVED", "NONEXISTENT"}, state)
 }
+
+// isOK reports whether values in a state are as declared, or are not declared.
+func isOK(state string) bool { return state == stateConfigured || !isDeclared(state) }
+
+// stateConfigured is the state of a value that is as declared.
+const stateConfigured = "CONFIGURED"
 
 // problems returns the number of values that are not as declared.
 func (a Agent) problems() (n int) {
@@ -152,9 +160,9 @@ func (a Agent) counts() (ok, wrong string) {
 	n, others := 0, []string{}
 	for _, state := range slices.Sorted(maps.Keys(a.States)) {
 		switch count := a.States[state]; {
-		case isOK(state):
+		case state == stateConfigured:
 			n += count
-		case count > 0:
+		case isDeclared(state) && count > 0:
 			others = append(others, fmt.Sprintf("%d %s", count, state))
 		}
 	}
@@ -195,6 +203,18 @@ func checkPatterns(patterns []string) error {
 	}
 	return nil
 }
+
+// warnUnused names the labels and patterns that fit no agent that runs: they may be misspelt.
+func warnUnused(s *session.Session, patterns []string, all []Agent) {
+	for _, p := range patterns {
+		if !slices.ContainsFunc(all, func(a Agent) bool { return a.runs() && matches([]string{p}, a.Label) }) {
+			fmt.Fprintf(s.Err, "agentctl: warning: --labels: %s fits no agent that runs and publishes a summary\n", show.Line(p))
+		}
+	}
+}
+
+// runs reports that the agent has published something, and has not ended or been silent since.
+func (a Agent) runs() bool { return a.State == stateOK || a.State == stateNotOK }
 
 // isPattern reports that a text stands for any number of labels.
 func isPattern(text string) bool { return strings.ContainsAny(text, `*?[\`) }

@@ -55,6 +55,10 @@ func TestTable(t *testing.T) {
 			tells(nil, label(1)+"|OK|2")
 			tells([]string{"--not-ok"}, wrong)
 			tells([]string{"--labels", "table-*-2"}, wrong)
+			if out, problems, code := s.agentctl("--labels", "tabel-*,table-*-1"); code != cli.ExitDone || !strings.HasPrefix(lines(out), label(1)) ||
+				!strings.Contains(problems, "agentctl: warning: --labels: tabel-* fits no agent that runs and publishes a summary\n") || strings.Contains(problems, "table-") {
+				t.Errorf("a misspelt label: %d, %s%s", code, out, problems)
+			}
 			if !strings.Contains(out, "config/linux/interfaces/v2/interface/w (") {
 				t.Errorf("the table does not show what is PENDING:\n%s", out)
 			}
@@ -62,6 +66,9 @@ func TestTable(t *testing.T) {
 			// An agent that ended stays in the table.
 			other.Stop()
 			tells([]string{"--labels", other.Label}, label(2)+"|ENDED|1|1 FAILED, 1 PENDING")
+			if _, problems, _ := s.agentctl("--labels", other.Label); !strings.Contains(problems, other.Label+" fits no agent that runs") {
+				t.Errorf("an agent that ended: %s", problems)
+			}
 			if _, problems, code := s.agentctl("forget", one.Label); code != cli.ExitFailed || !strings.Contains(problems, "so its agent runs") {
 				t.Errorf("forgetting an agent that runs: %d, %s", code, problems)
 			}
@@ -136,6 +143,19 @@ func TestDiff(t *testing.T) {
 	}
 	if _, problems, code := s.agentctl("diff", "left", "none"); code != cli.ExitNotFound {
 		t.Errorf("diff with a label without keys: code %d, %s", code, problems)
+	}
+}
+
+// TestDeclaredValuesAreCounted has the summary of an agent of an earlier release, which counts what it has found, too.
+func TestDeclaredValuesAreCounted(t *testing.T) {
+	s := sites()["etcd"](t)
+	at := time.Now().UTC()
+	sum := summary.Summary{Label: "edge-1", Started: at, Time: at, Period: 3600, States: map[string]int{"CONFIGURED": 2, "OBTAINED": 20, "DISCOVERED": 1}}
+	if err := s.client.Put(t.Context(), summary.Key("edge-1"), sum.Text()); err != nil {
+		t.Fatal(err)
+	}
+	if out, problems, code := s.agentctl(); code != cli.ExitDone || !strings.HasPrefix(lines(out), "edge-1|OK|2|") {
+		t.Errorf("code %d, %s%s", code, out, problems)
 	}
 }
 
