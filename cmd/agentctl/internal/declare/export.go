@@ -108,21 +108,19 @@ func selection(ctx context.Context, s *session.Session, args []string) (url.Valu
 				return nil, err
 			}
 		}
-		like, noModel := known.Like(arg)
-		for _, m := range like {
-			out.Add("model", m.Name)
-		}
-		if noModel == nil {
-			continue
-		}
-		key, err := names.Value(ctx, s, arg)
+		like, key, err := names.ModelsOrValue(ctx, s, known, arg)
 		if _, absent := err.(session.NotFoundError); absent && looksLikeModel(arg) { //nolint:errorlint // it is never wrapped
-			return nil, noModel
+			_, err = known.Named(arg)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out.Add("key", key)
+		for _, m := range like {
+			out.Add("model", m.Name)
+		}
+		if len(like) == 0 {
+			out.Add("key", key)
+		}
 	}
 	return out, nil
 }

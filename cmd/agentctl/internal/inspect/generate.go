@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 
@@ -26,9 +27,9 @@ func generate(s *session.Session) *cobra.Command {
 		Aliases: []string{"gen"},
 		Short:   "Prints a sample value of a model",
 		Long: "Generate prints a value of MODEL with all fields, each with its default, as vpp-agent 3.5.\n" +
-			"With --sample it has as many fields as can be set at once, with values to be edited and declared. Agents accept the samples of\n" +
-			"built-in models. Those of models that only the agent has are made of the types of their fields; the agent may refuse them.",
-		Example:           "  agentctl generate linux.l3.route\n  agentctl generate linux.l3.route --sample -f yaml",
+			"With --sample it has as many fields as can be set at once, with values to be edited and declared: as YAML it is a file for\n" +
+			"validate, plan and apply, and as JSON a value for put. Agents accept the samples of built-in models. Those of models that only the agent has are made of the types of their fields; the agent may refuse them.",
+		Example:           "  agentctl generate linux.l3.route\n  agentctl generate linux.l3.route --sample -f yaml >route.yaml",
 		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
 		Args:              session.ExpectArgs("MODEL"),
 	}
@@ -54,13 +55,47 @@ func generate(s *session.Session) *cobra.Command {
 		if !filled {
 			return printSample(s.Out, f, oneLine, kind.New().Interface(), models.AllFieldsJSON)
 		}
-		one, err := sample.Of(session.ModelOf(m, kind))
+		model := session.ModelOf(m, kind)
+		one, err := sample.Of(model)
 		if err != nil {
 			return err
+		}
+		if f.Word() == "yaml" {
+			text, err := asFile(model, one)
+			if err != nil {
+				return err
+			}
+			return writeYAML(s.Out, text)
 		}
 		return printSample(s.Out, f, oneLine, one, models.JSON)
 	})
 	return cmd
+}
+
+// asFile returns a value in the form of a file of values, as JSON with the fields in the order of their declaration.
+func asFile(m *models.Model, v proto.Message) ([]byte, error) {
+	value, err := models.JSON(v)
+	if err != nil {
+		return nil, err
+	}
+	group, field := m.ConfigField()
+	switch {
+	case field == "":
+		return asPair(m, v, value)
+	case !m.Singleton():
+		value = fmt.Appendf(nil, "[%s]", value)
+	}
+	return fmt.Appendf(nil, "{%q: {%q: %s}}", group, field, value), nil
+}
+
+// asPair is asFile for a model that has no field in files.
+func asPair(m *models.Model, v proto.Message, value []byte) ([]byte, error) {
+	key, err := m.Key(v)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(key)
+	return fmt.Appendf(nil, `[{"key": %s, "value": %s}]`, text, value), err
 }
 
 // printSample prints a message, its fields in the order of their declaration. asJSON chooses the fields.

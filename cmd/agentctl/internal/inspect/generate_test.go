@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/sample"
@@ -55,6 +57,36 @@ func TestSamples(t *testing.T) {
 		}
 		if lines := bytes.Count(oneLine.Bytes(), []byte("\n")); lines != 1 {
 			t.Errorf("%s has %d lines", m.Name(), lines)
+		}
+	}
+}
+
+// TestSamplesAsFiles checks the file that the help tells people to make of a sample.
+func TestSamplesAsFiles(t *testing.T) {
+	for _, m := range models.BuiltIn().All() {
+		if m.Class != "config" {
+			continue
+		}
+		one, err := sample.Of(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := asFile(m, one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err := writeYAML(&file, text); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range documents.Of("sample.yaml", file.Bytes()).Check(models.BuiltIn()) {
+			if !f.Warning {
+				t.Errorf("%s: %s\n%s", m.Name(), f.Text, &file)
+			}
+		}
+		values, err := documents.Of("sample.yaml", file.Bytes()).Values(models.BuiltIn())
+		if err != nil || len(values) != 1 || !proto.Equal(values[0].Message, one) {
+			t.Errorf("%s: %v: %v\n%s", m.Name(), values, err, &file)
 		}
 	}
 }

@@ -23,15 +23,17 @@ import (
 func get(s *session.Session) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use:   "get VALUE|MODEL",
-		Short: "Prints values as declared and as they are, with state and reason",
+		Use:        "get VALUE|MODEL...",
+		SuggestFor: []string{"describe", "show"},
+		Short:      "Prints values as declared and as they are, with state and reason",
 		Long: "Get prints a value: as the sources declare it, as it is, its state, the reason of that, and the sources that have it. VALUE is a key,\n" +
-			"a name, or a unique part of either. Of a MODEL, which is a name or a pattern such as linux.*, it prints all values in a table; the\n" +
-			"format wide adds the content, in lines of any length. With --watch, it then prints what changes, until it is interrupted or --timeout ends it.\n\n" +
+			"a name, or a unique part of either. Of several, or of a MODEL, it prints all values in a table; the format wide adds the\n" +
+			"content, in lines of any length. With --watch, it then prints what changes, until it is interrupted or --timeout ends it.\n\n" +
+			modelHelp + "\n\n" +
 			"Sources are listed with the highest priority first: * takes effect, ! is refused. Secrets are \"(secret)\".",
-		Example:           "  agentctl get veth1\n  agentctl get veth1 -o yaml\n  agentctl get linux.l3.route -o wide\n  agentctl get 'linux.*' --watch",
-		ValidArgsFunction: names.CompleteModelOrValue(s),
-		Args:              session.ExpectArgs("VALUE|MODEL"),
+		Example:           "  agentctl get veth1\n  agentctl get veth1 -o yaml\n  agentctl get routes\n  agentctl get linux.l3.route -o wide\n  agentctl get 'linux.*' --watch",
+		ValidArgsFunction: names.Each(names.CompleteModelOrValue(s)),
+		Args:              session.ExpectSome("VALUE or MODEL"),
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "follow the changes")
 	f := show.FormatFlag(cmd, s, wide)
@@ -41,7 +43,7 @@ func get(s *session.Session) *cobra.Command {
 			return err
 		}
 		g := &getter{s: s, known: known, format: f}
-		if g.models, g.key, err = names.ModelsOrValue(ctx, s, known, args[0]); err != nil {
+		if err := g.find(ctx, args); err != nil {
 			return err
 		}
 		if watch {
@@ -76,13 +78,31 @@ type getter struct {
 	s      *session.Session
 	known  session.Catalogue
 	format *show.Format
-	// The values of these models or, without any, the one with this key.
+	// The values with these keys, and those of these models.
+	keys   []string
 	models session.Catalogue
-	key    string
 
 	last  map[string]item // nil: nothing is printed yet
 	table *show.Table
 }
+
+// find finds what the arguments of the command line name.
+func (g *getter) find(ctx context.Context, args []string) error {
+	for _, arg := range args {
+		models, key, err := names.ModelsOrValue(ctx, g.s, g.known, arg)
+		if err != nil {
+			return err
+		}
+		if len(models) == 0 {
+			g.keys = append(g.keys, key)
+		}
+		g.models = append(g.models, models...)
+	}
+	return nil
+}
+
+// single reports that one value was asked for.
+func (g *getter) single() bool { return len(g.keys) == 1 && len(g.models) == 0 }
 
 // print reads the items and prints those that differ from the last ones.
 func (g *getter) print(ctx context.Context) error {
@@ -121,10 +141,9 @@ func goneFrom(before, now map[string]item) (out []string) {
 	return out
 }
 
-// write prints items. A single value is one object, and the values of models are a list.
+// write prints items. A single value is one object, and several are a list.
 func (g *getter) write(items []item, first bool) error {
-	single := len(g.models) == 0
-	if g.format.Word() == wide || !single && g.format.Word() == "" {
+	if g.format.Word() == wide || !g.single() && g.format.Word() == "" {
 		return g.rows(items)
 	}
 	if !first {
@@ -133,7 +152,7 @@ func (g *getter) write(items []item, first bool) error {
 			return err
 		}
 	}
-	if !single {
+	if !g.single() {
 		return g.format.Write(g.s.Out, items, nil)
 	}
 	for _, i := range items {

@@ -18,11 +18,14 @@ import (
 // agent answers.
 const explained = 200
 
-// read returns the items, sorted by model and key.
+// read returns the items: those with keys in the order of the command line, and then those of models, sorted by key.
 func (g *getter) read(ctx context.Context) (out []item, err error) {
-	if len(g.models) == 0 {
-		i, err := g.one(ctx)
-		return []item{i}, err
+	for _, key := range g.keys {
+		i, err := g.one(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, i)
 	}
 	for _, m := range g.models {
 		more, err := g.ofModel(ctx, m)
@@ -56,14 +59,14 @@ func (g *getter) itemOf(v browse.ListedValue) item {
 	return out
 }
 
-// one returns the item of the one key.
-func (g *getter) one(ctx context.Context) (item, error) {
+// one returns the item of a key.
+func (g *getter) one(ctx context.Context, key string) (item, error) {
 	var d browse.ValueDetails
-	if err := g.s.Get(ctx, "/scheduler/value", url.Values{"key": {g.key}}, &d); err != nil {
+	if err := g.s.Get(ctx, "/scheduler/value", url.Values{"key": {key}}, &d); err != nil {
 		return item{}, err
 	}
 	var e wire.Explanation
-	if err := g.s.Get(ctx, "/scheduler/explain", url.Values{"key": {g.key}}, &e); err != nil {
+	if err := g.s.Get(ctx, "/scheduler/explain", url.Values{"key": {key}}, &e); err != nil {
 		return item{}, err
 	}
 	for _, root := range rootsOf(e) {
@@ -71,7 +74,7 @@ func (g *getter) one(ctx context.Context) (item, error) {
 	}
 	out := g.itemOf(d.Value)
 	out.Declared, out.Actual = d.Desired, d.Actual
-	sources, err := g.sources(ctx, url.Values{"key": {g.key}})
+	sources, err := g.sources(ctx, url.Values{"key": {key}})
 	out.Sources = sources[d.Value.Key]
 	return out, err
 }

@@ -22,23 +22,18 @@ import (
 // sources returns the command that prints the state of the sources.
 func sources(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sources [VALUE]",
+		Use:   "sources [VALUE...]",
 		Short: "Prints the state of the sources of declared values",
 		Long: "Sources prints the state of each source, those with the highest priority first, and problems that concern more than one key.\n" +
 			"With VALUE, a key, a name, or a unique part of either: which sources hold it, and which one takes effect.",
-		Example:           "  agentctl sources\n  agentctl sources veth1",
-		ValidArgsFunction: names.CompleteValue(s),
-		Args:              session.ExpectArgs("[VALUE]"),
+		Example:           "  agentctl sources\n  agentctl sources veth1 veth2",
+		ValidArgsFunction: names.Each(names.CompleteValue(s)),
 	}
 	cmd.AddCommand(forgetSource(s))
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
-			key, err := names.ValueOrKey(ctx, s, args[0])
-			if err != nil {
-				return err
-			}
-			return declarations(ctx, s, key, f)
+			return declarations(ctx, s, args, f)
 		}
 		sources := []wire.Source{}
 		if err := s.Get(ctx, "/sources", nil, &sources); err != nil {
@@ -71,23 +66,54 @@ func forgetSource(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// declarations prints the sources that hold a key.
-func declarations(ctx context.Context, s *session.Session, key string, f *show.Format) error {
+// declarations prints the sources that hold the keys of values.
+func declarations(ctx context.Context, s *session.Session, given []string, f *show.Format) error {
 	claims := []wire.Declaration{}
-	if err := s.Get(ctx, "/sources", url.Values{"key": {key}}, &claims); err != nil {
-		return err
-	}
-	return f.Write(s.Out, claims, func(out io.Writer) error {
-		if len(claims) == 0 {
-			_, err := fmt.Fprintf(out, "No source has %s.\n", show.Line(key))
+	var without []string // keys that no source has
+	for _, text := range given {
+		key, err := names.ValueOrKey(ctx, s, text)
+		if err != nil {
 			return err
 		}
-		t := show.NewTable(out, "SOURCE", "PRIORITY", "STATE", "WINS", "ERROR")
-		for _, c := range claims {
-			t.Row(c.Source, strconv.Itoa(c.Priority), declarationState(c), yesOrEmpty(c.Wins), show.Remote(c.Error))
+		var some []wire.Declaration
+		if err := s.Get(ctx, "/sources", url.Values{"key": {key}}, &some); err != nil {
+			return err
 		}
-		return t.End()
+		if len(some) == 0 {
+			without = append(without, key)
+		}
+		claims = append(claims, some...)
+	}
+	return f.Write(s.Out, claims, func(out io.Writer) error {
+		if len(claims) > 0 {
+			if err := declarationsTable(out, claims, len(given) > 1); err != nil {
+				return err
+			}
+		}
+		for _, key := range without {
+			if _, err := fmt.Fprintf(out, "No source has %s.\n", show.Line(key)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// declarationsTable prints one declaration per line, with its key if there are several keys.
+func declarationsTable(out io.Writer, claims []wire.Declaration, several bool) error {
+	columns := []string{"SOURCE", "PRIORITY", "STATE", "WINS", "ERROR"}
+	if several {
+		columns = append([]string{"KEY"}, columns...)
+	}
+	t := show.NewTable(out, columns...)
+	for _, c := range claims {
+		cells := []string{c.Source, strconv.Itoa(c.Priority), declarationState(c), yesOrEmpty(c.Wins), show.Remote(c.Error)}
+		if several {
+			cells = append([]string{c.Key}, cells...)
+		}
+		t.Row(cells...)
+	}
+	return t.End()
 }
 
 // sourcesTable prints one source per line. Counters that are zero are left empty, so that
@@ -167,21 +193,23 @@ func nonZero(n int) string {
 	return strconv.Itoa(n)
 }
 
-// sourcesByKey returns for each key below a prefix the sources that hold it, the highest
+// sourcesByKey returns for each key below one of the prefixes the sources that hold it, the highest
 // priority first: "filedb!, etcd*". The mark * means that the source takes effect, ! that
 // its value is refused.
-func sourcesByKey(ctx context.Context, s *session.Session, prefix string) (map[string]string, error) {
-	var claims []wire.Declaration
-	if err := s.Get(ctx, "/sources", url.Values{"key-prefix": {cmp.Or(prefix, "config/")}}, &claims); err != nil {
-		return nil, err
-	}
+func sourcesByKey(ctx context.Context, s *session.Session, prefixes []string) (map[string]string, error) {
 	out := map[string]string{}
-	for _, c := range claims {
-		name := marked([]wire.Declaration{c})
-		if out[c.Key] != "" {
-			name = out[c.Key] + ", " + name
+	for _, prefix := range prefixes {
+		var claims []wire.Declaration
+		if err := s.Get(ctx, "/sources", url.Values{"key-prefix": {cmp.Or(prefix, "config/")}}, &claims); err != nil {
+			return nil, err
 		}
-		out[c.Key] = name
+		for _, c := range claims {
+			name := marked([]wire.Declaration{c})
+			if out[c.Key] != "" {
+				name = out[c.Key] + ", " + name
+			}
+			out[c.Key] = name
+		}
 	}
 	return out, nil
 }

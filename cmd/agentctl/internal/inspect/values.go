@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,15 +18,15 @@ import (
 // values returns the command that prints the state of values.
 func values(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "values [MODEL]",
+		Use:   "values [MODEL...]",
 		Short: "Prints the state of values",
 		Long: "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.\n" +
 			"The format wide adds the content of declared values, in lines of any length; secrets are \"(secret)\" in it.\n" +
 			"With --watch, it then prints each value that changes, until it is interrupted or --timeout ends it. With --state too, that\n" +
-			"includes values that leave these states.",
-		Example:           "  agentctl values\n  agentctl values linux.l3.route -o wide\n  agentctl values linux.interfaces.interface --sources\n  agentctl values --state pending,failed --watch\n  agentctl values -f '{{range .}}{{.Value.Key}} {{.Value.State}}{{\"\\n\"}}{{end}}'",
+			"includes values that leave these states.\n" + modelHelp,
+		Example:           "  agentctl values\n  agentctl values linux.l3.route -o wide\n  agentctl values interfaces 'vpp.l2.*'\n  agentctl values linux.interfaces.interface --sources\n  agentctl values --state pending,failed --watch\n  agentctl values -f '{{range .}}{{.Value.Key}} {{.Value.State}}{{\"\\n\"}}{{end}}'",
 		ValidArgsFunction: names.CompleteModel(s, session.ConfigClass),
-		Args:              session.ExpectArgs("[MODEL]"),
+		Args:              session.Patterns(""),
 	}
 	cmd.AddCommand(valuesRetry(s))
 	f := show.FormatFlag(cmd, s, "proto", wide)
@@ -50,31 +51,49 @@ func values(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		prefix := ""
-		if len(args) > 0 {
-			m, err := known.Named(args[0])
-			if err != nil {
-				return err
-			}
-			prefix = m.KeyPrefix
+		prefixes, err := prefixesOf(known, args)
+		if err != nil {
+			return err
 		}
 		if watch {
-			return (&valueWatch{s: s, known: known, prefix: prefix, filter: wanted, format: f}).run(ctx)
+			return (&valueWatch{s: s, known: known, prefixes: prefixes, filter: wanted, format: f}).run(ctx)
 		}
 		t := valueTable{known: known, filter: wanted}
 		if *sources {
-			if t.from, err = sourcesByKey(ctx, s, prefix); err != nil {
+			if t.from, err = sourcesByKey(ctx, s, prefixes); err != nil {
 				return err
 			}
 		}
-		return t.printUnder(ctx, s, prefix, f)
+		return t.printUnder(ctx, s, prefixes, f)
 	})
 	return cmd
 }
 
-// printUnder prints the values whose keys begin with prefix.
-func (v valueTable) printUnder(ctx context.Context, s *session.Session, prefix string, f *show.Format) error {
-	statuses, err := statusesUnder(ctx, s, prefix)
+// allKeys are the prefixes of all values.
+func allKeys() []string { return []string{""} }
+
+// prefixesOf returns the prefixes of the keys of models, each once, or allKeys if none is named.
+func prefixesOf(known session.Catalogue, given []string) (out []string, err error) {
+	for _, pattern := range given {
+		found, err := known.Like(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			if !slices.Contains(out, m.KeyPrefix) {
+				out = append(out, m.KeyPrefix)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return allKeys(), nil
+	}
+	return out, nil
+}
+
+// printUnder prints the values whose keys begin with one of the prefixes.
+func (v valueTable) printUnder(ctx context.Context, s *session.Session, prefixes []string, f *show.Format) error {
+	statuses, err := statusesUnder(ctx, s, prefixes)
 	if err != nil {
 		return err
 	}

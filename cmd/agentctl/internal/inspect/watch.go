@@ -61,11 +61,11 @@ func (f stateFilter) keep(all []wire.BaseValueStatus) []wire.BaseValueStatus {
 
 // A valueWatch prints values, and then those that change.
 type valueWatch struct {
-	s      *session.Session
-	known  session.Catalogue
-	prefix string // of the keys of base values; empty: all
-	filter stateFilter
-	format *show.Format
+	s        *session.Session
+	known    session.Catalogue
+	prefixes []string // of the keys of base values, or allKeys
+	filter   stateFilter
+	format   *show.Format
 
 	table *show.Table // nil: nothing is printed yet
 	last  map[string]wire.ValueStatus
@@ -77,8 +77,8 @@ func (w *valueWatch) run(ctx context.Context) error { return w.s.Follow(ctx, w.n
 // news prints the values that have changed.
 func (w *valueWatch) news(ctx context.Context, n session.News) error {
 	switch {
-	case n.Again, len(n.Keys) > maxSingle, len(n.Keys) > 0 && w.prefix != "":
-		statuses, err := statusesUnder(ctx, w.s, w.prefix)
+	case n.Again, len(n.Keys) > maxSingle, len(n.Keys) > 0 && w.prefixes[0] != "":
+		statuses, err := statusesUnder(ctx, w.s, w.prefixes)
 		if err != nil {
 			return err
 		}
@@ -162,9 +162,15 @@ func (w *valueWatch) replace(v wire.ValueStatus) bool {
 	return w.filter.fits(v.State) || had && w.filter.fits(before.State)
 }
 
-// statusesUnder returns the states of values below a prefix; empty: of all values.
-func statusesUnder(ctx context.Context, s *session.Session, prefix string) ([]wire.BaseValueStatus, error) {
+// statusesUnder returns the states of values below prefixes, in their order.
+func statusesUnder(ctx context.Context, s *session.Session, prefixes []string) ([]wire.BaseValueStatus, error) {
 	out := []wire.BaseValueStatus{}
-	err := s.Get(ctx, "/scheduler/status", url.Values{"key-prefix": {prefix}, "key": {""}}, &out)
-	return out, err
+	for _, prefix := range prefixes {
+		var some []wire.BaseValueStatus
+		if err := s.Get(ctx, "/scheduler/status", url.Values{"key-prefix": {prefix}, "key": {""}}, &some); err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, nil
 }

@@ -79,14 +79,21 @@ func wordsOf(listed []browse.ListedValue, known session.Catalogue, given string)
 // printableWord reports whether a shell can show a word from outside as it is.
 func printableWord(w string) bool { return w == show.Line(w) && !strings.ContainsAny(w, "\t\n") }
 
-// CompleteModel returns a completion of all arguments with the names of the models of a class.
+// CompleteModel returns a completion of all arguments with the names of the models of a class, and the short names that are
+// their fields in files, once the user has begun with one.
 func CompleteModel(s *session.Session, class string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, given string) ([]string, cobra.ShellCompDirective) {
 		return s.Complete(cmd, func(ctx context.Context, s *session.Session) (out []string, err error) {
 			known, err := s.Models(ctx, class)
 			for _, m := range known {
-				if !slices.Contains(args, m.Name) && printableWord(m.Name) {
-					out = append(out, m.Name)
+				words := []string{m.Name}
+				if short := session.ShortNames(m)[0]; given != "" && strings.HasPrefix(short, given) {
+					words = append(words, short)
+				}
+				for _, word := range words {
+					if !slices.Contains(args, word) && !slices.Contains(out, word) && printableWord(word) {
+						out = append(out, word)
+					}
 				}
 			}
 			return out, err

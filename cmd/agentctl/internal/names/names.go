@@ -33,6 +33,7 @@ import (
 // candidates. If there is no such value, the error is kvdbsync.ErrNotFound and names similar
 // ones.
 func Value(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	given = asInAgent(given)
 	known, err := s.Models(ctx, session.ConfigClass)
 	if err != nil {
 		return "", err
@@ -51,8 +52,21 @@ func Value(ctx context.Context, s *session.Session, given string) (key string, e
 	}
 }
 
-// ModelsOrValue returns the models that the user means by a name or a pattern such as linux.*, or
-// the key of a value. It is Value for commands that take both; a model comes first.
+// Values is Value for several texts. The keys are in their order.
+func Values(ctx context.Context, s *session.Session, given []string) (keys []string, err error) {
+	for _, text := range given {
+		key, err := Value(ctx, s, text)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// ModelsOrValue returns the models that the user means by a name, a pattern such as linux.* or a short name such as routes, or
+// the key of a value. It is Value for commands that take both. A model comes first, but a value with exactly this name comes
+// before the models with a short name.
 func ModelsOrValue(ctx context.Context, s *session.Session, known session.Catalogue, given string) (models session.Catalogue, key string, err error) {
 	for _, m := range known {
 		if fits, err := path.Match(given, m.Name); err == nil && fits {
@@ -61,6 +75,15 @@ func ModelsOrValue(ctx context.Context, s *session.Session, known session.Catalo
 	}
 	if len(models) > 0 {
 		return models, "", nil
+	}
+	if models = known.Short(given); len(models) > 0 {
+		listed, err := list(ctx, s, given, 0)
+		if err != nil {
+			return nil, "", err
+		}
+		if found := pick(given, known, listed); len(found) == 0 || found[0].fits(given) > isName {
+			return models, "", nil
+		}
 	}
 	key, err = Value(ctx, s, given)
 	return nil, key, err
@@ -82,9 +105,22 @@ func inKeys(given string, known session.Catalogue) string {
 func ValueOrKey(ctx context.Context, s *session.Session, given string) (key string, err error) {
 	key, err = Value(ctx, s, given)
 	if _, absent := err.(session.NotFoundError); absent && session.IsKey(given) { //nolint:errorlint // it is never wrapped
-		return given, nil
+		return asInAgent(given), nil
 	}
 	return key, err
+}
+
+// asInAgent returns a key as the agent has it: without a slash at its beginning, and without the prefix of an agent. Other
+// texts are unchanged.
+func asInAgent(given string) string {
+	full := "/" + strings.TrimPrefix(given, "/")
+	switch {
+	case session.IsFullKey(full):
+		return session.ShortKey(full)
+	case session.IsKey(given):
+		return full[1:]
+	}
+	return given
 }
 
 // A candidate is a value that may be meant.
@@ -127,7 +163,7 @@ func (c candidate) fits(given string) int {
 		name = ""
 	}
 	switch {
-	case given == c.Key || session.IsFullKey(given) && strings.HasSuffix(given, "/"+c.Key):
+	case given == c.Key:
 		return isKey
 	case given != "" && given == name:
 		return isName

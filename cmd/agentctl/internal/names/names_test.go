@@ -38,28 +38,30 @@ func TestPick(t *testing.T) {
 	for given, want := range map[string]string{
 		"config/linux/interface/tap1":                 "config/linux/interface/tap1",
 		"/vnf-agent/vpp1/config/linux/interface/tap1": "config/linux/interface/tap1",
-		"uplink":                        "config/linux/interface/uplink", // not its derived value
-		"tap1":                          "config/linux/interface/tap1 config/vpp/interface/tap1",
-		"vpp.interfaces/tap1":           "config/vpp/interface/tap1",
-		"vpp/interface/tap1":            "config/vpp/interface/tap1",
-		"10.0.0.0/8/tap1":               "config/linux/route/10.0.0.0/8/tap1",
-		"8/tap1":                        "config/linux/route/10.0.0.0/8/tap1",
-		"tap10":                         "config/linux/interface/tap10",
-		"ap10":                          "config/linux/interface/tap10",
-		"loop":                          "config/vpp/interface/Loop0",
-		"vpp loop":                      "config/vpp/interface/Loop0",
-		"route tap":                     "config/linux/route/10.0.0.0/8/tap1",
-		"global":                        "config/vpp/global",
-		"state/uplink":                  "linux/interface/state/uplink/UP",
-		"UP":                            "config/linux/interface/uplink",
-		"tap10 up":                      "linux/interface/state/tap10/UP",
-		"none":                          "",
-		"":                              "",
-		" ":                             "",
-		"/vnf-agent/vpp1/config/vpp/no": "",
+		"vnf-agent/vpp1/config/linux/interface/tap1":  "config/linux/interface/tap1",
+		"/config/linux/interface/tap1":                "config/linux/interface/tap1",
+		"uplink":                                      "config/linux/interface/uplink", // not its derived value
+		"tap1":                                        "config/linux/interface/tap1 config/vpp/interface/tap1",
+		"vpp.interfaces/tap1":                         "config/vpp/interface/tap1",
+		"vpp/interface/tap1":                          "config/vpp/interface/tap1",
+		"10.0.0.0/8/tap1":                             "config/linux/route/10.0.0.0/8/tap1",
+		"8/tap1":                                      "config/linux/route/10.0.0.0/8/tap1",
+		"tap10":                                       "config/linux/interface/tap10",
+		"ap10":                                        "config/linux/interface/tap10",
+		"loop":                                        "config/vpp/interface/Loop0",
+		"vpp loop":                                    "config/vpp/interface/Loop0",
+		"route tap":                                   "config/linux/route/10.0.0.0/8/tap1",
+		"global":                                      "config/vpp/global",
+		"state/uplink":                                "linux/interface/state/uplink/UP",
+		"UP":                                          "config/linux/interface/uplink",
+		"tap10 up":                                    "linux/interface/state/tap10/UP",
+		"none":                                        "",
+		"":                                            "",
+		" ":                                           "",
+		"/vnf-agent/vpp1/config/vpp/no":               "",
 	} {
 		var got []string
-		for _, c := range pick(given, catalogue(), values()) {
+		for _, c := range pick(asInAgent(given), catalogue(), values()) {
 			got = append(got, c.Key)
 		}
 		if strings.Join(got, " ") != want {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,7 +56,7 @@ func BuiltIn(class string) (out Catalogue) {
 	return out
 }
 
-// Named returns the model with this name. The error names the most similar one.
+// Named returns the model with this name, or the only one with this short name. The error names the most similar one.
 func (c Catalogue) Named(name string) (wire.Model, error) {
 	var names []string
 	for _, m := range c {
@@ -63,6 +64,13 @@ func (c Catalogue) Named(name string) (wire.Model, error) {
 			return m, nil
 		}
 		names = append(names, m.Name)
+	}
+	switch short := c.Short(name); len(short) {
+	case 0:
+	case 1:
+		return short[0], nil
+	default:
+		return wire.Model{}, Usagef("several models have the short name %q: expected one of %s", name, strings.Join(short.names(), ", "))
 	}
 	if near := nearest.Word(name, names); near != "" {
 		return wire.Model{}, Usagef("no model is called %q: did you mean %s?", name, near)
@@ -78,7 +86,40 @@ func (c Catalogue) example() string {
 	return "a name such as linux.interfaces.interface"
 }
 
-// Like returns the models that a pattern matches: a name, a glob, or "all".
+// names returns the names of the models.
+func (c Catalogue) names() (out []string) {
+	for _, m := range c {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// Short returns the models with a short name: the last word of their name, or their field in files, which is its
+// plural in most cases. "route" and "routes" are linux.l3.route and vpp.route, "linux.routes" is the first of them. Small and
+// capital letters, dashes and underscores make no difference.
+func (c Catalogue) Short(name string) (out Catalogue) {
+	for _, m := range c {
+		if slices.ContainsFunc(ShortNames(m), func(short string) bool { return nearest.Distance(short, name) == 0 }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// ShortNames returns the short names of a model: those that other models may have too, and then the same with the first
+// word of the model before them, such as linux.routes.
+func ShortNames(m wire.Model) []string {
+	first, _, _ := strings.Cut(m.Name, ".")
+	kind := m.Name[strings.LastIndexByte(m.Name, '.')+1:]
+	group, field, inFiles := strings.Cut(m.ConfigField, ".")
+	if !inFiles {
+		return []string{kind, first + "." + kind}
+	}
+	group = strings.TrimSuffix(group, "Config")
+	return []string{field, kind, group + "." + field, first + "." + kind}
+}
+
+// Like returns the models that a pattern matches: a name, a short name, a glob, or "all".
 func (c Catalogue) Like(pattern string) (out Catalogue, err error) {
 	glob := pattern
 	if pattern == "all" {
@@ -93,7 +134,9 @@ func (c Catalogue) Like(pattern string) (out Catalogue, err error) {
 		}
 	}
 	if len(out) == 0 && pattern != "all" {
-		_, err = c.Named(pattern)
+		if out = c.Short(pattern); len(out) == 0 {
+			_, err = c.Named(pattern)
+		}
 	}
 	return out, err
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,13 +33,54 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 			names = append(names, sub.Name())
 		}
 	}
+	if exact := elsewhere(cmd.Root(), func(c *cobra.Command) bool { return called(c, word) }); len(exact) > 0 {
+		return didYouMean(word, exact)
+	}
 	if near := nearest.Word(word, names); near != "" {
-		return fmt.Errorf("unknown command %q: did you mean %s %s?", word, cmd.CommandPath(), near)
+		return didYouMean(word, []string{cmd.CommandPath() + " " + near})
+	}
+	if near := elsewhere(cmd.Root(), func(c *cobra.Command) bool { return nearest.Word(word, []string{c.Name()}) != "" }); len(near) > 0 {
+		return didYouMean(word, near)
 	}
 	if !cmd.HasParent() {
 		return fmt.Errorf("unknown command %q: expected one that %s -h lists", word, cmd.CommandPath())
 	}
 	return fmt.Errorf("unknown command %q: expected %s", word, strings.Join(names, ", "))
+}
+
+// mostMeant is how many commands an error suggests: a word such as list is that of many.
+const mostMeant = 6
+
+// didYouMean returns the error of a word in place of which one of these commands is meant.
+func didYouMean(word string, meant []string) error {
+	more := ""
+	if len(meant) > mostMeant {
+		meant, more = meant[:mostMeant], ", or another one"
+	}
+	return fmt.Errorf("unknown command %q: did you mean %s%s?", word, strings.Join(meant, ", "), more)
+}
+
+// called reports whether a command has the name word, or is known by it elsewhere.
+func called(c *cobra.Command, word string) bool {
+	return c.Name() == word || c.HasAlias(word) || slices.Contains(c.SuggestFor, word)
+}
+
+// elsewhere returns the paths of the commands that fit, of the first level below cmd that has some.
+func elsewhere(cmd *cobra.Command, fits func(*cobra.Command) bool) (out []string) {
+	for level := cmd.Commands(); len(level) > 0; {
+		var below []*cobra.Command
+		for _, c := range level {
+			if c.IsAvailableCommand() && fits(c) {
+				out = append(out, c.CommandPath())
+			}
+			below = append(below, c.Commands()...)
+		}
+		if len(out) > 0 {
+			return out
+		}
+		level = below
+	}
+	return nil
 }
 
 // FlagError returns an error about a flag in the words of agentctl: package pflag quotes functions of Go.

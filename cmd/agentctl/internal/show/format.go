@@ -27,6 +27,9 @@ type Format struct {
 	// The word or template as the user wrote it; empty: the table for people.
 	text     string
 	template *template.Template // nil if text is a word or empty
+
+	ending string // of files that the flag accepts, too; empty: it accepts none
+	file   string // empty: the user named none
 }
 
 // FormatFlag adds the flag -f to cmd, and -o as its other name, which users of kubectl expect.
@@ -42,6 +45,13 @@ func FormatFlag(cmd *cobra.Command, types Types, more ...string) *Format {
 	}
 	return f
 }
+
+// OrFile makes the flag also accept the name of a file with this ending, to which the command writes. Another format may
+// be given besides.
+func (f *Format) OrFile(ending string) { f.ending = ending }
+
+// File returns the name of that file; empty: the user gave none.
+func (f *Format) File() string { return f.file }
 
 // As returns a format that is fixed, such as "json", for a command without the flag or for an
 // answer that has no table. It cannot be "proto", which needs the types of an agent.
@@ -59,7 +69,13 @@ func (f *Format) Type() string { return "FORMAT" }
 // Set implements pflag.Value.
 func (f *Format) Set(text string) (err error) {
 	expected := "expected " + strings.Join(f.words, ", ") + " or a template such as '{{json .}}'"
+	if f.ending != "" {
+		expected += ", or a FILE" + f.ending
+	}
 	switch {
+	case f.ending != "" && strings.HasSuffix(text, f.ending):
+		f.file = text
+		return nil
 	case slices.Contains(f.words, text):
 	case !strings.Contains(text, "{{"):
 		return errors.New(expected)
@@ -99,6 +115,15 @@ func (f *Format) Write(out io.Writer, v any, table func(io.Writer) error) error 
 	}
 	_, err = io.WriteString(out, text)
 	return err
+}
+
+// WriteEach is Write for the answers to the arguments of a command line: a single one is printed as itself, and several as a
+// list, so that scripts for one argument are not concerned with the others.
+func WriteEach[T any](f *Format, out io.Writer, all []T, table func(io.Writer) error) error {
+	if len(all) == 1 {
+		return f.Write(out, all[0], table)
+	}
+	return f.Write(out, all, table)
 }
 
 // functions returns the functions of templates. Their names are part of the interface:

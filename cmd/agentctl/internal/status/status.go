@@ -17,9 +17,9 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// Commands returns the commands status and metrics.
+// Commands returns the commands status, version and metrics.
 func Commands(s *session.Session) []*cobra.Command {
-	return []*cobra.Command{state(s), metrics(s)}
+	return []*cobra.Command{state(s), version(s), metrics(s)}
 }
 
 // An agent is the answer of the command status. The names of its fields are an interface of
