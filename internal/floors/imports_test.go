@@ -97,11 +97,12 @@ func floors() []floor {
 		{"cmd/agent", []string{"agent"}},
 		{"cmd/agentctl", []string{"cmd/agentctl/internal/cli", "connectors"}},
 		// The commands do not know each other, so that each can change alone.
-		{"cmd/agentctl/internal/*", []string{"cmd/agentctl/internal/documents", "cmd/agentctl/internal/files", "cmd/agentctl/internal/names", "cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "internal/printable", "internal/summary", "kvdbsync", "models", "northbound", "proto"}},
+		{"cmd/agentctl/internal/*", []string{"cmd/agentctl/internal/documents", "cmd/agentctl/internal/files", "cmd/agentctl/internal/names", "cmd/agentctl/internal/saved", "cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "internal/printable", "internal/summary", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/cli", []string{"cmd/agentctl/internal", "connectors", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
 		{"cmd/agentctl/internal/documents", []string{"cmd/agentctl/internal/files", "cmd/agentctl/internal/show", "kvdbsync", "models", "northbound"}},
 		{"cmd/agentctl/internal/files", nil},
 		{"cmd/agentctl/internal/names", []string{"cmd/agentctl/internal/session", "cmd/agentctl/internal/show", "northbound"}},
+		{"cmd/agentctl/internal/saved", []string{"cmd/agentctl/internal/files", "northbound"}},
 		{"cmd/agentctl/internal/session", []string{"cmd/agentctl/internal/show", "connectors", "internal/config", "internal/printable", "internal/reach", "kvdbsync", "models", "northbound", "proto"}},
 		{"cmd/agentctl/internal/show", []string{"internal/printable", "models", "northbound", "proto"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	etcdstore "github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
@@ -18,10 +19,22 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// interfacePrefix begins the keys of Linux interfaces.
+const interfacePrefix = "config/linux/interfaces/v2/interface/"
+
+// putIn writes one key into an etcd.
+func putIn(addr, key, value string) error {
+	client, err := etcdstore.Dial(context.Background(), etcdstore.Config{Endpoints: []string{addr}})
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.Put(context.Background(), key, []byte(value)), client.Close())
+}
+
 // declaring [SOURCE...]: runs what an agent needs to take declared values: a scheduler over a
 // southbound in memory, and an orchestrator of a Bolt file and of clients. It listens at SOCKET,
 // where people may see secrets, and at PORT. Each SOURCE is a store that no client reaches through
-// them, with an interface of-SOURCE.
+// them, with an interface of-SOURCE: the etcd at ETCD if there is one, and else a Bolt file.
 func declaring(ts *testscript.TestScript, _ bool, others []string) {
 	const root = "/vnf-agent/vpp1/"
 	quiet := slog.New(slog.DiscardHandler)
@@ -32,13 +45,20 @@ func declaring(ts *testscript.TestScript, _ bool, others []string) {
 	var sources []orchestrator.Source
 	tasks := []func(context.Context) error{s.Run}
 	for i, name := range append([]string{"bolt"}, others...) {
+		if addr := ts.Getenv("ETCD"); name == "etcd" && addr != "" {
+			ts.Check(putIn(addr, root+interfacePrefix+"of-etcd", `{"name":"of-etcd","type":"DUMMY"}`))
+			feed := kvdbsync.NewSource(kvdbsync.Options{Name: name, Connector: etcdstore.New(etcdstore.Config{Endpoints: []string{addr}}, quiet), Root: root, Prefix: "config/", Log: quiet})
+			sources = append(sources, orchestrator.Source{Name: name, Priority: 30 - i, Feed: feed})
+			tasks = append(tasks, feed.Run)
+			continue
+		}
 		store, err := bolt.New(bolt.Config{Path: ts.MkAbs(name + "-keys.db")})
 		ts.Check(err)
 		ts.Defer(func() { ts.Check(store.Close()) })
 		if i == 0 {
 			db = store
 		} else {
-			ts.Check(store.Put(context.Background(), root+"config/linux/interfaces/v2/interface/of-"+name, []byte(`{"name":"of-`+name+`","type":"DUMMY"}`)))
+			ts.Check(store.Put(context.Background(), root+interfacePrefix+"of-"+name, []byte(`{"name":"of-`+name+`","type":"DUMMY"}`)))
 		}
 		feed := kvdbsync.NewSource(kvdbsync.Options{Name: name, Connector: store, Root: root, Prefix: "config/", Log: quiet})
 		sources = append(sources, orchestrator.Source{Name: name, Priority: 30 - i, Feed: feed})

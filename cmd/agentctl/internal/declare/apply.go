@@ -12,14 +12,12 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/documents"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/names"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/saved"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
-
-// layer is the data source of values that agentctl declares.
-const layer = "agentctl"
 
 // fileHelp describes FILE.
 const fileHelp = "FILE (- for standard input) is YAML or JSON in the form of filedb: groups such as linuxConfig, or a list of {key, value}, where a null\n" +
@@ -34,6 +32,9 @@ type change struct {
 	atomic  bool
 	wait    bool
 	trial   time.Duration // the agent takes the change back after this time; 0: it does not
+	removed int           // the number of values that are withdrawn; 0: the text declares values
+	rest    []byte        // of text, without what other sources keep, for who waits; nil: all of it
+	saved   *saved.Plan   // that is applied; nil: the changes are planned now
 	text    []byte
 	from    documents.Documents
 	models  *models.Registry // set by values: those that have all values
@@ -42,6 +43,7 @@ type change struct {
 // apply returns the command that declares the values of files.
 func apply(s *session.Session) *cobra.Command {
 	c := change{Session: s}
+	var planned string
 	cmd := &cobra.Command{
 		Use:   "apply FILE...",
 		Short: "Declares the values of files, after printing what that changes",
@@ -49,32 +51,53 @@ func apply(s *session.Session) *cobra.Command {
 			"They join the values that agentctl has declared before; --replace withdraws these. The values of stores are merged by priority:\n" +
 			"those of agentctl have the priority of gRPC clients.\n" + fileHelp + "\n\n" +
 			"If a value is invalid, nothing is changed. If an operation fails, the others take effect, or with --atomic none. With --store, the\n" +
-			"values are written into that store at once, as one transaction of the store.\n\n" +
+			"values are written into that store at once, as one transaction of the store. With --plan, nothing is changed unless the agent would\n" +
+			"do what agentctl plan -o has saved, with the same values before and after; secrets are not compared.\n\n" +
 			"Exit codes: 0 done, 1 a value is invalid or failed; with --wait also: a value is not configured before --timeout ends. Such values\n" +
 			"are printed with their reasons.",
-		Example:           "  agentctl apply network.yaml --wait --timeout 30s\n  agentctl apply network/ --replace --atomic\n  agentctl apply routes.yaml --store etcd",
+		Example:           "  agentctl apply network.yaml --wait --timeout 30s\n  agentctl apply network/ --replace --atomic\n  agentctl apply routes.yaml --store etcd\n  agentctl apply --plan new.plan",
 		ValidArgsFunction: names.CompleteFile,
-		Args:              fileArgs,
+		Args:              filesOrPlan,
 	}
+	cmd.Flags().StringVar(&planned, "plan", "", "make the changes of this file of agentctl plan -o, in place of FILEs, if the agent would still plan the same")
+	_ = cmd.RegisterFlagCompletionFunc("plan", names.CompleteFile) // fails only without the flag
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until all values are configured")
 	cmd.Flags().BoolVar(&c.atomic, "atomic", false, "declare nothing if an operation fails: what was done is undone")
 	cmd.Flags().BoolVar(&c.replace, "replace", false, "withdraw all other values of the data source")
 	c.allowEmpty(cmd)
-	cmd.Flags().StringVar(&c.source, "source", layer, "declare the values with this data source")
+	cmd.Flags().StringVar(&c.source, "source", session.Layer, "declare the values with this data source")
 	declared := s.WithAgentUntil(answerTime, c.declareFiles)
 	stored := s.WithStore(c.storeFiles)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !intoStore(cmd) {
+		store := session.IntoStore(cmd)
+		if planned != "" {
+			if err := without(cmd, "--plan", "replace", "allow-empty", "source", "store", "etcd-endpoints"); err != nil {
+				return err
+			}
+			if err := c.take(planned); err != nil {
+				return err
+			}
+			store = c.saved.Store
+		}
+		if !store {
 			return declared(cmd, args)
 		}
-		for _, name := range []string{"atomic", "replace", "allow-empty", "source"} {
-			if cmd.Flags().Changed(name) {
-				return session.Usagef("--%s is not possible with --store", name)
-			}
+		if err := without(cmd, "--store", "atomic", "replace", "allow-empty", "source"); err != nil {
+			return err
 		}
 		return stored(cmd, args)
 	}
 	return cmd
+}
+
+// without refuses flags that are not possible with another one.
+func without(cmd *cobra.Command, with string, names ...string) error {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return session.Usagef("--%s is not possible with %s", name, with)
+		}
+	}
+	return nil
 }
 
 // fileArgs checks that there is a file.
@@ -85,10 +108,12 @@ func fileArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// intoStore reports that the command line asks for a store. The store of the configuration file
-// is that of kvdb: a file must not decide where apply writes.
-func intoStore(cmd *cobra.Command) bool {
-	return cmd.Flags().Changed("store") || cmd.Flags().Changed("etcd-endpoints")
+// filesOrPlan is fileArgs for a command that has --plan in place of files.
+func filesOrPlan(cmd *cobra.Command, args []string) error {
+	if !cmd.Flags().Changed("plan") {
+		return fileArgs(cmd, args)
+	}
+	return session.ExpectArgs()(cmd, args)
 }
 
 // declareFiles declares the values of files in a layer.
@@ -100,11 +125,19 @@ func (c *change) declareFiles(ctx context.Context, args []string) error {
 	if err := c.refuseEmpty(ctx); err != nil {
 		return err
 	}
+	return c.declareText(ctx, deadline)
+}
+
+// declareText prints the changes that the text causes in a layer, and makes them.
+func (c *change) declareText(ctx context.Context, deadline time.Time) error {
 	p, err := c.plan(ctx)
 	if err != nil {
 		return err
 	}
 	if err := c.show(p); err != nil {
+		return err
+	}
+	if err := errors.Join(c.unmoved(p), c.leaveOut(p)); err != nil {
 		return err
 	}
 	query := url.Values{"datasrc": {c.source}}
@@ -126,6 +159,9 @@ func (c *change) declareFiles(ctx context.Context, args []string) error {
 
 // read reads the files.
 func (c *change) read(args []string) (err error) {
+	if c.saved != nil {
+		return nil
+	}
 	c.from, err = documents.Read(c.In, args)
 	c.text = c.from.Text()
 	if c.replace {
@@ -201,6 +237,13 @@ func (c *change) outcome(ctx context.Context, deadline time.Time) error {
 	if !c.wait {
 		until = time.Now() // the agent answers with the present states
 	}
+	if c.removed > 0 {
+		fmt.Fprintf(c.Out, "Withdrawn from %s: %s.\n", show.Line(c.source), show.Count(c.removed, "value"))
+		if c.wait {
+			return c.await(ctx, deadline)
+		}
+		return nil
+	}
 	out, err := wait(ctx, c.Session, wire.Wait{Document: string(c.text)}, until)
 	if err != nil {
 		return fmt.Errorf("declared, but its effect is unknown: %w", err)
@@ -217,4 +260,21 @@ func (c *change) outcome(ctx context.Context, deadline time.Time) error {
 	}
 	_, err = fmt.Fprintf(c.Out, "%d of %s not configured yet.\n", out.MissingCount, show.Count(out.Count, "value"))
 	return err
+}
+
+// await waits until the system has what the text says, and prints the values that are not so.
+func (c *change) await(ctx context.Context, deadline time.Time) error {
+	state := "configured"
+	if c.removed > 0 {
+		state = "removed"
+	}
+	text := c.text
+	if c.rest != nil {
+		text = c.rest
+	}
+	out, err := wait(ctx, c.Session, wire.Wait{Document: string(text)}, deadline)
+	if err != nil {
+		return fmt.Errorf("done, but its effect is unknown: %w", err)
+	}
+	return errors.Join(printWaited(c.Out, state, out), waitError(c.Session, state, out))
 }

@@ -14,5 +14,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(s *session.Session) []*cobra.Command {
-	return []*cobra.Command{apply(s), try(s), confirm(s), edit(s), exportValues(s), rollback(s), waitFor(s)}
+	return []*cobra.Command{apply(s), put(s), remove(s), try(s), confirm(s), edit(s), exportValues(s), rollback(s), waitFor(s)}
 }

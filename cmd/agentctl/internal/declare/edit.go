@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -50,14 +48,12 @@ func edit(s *session.Session) *cobra.Command {
 			"opens again, with the errors as comments at the top. A text that is invalid and unchanged, or empty, ends the command. If the value\n" +
 			"has changed in its source while the editor was open, it is not overwritten. An edited text that is not stored stays in a file, which\n" +
 			"the error names.\n\n" +
-			"Stores are reached through the agent's socket. Values of etcd, and of files (filedb, initfile), are not edited here: before the\n" +
-			"editor opens, the error says how they are edited.",
+			storeHelp,
 		Example:           "  agentctl edit veth1\n  EDITOR=nano agentctl edit config/linux/interfaces/v2/interface/veth1 --source redis",
 		ValidArgsFunction: names.CompleteValue(s),
 		Args:              session.ExpectArgs("VALUE"),
 	}
-	cmd.Flags().StringVar(&e.source, "source", "", "edit the value of this store or data source (default: the one that takes effect)")
-	_ = cmd.RegisterFlagCompletionFunc("source", names.CompleteSource(s)) // fails only without the flag
+	e.sourceFlag(cmd, "edit the value of this store or data source (default: the one that takes effect)")
 	cmd.RunE = s.WithAgentUntil(editTime, func(ctx context.Context, args []string) error {
 		if err := e.find(ctx, args[0]); err != nil {
 			return err
@@ -73,23 +69,13 @@ func (e *editing) find(ctx context.Context, given string) (err error) {
 		return err
 	}
 	if e.source == "" {
-		var held []wire.Declaration
-		if err := e.Get(ctx, "/sources", url.Values{"key": {e.key}}, &held); err != nil {
+		if e.source, err = e.winner(ctx, e.key); err != nil {
 			return err
 		}
-		at := slices.IndexFunc(held, func(d wire.Declaration) bool { return d.Wins })
-		if at < 0 {
-			return fmt.Errorf("no source has a valid value of %s", show.Line(e.key))
-		}
-		e.source = held[at].Source
 	}
-	if e.source == "filedb" {
-		return e.ofFile(ctx)
+	if e.store, err = e.isStore(ctx, e.key); err != nil {
+		return err
 	}
-	c := kvdb.NewClient(e.Socket, "")
-	defer c.Close()
-	stores, unreachable := c.Stores(ctx)
-	e.store = slices.Contains(stores, e.source)
 	if e.store {
 		// Before the text: a change between the two is then found.
 		if e.stored, err = e.bytes(ctx); err != nil {
@@ -103,73 +89,23 @@ func (e *editing) find(ctx context.Context, given string) (err error) {
 		// Nor has the value a version, so somebody else's change would be lost.
 		return fmt.Errorf("the secrets of %s are hidden from this user, so its text could not be stored: expected the agent's socket, or a user with the permission secrets", show.Line(e.key))
 	}
-	return e.writable(ctx, unreachable)
-}
-
-// writable refuses a source that is neither a store which the socket reaches nor a layer, before the
-// user edits anything: its agent would refuse the edit. unreachable is why the socket has named no stores.
-func (e *editing) writable(ctx context.Context, unreachable error) error {
-	// The agent refuses also a change of nothing in what is no layer.
-	err := e.Request(ctx, http.MethodPut, "/configuration", url.Values{"datasrc": {e.source}}, []byte("[]"), &wire.Nothing{})
-	if refused, ok := errors.AsType[session.StatusError](err); !ok || refused.Status != http.StatusBadRequest {
-		return err
-	}
-	key, source := show.Line(e.key), show.Line(e.source)
-	switch {
-	case e.source == "etcd":
-		return fmt.Errorf("%s is in etcd, where this command does not write. Edit it in a file, and apply that to etcd, with -e and its servers if they are not at %s:\n"+
-			"  agentctl export %s --source etcd --secrets >value.yaml\n  agentctl apply value.yaml --store etcd", key, strings.Join(e.Endpoints, ","), printable.Word(e.key))
-	case e.source == "initfile":
-		return fmt.Errorf("%s is in the initial file, which the agent reads when it starts: edit the file that initial-configuration-file-path in initfileregistry.conf names, and restart the agent", key)
-	case unreachable != nil:
-		return fmt.Errorf("%s is in the store %s, which is reached only through the agent's socket: %w", key, source, unreachable)
-	}
-	return fmt.Errorf("%s is in %s, which takes no edits: %w", key, source, err)
+	return nil
 }
 
 // bytes returns the value as its store has it.
-func (e *editing) bytes(ctx context.Context) ([]byte, error) {
-	c := kvdb.NewClient(e.Socket, e.source)
-	defer c.Close()
-	full, err := e.FullKey(ctx, c, e.key)
-	if err != nil {
-		return nil, err
-	}
-	return c.Get(ctx, full)
-}
-
-// ofFile returns the error for a value in a file. A file has comments and other values, which an edit
-// of one value would lose. The store refuses a write with the place of the key.
-func (e *editing) ofFile(ctx context.Context) error {
-	c := kvdb.NewClient(e.Socket, e.source)
-	defer c.Close()
-	key, err := e.FullKey(ctx, c, e.key)
-	if err != nil {
-		return err
-	}
-	value, err := c.Get(ctx, key)
-	if err == nil {
-		err = c.Put(ctx, key, value) // what it has: the answer is the place, and nothing could change
-	}
-	_, place, known := strings.Cut(fmt.Sprint(err), ": edit ")
-	place, _, _ = strings.Cut(place, ", where ")
-	at := strings.LastIndexByte(place, ':')
-	if !known || at < 0 {
-		return fmt.Errorf("%s is in a file of filedb: expected an edit of that file (agentctl plan FILE --as filedb:FILE shows its effect)", show.Line(e.key))
-	}
-	file, line := printable.Word(place[:at]), printable.Word("+"+place[at+1:])
-	return fmt.Errorf("%s is in a file, which the agent only reads. Edit the file; the agent follows when it is saved:\n  %s %s %s", show.Line(e.key), e.editor(), line, file)
-}
-
-// editor returns the command of the user's editor.
-func (e *editing) editor() string {
-	editor := "vi"
-	for _, name := range []string{"EDITOR", "VISUAL"} {
-		if given, _ := e.Env(name); given != "" {
-			editor = given
+func (e *editing) bytes(ctx context.Context) (value []byte, err error) {
+	err = e.inStore(ctx, func(store session.EditableStore) error {
+		full, err := e.KeyInStore(ctx, store, e.key)
+		if err != nil {
+			return err
 		}
-	}
-	return editor
+		value, err = store.Get(ctx, full)
+		if errors.Is(err, kvdbsync.ErrNotFound) {
+			err = fmt.Errorf("%w: %s: does the agent use another %s?", err, full, e.source)
+		}
+		return err
+	})
+	return value, err
 }
 
 // now returns the value in its source, as YAML. Who may not see secrets gets it without them.
@@ -302,17 +238,20 @@ func (e *editing) keep(ctx context.Context, value []byte) error {
 
 // replace stores the value. The store compares and writes in one step.
 func (e *editing) replace(ctx context.Context, value []byte) error {
-	c := kvdb.NewClient(e.Socket, e.source)
-	defer c.Close()
-	full, err := e.FullKey(ctx, c, e.key)
+	return e.inStore(ctx, func(store session.EditableStore) error { return e.replaceIn(ctx, store, value) })
+}
+
+// replaceIn stores the value in its store.
+func (e *editing) replaceIn(ctx context.Context, store session.EditableStore, value []byte) error {
+	full, err := e.KeyInStore(ctx, store, e.key)
 	if err != nil {
 		return err
 	}
-	stored, err := c.PutIfSame(ctx, full, e.stored, value)
+	stored, err := store.PutIfSame(ctx, full, e.stored, value)
 	if err != nil || stored {
 		return e.done(err)
 	}
-	now, err := c.Get(ctx, full)
+	now, err := store.Get(ctx, full)
 	if err != nil && !errors.Is(err, kvdbsync.ErrNotFound) {
 		return errors.Join(e.changed(), err)
 	}

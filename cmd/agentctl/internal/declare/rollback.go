@@ -25,7 +25,7 @@ import (
 func rollback(s *session.Session) *cobra.Command {
 	var to uint64
 	var yes bool
-	c := change{Session: s, source: layer}
+	c := change{Session: s, source: session.Layer}
 	cmd := &cobra.Command{
 		Use:   "rollback --to TXN",
 		Short: "Declares the values after an earlier transaction again",
@@ -129,10 +129,6 @@ func removeOthers(now, before, named map[string]json.RawMessage) {
 
 // rollBack prints the changes, asks, and declares the values.
 func (c *change) rollBack(ctx context.Context, values map[string]json.RawMessage, yes bool) (err error) {
-	type pair struct {
-		Key   string          `json:"key"`
-		Value json.RawMessage `json:"value"`
-	}
 	list := []pair{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, pair{key, values[key]})

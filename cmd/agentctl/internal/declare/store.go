@@ -28,6 +28,14 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if err := c.read(args); err != nil {
 		return err
 	}
+	return c.write(ctx, store, c.FullKey, deadline)
+}
+
+// completer returns the complete key of a value in a store.
+type completer func(ctx context.Context, store kvdbsync.Store, short string) (full string, err error)
+
+// write prints the changes that the documents cause in a store, and makes them, as one transaction.
+func (c *change) write(ctx context.Context, store kvdbsync.Store, full completer, deadline time.Time) error {
 	into, able := store.(applier)
 	if !able {
 		return fmt.Errorf("the store %s makes no changes at once", c.source)
@@ -36,7 +44,7 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if err != nil {
 		return err
 	}
-	changes, err := documents.Pairs(values, func(short string) (string, error) { return c.FullKey(ctx, store, short) })
+	changes, err := documents.Pairs(values, func(short string) (string, error) { return full(ctx, store, short) })
 	if err != nil {
 		return err
 	}
@@ -48,18 +56,18 @@ func (c *change) storeFiles(ctx context.Context, store kvdbsync.Store, args []st
 	if err := into.Apply(ctx, changes); err != nil {
 		return session.WriteError(err)
 	}
-	fmt.Fprintf(c.Out, "Written into the store %s: %s.\n", c.source, show.Count(len(changes), "key"))
+	done := "Written into the store %s: %s.\n"
+	if c.removed > 0 {
+		done = "Deleted from the store %s: %s.\n"
+	}
+	fmt.Fprintf(c.Out, done, show.Line(c.source), show.Count(len(changes), "key"))
 	switch {
 	case !c.wait:
 		return nil
 	case !answers:
 		return errors.New("written, but no agent answers that follows this store: its effect is unknown")
 	}
-	out, err := wait(ctx, c.Session, wire.Wait{Document: string(c.text)}, deadline.Add(-time.Second))
-	if err != nil {
-		return fmt.Errorf("written, but its effect is unknown: %w", err)
-	}
-	return errors.Join(printWaited(c.Out, "configured", out), waitError(c.Session, "configured", out))
+	return c.await(ctx, deadline.Add(-time.Second))
 }
 
 // values returns the values of the documents, and keeps the models that have them all.
@@ -94,7 +102,10 @@ func (c *change) planForStore(ctx context.Context, store kvdbsync.Store, changes
 	}()
 	p, err := c.plan(ctx)
 	if err == nil {
-		return true, leave, c.show(p)
+		return true, leave, errors.Join(c.show(p), c.unmoved(p), c.leaveOut(p))
+	}
+	if c.saved != nil {
+		return false, nil, err
 	}
 	if refused, ok := errors.AsType[session.StatusError](err); ok && refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound {
 		return false, nil, err

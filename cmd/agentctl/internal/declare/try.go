@@ -61,7 +61,7 @@ func try(s *session.Session) *cobra.Command {
 	cmd.Flags().DurationVar(&c.trial, "confirm", defaultTrial, "take the change back after this time, 1s to 24h, unless it is confirmed")
 	cmd.Flags().BoolVar(&c.replace, "replace", false, "withdraw all other values of the data source for the time")
 	c.allowEmpty(cmd)
-	cmd.Flags().StringVar(&c.source, "source", layer, "declare the values with this data source")
+	cmd.Flags().StringVar(&c.source, "source", session.Layer, "declare the values with this data source")
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until all values are configured")
 	cmd.Flags().BoolVar(&list, "list", false, "print the trials")
 	cmd.Flags().BoolVar(&cancel, "cancel", false, "take the trial of the data source back now")
@@ -97,7 +97,7 @@ func confirm(s *session.Session) *cobra.Command {
 		Example: "  agentctl confirm",
 		Args:    cobra.MatchAll(session.ExpectArgs(), func(cmd *cobra.Command, _ []string) error { return noStore(cmd) }),
 	}
-	cmd.Flags().StringVar(&source, "source", layer, "confirm the trial of this data source")
+	cmd.Flags().StringVar(&source, "source", session.Layer, "confirm the trial of this data source")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, _ []string) error {
 		return endTrial(ctx, s, "/configuration/confirm", source, "Confirmed: %s of %s.\n")
 	})
@@ -107,7 +107,7 @@ func confirm(s *session.Session) *cobra.Command {
 // noStore refuses a store for a trial. Without an error, the user would take the values for those
 // of the store.
 func noStore(cmd *cobra.Command) error {
-	if !intoStore(cmd) {
+	if !session.IntoStore(cmd) {
 		return nil
 	}
 	return errors.New("a trial is a change of the agent's own values, not of a store: expected no --store; apply --store writes into a store")

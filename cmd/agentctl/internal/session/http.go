@@ -144,6 +144,9 @@ func (s *Session) send(ctx context.Context, method, path string, query url.Value
 	if err != nil {
 		return nil, RemoteError{at.requestError(err)}
 	}
+	if label := answer.Header.Get(wire.LabelHeader); label != "" {
+		s.agentLabel = label
+	}
 	return answer, nil
 }
 

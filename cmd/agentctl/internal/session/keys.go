@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
@@ -87,6 +89,18 @@ func (s *Session) GivenLabel() string {
 		return ""
 	}
 	return s.Label
+}
+
+// AgentLabel returns the label that the agent has named in an answer; empty: none has.
+func (s *Session) AgentLabel() string { return s.agentLabel }
+
+// Layer is the data source of values that agentctl declares.
+const Layer = "agentctl"
+
+// IntoStore reports that the command line asks for a store. The store of the configuration file
+// is that of kvdb: a file must not decide where a command writes.
+func IntoStore(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("store") || cmd.Flags().Changed("etcd-endpoints")
 }
 
 // withLabel returns a short key with the prefix of the agent with this label.

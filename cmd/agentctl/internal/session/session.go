@@ -69,6 +69,7 @@ type Session struct {
 	types  *typesOfAgent // as target
 
 	storeLabel string // of short keys in the store, once a key was completed
+	agentLabel string // that the agent has named in an answer; empty: none has
 }
 
 // Streams are the standard streams of a run. The caller owns them.

@@ -26,15 +26,7 @@ func (s *Session) open(ctx context.Context) (store kvdbsync.Store, end func(), e
 		c := kvdb.NewClient(s.Socket, s.Store)
 		return c, c.Close, nil
 	}
-	cfg := s.etcd()
-	if err := cfg.Validate(); err != nil {
-		return nil, nil, fmt.Errorf("etcd: %w", err)
-	}
-	c, err := etcd.Dial(ctx, cfg)
-	if err != nil {
-		return nil, nil, fmt.Errorf("etcd: %w", err)
-	}
-	return c, func() { c.Close() }, nil
+	return s.openEtcd(ctx)
 }
 
 // chooseStore sets the store, as the user names none. It is one of the agent, or the etcd that vpp-agent
