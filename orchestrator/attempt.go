@@ -31,7 +31,7 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 		return
 	}
 	record, err := o.sched.Commit(ctx, scheduler.Txn{
-		Description: l.Name, Changes: changes, Retry: o.retry, Revert: true,
+		Description: r.description(l), Changes: changes, Retry: o.retry, Revert: true,
 		Refresh: o.phase < partial, // nothing was committed yet
 	})
 	if err != nil {

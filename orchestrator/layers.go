@@ -61,6 +61,8 @@ type Request struct {
 	// request and there is no store, these are pruned after its success. Otherwise the request is best effort: refused
 	// values are INVALID, failed ones are retried, and all others take effect.
 	Revert bool
+	// By is who asks, for people: the description of the transaction has it. Defaults to nobody.
+	By string
 	// If, when set, decides whether the request begins: its error refuses all of it. Has returns the
 	// valid value of a key in the layer, or nil. Between If and the change nobody else changes the
 	// layer. Run's goroutine calls it, so it must not wait.
@@ -100,7 +102,7 @@ func (o *Orchestrator) Declare(ctx context.Context, q Request) (*scheduler.Recor
 	}
 	saved := o.memory != nil && !o.layers.Volatile(q.Layer)
 	return o.declared.do(ctx, &request{
-		layer: q.Layer, events: o.prepare(q.Values, saved), replace: q.Replace, revert: q.Revert, allowed: q.If, done: make(chan struct{}),
+		layer: q.Layer, by: q.By, events: o.prepare(q.Values, saved), replace: q.Replace, revert: q.Revert, allowed: q.If, done: make(chan struct{}),
 	})
 }
 

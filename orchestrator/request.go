@@ -29,6 +29,7 @@ func newQueue(stopped chan struct{}) *queue { return &queue{ready: wake.New(), s
 // A request is a change whose caller waits for the result.
 type request struct {
 	layer   string           // the name of the layer; empty: the queue belongs to one source
+	by      string           // Request.By
 	forget  string           // instead of layer: an unconfigured source that is removed
 	events  []kvdbsync.Event // in the order of the caller; the last one of a key counts
 	replace bool
@@ -144,7 +145,15 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 	l.publish()
 	o.dropEmpty(l)
 	o.waiting = append(o.waiting, r)
-	o.commit(ctx, l.Name, changes, false)
+	o.commit(ctx, r.description(l), changes, false)
+}
+
+// description returns the description of the transaction of a request for l.
+func (r *request) description(l *source) string {
+	if r.by == "" {
+		return l.Name
+	}
+	return l.Name + ", by " + r.by
 }
 
 // decodeRequest decodes the events of a request, and notes in it which are refused.

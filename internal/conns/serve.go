@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/sender"
 )
 
 // lastRequests is how long requests in progress may take after the end.
@@ -30,11 +32,12 @@ func bound(web *http.Server) {
 }
 
 // Serve serves until ctx ends or the listener fails, with TLS if web has a configuration for it. It
-// bounds what connections of HTTP/2 keep. At the end it calls ending, if that is not nil, which ends
+// bounds what connections of HTTP/2 keep, and package sender knows who sends a request. At the end it calls ending, if that is not nil, which ends
 // long answers. Then it waits a second for requests in progress, and closes the connections. It
 // returns nil if ctx ended.
 func Serve(ctx context.Context, web *http.Server, l net.Listener, ending func()) error {
 	bound(web)
+	web.ConnContext = sender.OfConn
 	served := make(chan error, 1)
 	go func() {
 		if web.TLSConfig != nil {

@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/bootid", "internal/bounded", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/settingfile", "internal/tlsfiles", "internal/userinfo", "internal/wake", "internal/watchdog", "internal/yamlplace",
+	"internal/backoff", "internal/bootid", "internal/bounded", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/sender", "internal/settingfile", "internal/tlsfiles", "internal/userinfo", "internal/wake", "internal/watchdog", "internal/yamlplace",
 }
 
 func floors() []floor {
@@ -74,6 +74,7 @@ func floors() []floor {
 		{"internal/pulse", nil},
 		{"internal/reach", nil},
 		{"internal/scratch", nil},
+		{"internal/sender", nil},
 		{"internal/settingfile", nil},
 		{"internal/siege", []string{"internal/scratch", "internal/testkit", "internal/vppsim"}},
 		{"internal/spelling", []string{"models"}},

@@ -10,9 +10,12 @@ import (
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/keyplane/keyplane/internal/sender"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/wait"
@@ -116,7 +119,7 @@ func (s *service) declare(ctx context.Context, values []orchestrator.Declared, r
 		}
 		return outcome{}, nil
 	}
-	record, err := s.Layers.Declare(ctx, orchestrator.Request{Layer: w.source, Values: values, Replace: replace, Revert: w.revert})
+	record, err := s.Layers.Declare(ctx, orchestrator.Request{Layer: w.source, Values: values, Replace: replace, Revert: w.revert, By: callerOf(ctx)})
 	out := outcomeOf(values, record)
 	if record != nil {
 		_ = rpc.SetHeader(ctx, metadata.Pairs(metaSeqNum, out.seq))
@@ -141,6 +144,16 @@ func (s *service) declare(ctx context.Context, values []orchestrator.Declared, r
 		return outcome{}, s.failure(err)
 	}
 	return out, nil
+}
+
+// callerOf returns who sends a request: the name in the certificate of the client, if it has one, and where it is.
+func callerOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		if secure, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(secure.State.VerifiedChains) > 0 {
+			ctx = sender.Named(ctx, "certificate of "+secure.State.VerifiedChains[0][0].Subject.CommonName)
+		}
+	}
+	return sender.Of(ctx)
 }
 
 // valid returns a TxnError of the values that a transaction would refuse. A value without a descriptor in

@@ -20,6 +20,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/conns"
 	"github.com/keyplane/keyplane/internal/reach"
+	"github.com/keyplane/keyplane/internal/sender"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -126,7 +127,7 @@ func noCalls(w http.ResponseWriter, _ *http.Request) {
 
 // handler combines the stores with Beside and Calls.
 func (s *Server) handler() http.Handler {
-	paths := Handler(s.Label, s.Stores, s.ByPriority)
+	paths := s.told(Handler(s.Label, s.Stores, s.ByPriority))
 	if s.Beside != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/v1/", paths)
@@ -145,6 +146,33 @@ func (s *Server) handler() http.Handler {
 		paths.ServeHTTP(w, r)
 	})
 }
+
+// told logs each request that may change a store, with who sends it.
+func (s *Server) told(next http.Handler) http.Handler {
+	log := cmp.Or(s.Log, slog.New(slog.DiscardHandler))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(answer, r)
+		if r.Method != http.MethodGet {
+			log.Info("a client has asked for a change of a store", "by", sender.Of(r.Context()), "request", r.Method+" "+r.URL.Path, "key", r.URL.Query().Get("key"), "status", answer.status)
+		}
+	})
+}
+
+// A statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap makes http.ResponseController find the methods of the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // listen creates the socket under its lock. If two agents start at once, one of them
 // gets the lock and the other ErrInUse. made tells that the directory is new.

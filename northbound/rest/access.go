@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/keyplane/keyplane/internal/reach"
+	"github.com/keyplane/keyplane/internal/sender"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
@@ -17,6 +18,7 @@ import (
 // protected returns the endpoint, which first asks who sends the request, if the server
 // has users. Without users everybody may read, and change what the configuration opens.
 func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
+	e = h.told(e)
 	if h.guard == nil {
 		if h.readOnly && e.Changes() {
 			e.Serve = func(http.ResponseWriter, *http.Request, endpoint.Query) error {
@@ -29,7 +31,7 @@ func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
 	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 		user, err := h.guard.User(r)
 		if err == nil {
-			r = r.WithContext(auth.With(r.Context(), user))
+			r = r.WithContext(sender.Named(auth.With(r.Context(), user), user.Name))
 		}
 		switch {
 		case errors.Is(err, auth.ErrWrong):
@@ -48,6 +50,20 @@ func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
 			return forbidden(user, e.Group)
 		}
 		return serve(w, r, q)
+	}
+	return e
+}
+
+// told returns the endpoint, which logs each request that may change something, with who sends it.
+func (h *handler) told(e endpoint.Endpoint) endpoint.Endpoint {
+	if !e.Changes() {
+		return e
+	}
+	serve := e.Serve
+	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+		err := serve(w, r, q)
+		h.Log.Info("a client has asked for a change", "by", sender.Of(r.Context()), "request", e.Method+" "+r.URL.Path, "err", err)
+		return err
 	}
 	return e
 }

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/sender"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
@@ -181,6 +182,7 @@ func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Que
 	if request.Revert, err = q.Flag("revert"); err != nil {
 		return reply.BadRequest(err)
 	}
+	request.By = sender.Of(r.Context())
 	if most != 0 {
 		err = h.trials().Try(r.Context(), request, most)
 	} else {
