@@ -31,6 +31,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/northbound/rest/counters"
 	"github.com/keyplane/keyplane/northbound/rest/health"
+	"github.com/keyplane/keyplane/northbound/rest/past"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/orchestrator/publish"
 	"github.com/keyplane/keyplane/orchestrator/trial"
@@ -51,6 +52,7 @@ type assembly struct {
 	// meanwhile.
 	mine  ownership
 	known state
+	past  *past.Log // nil: nothing is saved
 	out   io.Writer // of the transaction log
 	Parts
 	loggers *logs.Table // of all components
@@ -190,6 +192,10 @@ func (a *assembly) decode(e kvdbsync.Event) any {
 func (a *assembly) describe(context.Context) (err error) {
 	options := a.conf.scheduler.options(a.known, a.loggers.Logger("kvscheduler"), a.out)
 	options.Models, options.FieldChecks = a.Models, limits.Validation
+	if a.known.history != nil {
+		a.past = past.New(past.Options{Store: a.known.history, Next: options.TransactionLog, Log: a.Log})
+		options.TransactionLog = a.past
+	}
 	a.Scheduler = scheduler.New(options)
 	if a.known.deaths != nil {
 		a.conf.vpp.Memory = a.known.deaths
@@ -267,6 +273,9 @@ func (a *assembly) offer(context.Context) error {
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
 		Secrets: a.older(), Socket: a.socket.Socket, MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
+	if a.past != nil {
+		web.Options.Past = a.past
+	}
 	ended := make(chan struct{})
 	a.socket.Beside, a.socket.Ending = rest.Handler(ofSocket(web.Options, ended)), ended
 	if !a.options.lacks(HTTP) {

@@ -17,9 +17,9 @@ import (
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
 // the applied values, the marks of links, which network namespaces it made, values that crashed VPP, settings that VPP does not report, creations that a kill
-// interrupted, and trials. A part that is not needed, or cannot be opened, is nil.
+// interrupted, trials, and the last transactions. A part that is not needed, or cannot be opened, is nil.
 type state struct {
-	intent, applied, links, namespaces, deaths, settings, trials *statestore.Store
+	intent, applied, links, namespaces, deaths, settings, trials, history *statestore.Store
 	// The absolute path of the folder, without links as far as it exists; "": there is none.
 	dir string
 	// Has the folder as an attribute.
@@ -57,6 +57,7 @@ func (s *state) parts() []statePart {
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more", true},
 		{"settings", &s.settings, "after a restart settings that VPP does not report are set again, or stay in VPP if they are no longer declared (such as DNS servers), and so may an interface that was being created when the agent was killed", true},
 		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay", false},
+		{"history", &s.history, "after a restart the transactions before it are not listed", false},
 	}
 }
 
@@ -78,7 +79,7 @@ func openState(dir string, withVPP bool, log *slog.Logger) state {
 		}
 		*part.into = store
 	}
-	for _, store := range []*statestore.Store{s.applied, s.links, s.namespaces, s.deaths, s.settings, s.trials} {
+	for _, store := range []*statestore.Store{s.applied, s.links, s.namespaces, s.deaths, s.settings, s.trials, s.history} {
 		// The entries of a stale store are correct, but some may be missing. Declared
 		// values are added again when the actual state is read.
 		if store != nil && store.Stale() != nil {

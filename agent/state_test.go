@@ -13,8 +13,8 @@ import (
 // An agent without VPP neither opens nor creates what only VPP needs.
 func TestStateWithoutVPP(t *testing.T) {
 	for withVPP, want := range map[bool][]string{
-		true:  {"applied", "deaths", "intent", "links", "namespaces", "settings", "trials"},
-		false: {"applied", "intent", "links", "namespaces", "trials"},
+		true:  {"applied", "deaths", "history", "intent", "links", "namespaces", "settings", "trials"},
+		false: {"applied", "history", "intent", "links", "namespaces", "trials"},
 	} {
 		dir := t.TempDir()
 		s := openState(dir, withVPP, slog.New(slog.DiscardHandler))

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
@@ -18,6 +20,13 @@ func (h *handler) history(w http.ResponseWriter, _ *http.Request, q endpoint.Que
 	format, err := q.Choice("format", "json", "text")
 	if err != nil {
 		return err
+	}
+	earlier, err := q.Boolean("earlier")
+	if err != nil {
+		return err
+	}
+	if earlier {
+		return h.pastTransactions(w, format)
 	}
 	seq, one, err := q.Number("seq-num")
 	if err != nil {
@@ -39,6 +48,18 @@ func (h *handler) history(w http.ResponseWriter, _ *http.Request, q endpoint.Que
 		return reply.Text(w, reply.Mapped(found, fullText))
 	}
 	return reply.Array(w, reply.Mapped(found, records.Of))
+}
+
+// pastTransactions answers the kept transactions of earlier runs of the agent.
+func (h *handler) pastTransactions(w http.ResponseWriter, format string) error {
+	if format == "text" {
+		return reply.BadRequest(errors.New("format=text: transactions of earlier runs have none: expected json"))
+	}
+	var all []wire.Record
+	if h.Past != nil {
+		all = h.Past.Earlier()
+	}
+	return reply.Array(w, slices.Values(all))
 }
 
 // transaction answers the transaction with this number.

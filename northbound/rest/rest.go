@@ -14,6 +14,7 @@
 //	internal/details      the forms of the dumps below /dump
 //	internal/records      transactions and operations
 //	internal/states       present states of values
+//	past                  transactions of earlier runs, without values
 //	internal/timeline     past values, from the history of transactions
 //	internal/nodes        values and their relations, now or in the past
 //	internal/statistics   numbers and durations of operations
@@ -102,6 +103,8 @@ type Options struct {
 	Contents Contents
 	// Files are the sources that consist of files, by name. Defaults to none.
 	Files map[string]FileStore
+	// Past has transactions of earlier runs. Defaults to none.
+	Past interface{ Earlier() []wire.Record }
 	// Proxy serves VPP's whole binary API to GoVPP's proxy client. Defaults to none: the
 	// path answers 503.
 	Proxy http.Handler
@@ -256,7 +259,7 @@ func (h *handler) schedulerPaths() []endpoint.Endpoint {
 		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the declared ones; nothing is changed", h.drift).Answers(wire.Drift{}).FromSystem(),
 		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=0|1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).FromSystem(),
 		endpoint.Get("/scheduler/status", endpoint.Dump, "key= or descriptor= or key-prefix=", "state of values", h.status).Answers([]wire.BaseValueStatus{}),
-		endpoint.Get("/scheduler/txn-history", endpoint.Dump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).Answers([]wire.Record{}).Costly(),
+		endpoint.Get("/scheduler/txn-history", endpoint.Dump, "seq-num= or since=, until= (UNIX ns); format=json|text; earlier=1", "transactions: planned operations and their results; earlier: those of earlier runs of the agent, without values", h.history).Answers([]wire.Record{}).Costly(),
 		endpoint.Get("/scheduler/key-timeline", endpoint.Dump, "key=, time= (UNIX ns)", "history of one key", h.keyTimeline).Answers([]wire.Node{}).Costly(),
 		endpoint.Get("/scheduler/graph-snapshot", endpoint.Dump, "time= (UNIX ns)", "all values and their relations", h.snapshot).Answers([]wire.Node{}).Costly(),
 		endpoint.Get("/scheduler/flag-stats", endpoint.Dump, "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats).Answers(wire.FlagStats{}).Costly(),

@@ -25,6 +25,10 @@ type Record struct {
 	Planned     []Operation `json:",omitempty"`
 	Executed    []Operation `json:",omitempty"`
 	NotReadBack []string    `json:",omitempty"` // errors of values that could not be read back
+	// Earlier means that the transaction was one of an earlier run of the agent. Then Values and Planned are empty, the
+	// operations have no values, and Cut is the number of further ones that are not known any more.
+	Earlier bool `json:",omitempty"`
+	Cut     int  `json:",omitempty"`
 }
 
 // A KeyValue is a change that the transaction requested.

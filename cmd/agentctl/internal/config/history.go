@@ -22,24 +22,30 @@ import (
 
 // history returns the command that prints transactions.
 func history(s *session.Session) *cobra.Command {
-	var details bool
+	var details, earlier bool
 	cmd := &cobra.Command{
 		Use:   "history [REF|VALUE]",
 		Short: "Prints transactions: planned operations and their results",
 		Long: "History prints the transactions that the agent remembers, or only the transaction with the number REF.\n" +
 			"With VALUE, a key, a name, or a unique part of either, it prints the operations on this value.\n" +
+			"With --earlier, it begins with the last transactions before the agent was started, of which it remembers the keys and their outcome,\n" +
+			"but no values; their numbers are in parentheses. --details tells who has asked for a transaction.\n" +
 			"The format log prints all details, as the agent logs them.",
-		Example:           "  agentctl config history\n  agentctl config history 12\n  agentctl config history veth1\n  agentctl config history -f log",
+		Example:           "  agentctl config history\n  agentctl config history 12\n  agentctl config history veth1\n  agentctl config history --earlier --details\n  agentctl config history -f log",
 		ValidArgsFunction: names.CompleteValue(s),
 		Args:              session.ExpectArgs("[REF|VALUE]"),
 	}
 	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
+	cmd.Flags().BoolVar(&earlier, "earlier", false, "print transactions before the last start of the agent, too")
 	f := show.FormatFlag(cmd, s, "log")
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
 		query := url.Values{}
+		if earlier && (f.Word() == "log" || len(args) > 0 && isReference(args[0])) {
+			return session.Usagef("--earlier is possible neither with REF, since numbers begin anew with each start, nor with the format log")
+		}
 		if len(args) > 0 {
 			if !isReference(args[0]) {
-				return historyOf(ctx, s, args[0], f)
+				return historyOf(ctx, s, args[0], earlier, f)
 			}
 			query.Set("seq-num", args[0])
 			details = true
@@ -47,7 +53,7 @@ func history(s *session.Session) *cobra.Command {
 		if f.Word() == "log" {
 			return s.CopyText(ctx, http.MethodGet, "/scheduler/txn-history", query, nil)
 		}
-		records, err := records(ctx, s, query)
+		records, err := withEarlier(ctx, s, earlier, query)
 		if err != nil {
 			return err
 		}
@@ -75,6 +81,26 @@ func records(ctx context.Context, s *session.Session, query url.Values) ([]wire.
 	return []wire.Record{one}, err
 }
 
+// withEarlier is records, which begin with those of earlier runs of the agent if earlier is set.
+func withEarlier(ctx context.Context, s *session.Session, earlier bool, query url.Values) (all []wire.Record, err error) {
+	if earlier {
+		if all, err = records(ctx, s, url.Values{"earlier": {"1"}}); err != nil {
+			return nil, err
+		}
+	}
+	now, err := records(ctx, s, query)
+	return append(all, now...), err
+}
+
+// numberOf returns the number of a transaction. That of an earlier run is in parentheses: numbers begin anew with each.
+func numberOf(r wire.Record) string {
+	number := strconv.FormatUint(r.SeqNum, 10)
+	if r.Earlier {
+		return "(" + number + ")"
+	}
+	return number
+}
+
 // historyTable prints one transaction per line. With details it adds the description and the
 // errors.
 func historyTable(out io.Writer, records []wire.Record, details bool) error {
@@ -86,10 +112,13 @@ func historyTable(out io.Writer, records []wire.Record, details bool) error {
 	for _, r := range records {
 		errs := failures(r)
 		cells := []string{
-			strconv.FormatUint(r.SeqNum, 10), transactionKind(r), show.Short(time.Since(r.Start)),
+			numberOf(r), transactionKind(r), show.Short(time.Since(r.Start)),
 			countOrNone(len(r.Values), "value"), operations(r), result(errs), summary(r),
 		}
 		if details {
+			if r.Cut > 0 {
+				errs = append(errs, fmt.Sprintf("%d further operations are not known any more", r.Cut))
+			}
 			cells = append(cells, strings.Join(slices.DeleteFunc(append([]string{r.Description}, errs...), func(s string) bool { return s == "" }), "; "))
 		}
 		t.Row(cells...)

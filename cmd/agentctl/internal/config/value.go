@@ -18,17 +18,15 @@ import (
 
 // historyOf prints the transactions with operations on one value. Formats get whole
 // transactions, as without a value; the table has only the operations on the value.
-func historyOf(ctx context.Context, s *session.Session, given string, f *show.Format) error {
+func historyOf(ctx context.Context, s *session.Session, given string, earlier bool, f *show.Format) error {
 	key, err := names.ValueOrKey(ctx, s, given)
 	if err != nil {
 		return err
 	}
-	all, err := records(ctx, s, url.Values{})
+	all, err := withEarlier(ctx, s, earlier, url.Values{})
 	if err != nil {
 		return err
 	}
-	// A key that no value has any more is compared as the agent writes it.
-	key = session.ShortKey(key)
 	all = slices.DeleteFunc(all, func(r wire.Record) bool { return !slices.ContainsFunc(r.Executed, isOn(key)) })
 	if f.Word() == "log" {
 		for _, r := range all {
@@ -57,7 +55,7 @@ func operationsTable(out io.Writer, all []wire.Record, key string) error {
 	for _, r := range all {
 		for _, op := range r.Executed {
 			if op.Key == key {
-				t.Row(strconv.FormatUint(r.SeqNum, 10), transactionKind(r), show.Short(time.Since(r.Start))+" ago", op.Operation, show.Transition(op), show.Remote(op.NewErrMsg))
+				t.Row(numberOf(r), transactionKind(r), show.Short(time.Since(r.Start))+" ago", op.Operation, show.Transition(op), show.Remote(op.NewErrMsg))
 			}
 		}
 	}
