@@ -122,8 +122,8 @@ func command(s *session.Session) (root *cobra.Command, valid *bool) {
 			return err
 		},
 		Long: "Agentctl shows the state of the agent and edits its stores.\n\n" +
-			"Exit codes: 0 success, 1 the command failed, 2 the command line is invalid,\n" +
-			"3 the key does not exist.",
+			"Exit codes: 0 success, 1 the command failed, 2 the command line is invalid, 3 the value or key does not exist. Of plan, drift and\n" +
+			"fleet diff: 0 no changes, 2 changes, 1 everything else.",
 		Example: "  agentctl status\n  agentctl values\n  agentctl explain veth1",
 	})
 	root.SetFlagErrorFunc(session.FlagError)
