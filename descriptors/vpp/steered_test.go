@@ -7,6 +7,7 @@ import (
 
 	"go.fd.io/govpp/binapi/interface_types"
 	vppl2 "go.fd.io/govpp/binapi/l2"
+	"go.fd.io/govpp/binapi/span"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -14,10 +15,8 @@ import (
 )
 
 const (
-	mirrorKey = "config/vpp/v2/span/loop1/to/loop2"
-	mirrored  = `{"interface_from":"loop1","interface_to":"loop2","direction":"TX","is_l2":true}`
-	crossKey  = "config/vpp/l2/v2/xconnect/loop1"
-	crossed   = `{"receive_interface":"loop1","transmit_interface":"loop2"}`
+	crossKey = "config/vpp/l2/v2/xconnect/loop1"
+	crossed  = `{"receive_interface":"loop1","transmit_interface":"loop2"}`
 )
 
 // framesOf returns the policy fd03::1, and the steering of the frames of an interface into it.
@@ -47,17 +46,20 @@ func (a *agent) looks(vpp *simulated.VPP, c *conn.Conn, when string) {
 	}
 }
 
-// TestModesKeepFeatures has an interface with access lists and a mirror enter and leave all that puts it into layer 2,
-// by the agent and by somebody else. VPP goes on to look at the lists and to mirror.
+// TestModesKeepFeatures has an interface with access lists, and with a mirror of somebody else, enter and leave all that
+// puts it into layer 2, by the agent and by somebody else. VPP goes on to look at the lists and to mirror.
 func TestModesKeepFeatures(t *testing.T) {
 	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
 		a := startAgent(t, vpp.Socket)
 		awaitReady(t, a)
 		c := vpp.Dial()
-		base := []string{webKey, webList, hostsKey, hosts, loopKey, loop, secondKey, loop2, mirrorKey, mirrored}
+		base := []string{webKey, webList, hostsKey, hosts, loopKey, loop, secondKey, loop2}
 		a.want(true, base...)
-		a.looks(vpp, c, "before")
 		index := interface_types.InterfaceIndex(a.indexOf("loop1"))
+		vpp.Ask(c, &span.SwInterfaceSpanEnableDisable{
+			SwIfIndexFrom: index, SwIfIndexTo: interface_types.InterfaceIndex(a.indexOf("loop2")), State: span.SPAN_STATE_API_TX, IsL2: true,
+		}, &span.SwInterfaceSpanEnableDisableReply{})
+		a.looks(vpp, c, "before")
 		for name, values := range map[string][]string{
 			"a bridge domain": {bridgeKey, `{"name":"bd1","interfaces":[{"name":"loop1"}]}`},
 			"a cross-connect": {crossKey, crossed},

@@ -47,28 +47,34 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 	}
 }
 
-// spanDependencies requires both interfaces. A mirror of received bridged packets also requires
-// that the interface is in a bridge domain or cross-connect: when the interface leaves it, VPP
-// clears the feature, but still lists the mirror (VPP l2_input.c, set_int_l2_mode). So the mirror
-// goes with the membership, and comes back with the next one. A mirror of sent packets alone has
-// no such requirement: it also serves the transmitting interface of a cross-connect, which is a
-// member of nothing. When that interface leaves a bridge domain, restoreMirrors makes it anew.
+// spanDependencies requires both interfaces. A mirror of bridged packets also requires that both are
+// in a bridge domain or receive for a cross-connect. VPP sends the copies as layer 2 sends frames: it
+// drops those for an interface that is not in layer 2, and looks beyond its lists if the interface has
+// a high index (VPP span/node.c, and l2_output.c). It does the same with frames for a mirrored interface
+// that is not in layer 2. When an interface leaves layer 2, VPP clears the feature, but still lists the
+// mirror (VPP l2_input.c, set_int_l2_mode). So the mirror goes with the membership, and comes back with
+// the next one.
 func spanDependencies(_ string, v *interfaces.Span) []scheduler.Dependency {
-	from := v.GetInterfaceFrom()
+	from, to := v.GetInterfaceFrom(), v.GetInterfaceTo()
 	out := []scheduler.Dependency{
 		{Label: "interface-from", Key: keys.Interface(from).Key()},
-		{Label: "interface-to", Key: keys.Interface(v.GetInterfaceTo()).Key()},
+		{Label: "interface-to", Key: keys.Interface(to).Key()},
 	}
-	if v.GetIsL2() && v.GetDirection() != interfaces.Span_TX {
-		out = append(out, scheduler.Dependency{
-			Label: "interface-is-bridged", Prefixes: []string{string(keys.BridgeMembers), keys.XConnects},
-			Match: func(key string) bool {
-				_, member, ok := keys.BridgeMembers.Parse(key)
-				return ok && member == from || key == keys.XConnects+from
-			},
-		})
+	if v.GetIsL2() {
+		out = append(out, isBridged("interface-is-bridged", from), isBridged("interface-to-is-bridged", to))
 	}
 	return out
+}
+
+// isBridged requires that an interface is in a bridge domain or receives for a cross-connect.
+func isBridged(label, name string) scheduler.Dependency {
+	return scheduler.Dependency{
+		Label: label, Prefixes: []string{string(keys.BridgeMembers), keys.XConnects},
+		Match: func(key string) bool {
+			_, member, ok := keys.BridgeMembers.Parse(key)
+			return ok && member == name || key == keys.XConnects+name
+		},
+	}
 }
 
 // validateSpan checks interfaces and direction.
