@@ -3,6 +3,7 @@ package l2
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -34,6 +35,64 @@ func (m *Modes) Leave(ctx context.Context, index interface_types.InterfaceIndex,
 		return err
 	}
 	return errors.Join(m.h.restoreRewrite(ctx, index, before), m.Enter(ctx, index), m.h.Left(ctx, index))
+}
+
+// Keep is Leave for an interface whose place in layer 2 the request must not change, but may. The interface
+// is in its bridge domain or cross-connect again afterwards.
+func (m *Modes) Keep(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error {
+	before, err := m.h.place(ctx, index)
+	if err != nil {
+		return err
+	}
+	if err := m.Leave(ctx, index, request, reply); err != nil || before == nil {
+		return err
+	}
+	after, err := m.h.place(ctx, index)
+	if err != nil || after != nil {
+		return err
+	}
+	return m.h.API.Batch(ctx, before)
+}
+
+// place returns the request that puts an interface into the bridge domain or cross-connect in which it is;
+// nil: it is in none.
+func (h *handler) place(ctx context.Context, index interface_types.InterfaceIndex) (*conn.Step, error) {
+	domains, err := h.dump(ctx, allIDs)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range domains {
+		if m, is := memberOf(d, index); is {
+			return conn.Ask(m, &vppl2.SwInterfaceSetL2BridgeReply{}), nil
+		}
+	}
+	crossed, err := conn.Dump[vppl2.L2XconnectDetails](ctx, h.API, &vppl2.L2XconnectDump{})
+	if err == nil {
+		crossed, err = h.withoutSteering(ctx, crossed)
+	}
+	for _, d := range crossed {
+		if d.RxSwIfIndex == index {
+			return conn.Ask(&vppl2.SwInterfaceSetL2Xconnect{RxSwIfIndex: index, TxSwIfIndex: d.TxSwIfIndex, Enable: true}, &vppl2.SwInterfaceSetL2XconnectReply{}), err
+		}
+	}
+	return nil, err
+}
+
+// memberOf returns the request that makes an interface the member of a bridge domain that it is.
+func memberOf(d vppl2.BridgeDomainDetails, index interface_types.InterfaceIndex) (m *vppl2.SwInterfaceSetL2Bridge, is bool) {
+	m = &vppl2.SwInterfaceSetL2Bridge{RxSwIfIndex: index, BdID: d.BdID, Enable: true}
+	if d.UuFwdSwIfIndex == index { // it is not among the others
+		m.PortType = vppl2.L2_API_PORT_TYPE_UU_FWD
+		return m, true
+	}
+	if d.BviSwIfIndex == index {
+		m.PortType = vppl2.L2_API_PORT_TYPE_BVI
+	}
+	at := slices.IndexFunc(d.SwIfDetails, func(one vppl2.BridgeDomainSwIf) bool { return one.SwIfIndex == index })
+	if at >= 0 {
+		m.Shg = d.SwIfDetails[at].Shg
+	}
+	return m, at >= 0
 }
 
 // restoreRewrite restores the VLAN tag rewrite of a sub-interface. On other interfaces a rewrite

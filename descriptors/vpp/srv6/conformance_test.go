@@ -31,6 +31,10 @@ func (a alone) Leave(ctx context.Context, _ interface_types.InterfaceIndex, requ
 	return a.Call(ctx, request, reply)
 }
 
+func (a alone) Keep(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error {
+	return a.Leave(ctx, index, request, reply)
+}
+
 // onVPP returns a handler for a VPP with the loopbacks if1, if2 and if3, and table 7 of both IP
 // versions.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {

@@ -91,6 +91,8 @@ type Modes interface {
 	Enter(ctx context.Context, index interface_types.InterfaceIndex) error
 	// Leave sends a request that may make an interface leave layer 2.
 	Leave(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error
+	// Keep is Leave for an interface that is to stay in its bridge domain or cross-connect.
+	Keep(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error
 }
 
 // An Output has segment routing send frames out of an interface again. It is called when the interface

@@ -261,6 +261,11 @@ func (h *handler) endSteering(ctx context.Context, q *sr.SrSteeringAddDel) error
 	} else {
 		err = h.API.Call(ctx, &end, &sr.SrSteeringAddDelReply{})
 	}
+	return ended(err)
+}
+
+// ended is the error of a request to end steering: steering that VPP does not have has ended.
+func ended(err error) error {
 	if code := retval(err); code == notSteered || code == notHardware {
 		return nil
 	}
@@ -392,7 +397,9 @@ func steeredNetwork(d sr.SrSteeringPolDetails) netip.Prefix {
 // the frames of the next interface with the index to the policy.
 const framesKind = "SRv6 steering of frames"
 
-// endFrames ends the steering of frames on an index.
+// endFrames ends the steering of frames that an earlier interface has left on an index. The interface that has the
+// index now may be in a bridge domain or cross-connect of somebody else.
 func (h *handler) endFrames(ctx context.Context, at interface_types.InterfaceIndex) error {
-	return h.endSteering(ctx, &sr.SrSteeringAddDel{TrafficType: sr_types.SR_STEER_API_L2, SwIfIndex: at})
+	end := &sr.SrSteeringAddDel{IsDel: true, TrafficType: sr_types.SR_STEER_API_L2, SwIfIndex: at}
+	return ended(h.Modes.Keep(ctx, at, end, &sr.SrSteeringAddDelReply{}))
 }
