@@ -32,7 +32,7 @@ func deletion(d vppif.SwInterfaceDetails) (request, reply api.Message) {
 		return &vppif.DeleteSubif{SwIfIndex: d.SwIfIndex}, &vppif.DeleteSubifReply{}
 	case d.InterfaceDevType == "Loopback":
 		return &vppif.DeleteLoopback{SwIfIndex: d.SwIfIndex}, &vppif.DeleteLoopbackReply{}
-	case d.InterfaceDevType == "virtio":
+	case d.InterfaceDevType == "virtio", d.InterfaceDevType == "tap": // before 26.02, and since
 		return &tapv2.TapDeleteV2{SwIfIndex: d.SwIfIndex}, &tapv2.TapDeleteV2Reply{}
 	case d.InterfaceDevType == "memif":
 		return &memif.MemifDelete{SwIfIndex: d.SwIfIndex}, &memif.MemifDeleteReply{}

@@ -39,6 +39,10 @@ These are the requests and events of VPP's binary API that the descriptors use. 
 A running VPP is asked for its own table of messages, so a release between these needs no change. The list is generated from the
 code and the API definitions: ` + "`go test ./descriptors/vpp -run TestMessages -update`" + `.
 
+VPP 26.06 marks ` + "`gre_tunnel_dump`, `wireguard_peer_add` and `wireguard_peers_dump`" + ` as deprecated, and answers them. Their successors,
+` + "`gre_tunnel_v2_dump`, `wireguard_peer_add_v2` and `wireguard_peers_v2_dump`" + `, add the key of a GRE tunnel and the preshared key of a peer, which no
+value declares; those of WireGuard are marked as in progress, so VPP may still change them. GoVPP has no bindings of them yet. They come into use with such bindings.
+
 | message | used by | not in | instead |
 |---|---|---|---|
 `
