@@ -3,6 +3,7 @@ package packets
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"go.fd.io/govpp/binapi/vpe"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
@@ -28,9 +31,10 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 // A lab is a real VPP with an agent and ports.
 type lab struct {
 	*testing.T
-	sched *scheduler.Scheduler
-	ports map[string]*port
-	sent  int // packets; the number of a packet is its payload
+	sched  *scheduler.Scheduler
+	socket string // of VPP's API
+	ports  map[string]*port
+	sent   int // packets; the number of a packet is its payload
 
 	// passes sends a packet into a port that must come out of another one, and waits for it.
 	// The zero value is lab.answers, for ports with an address.
@@ -45,8 +49,26 @@ func start(t *testing.T, ports ...string) *lab {
 	for _, name := range ports {
 		l.ports[name] = newPort(t, name)
 	}
-	l.sched = startAgent(t, testkit.StartVPPHere(t, program).Socket)
+	l.socket = testkit.StartVPPHere(t, program).Socket
+	l.sched = startAgent(t, l.socket)
 	return l
+}
+
+// since reports whether VPP is of a release, such as 26.06, or of a later one.
+func (l *lab) since(release string) bool {
+	l.Helper()
+	c, err := conn.Dial(l.Context(), l.socket, "test")
+	if err != nil {
+		l.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Run(context.Background()); close(ended) }()
+	defer func() { c.Close(errors.New("it has answered")); <-ended }()
+	var r vpe.ShowVersionReply
+	if err := c.Call(l.Context(), &vpe.ShowVersion{}, &r); err != nil {
+		l.Fatal(err)
+	}
+	return r.Version >= release
 }
 
 // program is the path of VPP. Without one, the test is skipped.

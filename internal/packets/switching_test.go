@@ -62,6 +62,35 @@ func TestSPANMirrors(t *testing.T) {
 	l.run(step{in: "a", packet: udp("10.0.1.2:1000", "10.9.0.1:2000"), out: []string{"b: 10.0.1.2 > 10.9.0.1 | udp 1000 > 2000"}, not: []string{"c"}})
 }
 
+// A mirror of layer 2 copies the frames that a bridge domain takes from an interface, or sends out of it.
+func TestSPANMirrorsLayer2(t *testing.T) {
+	const text = "10.0.0.1 > 10.0.0.2 | udp 1 > 2"
+	l := start(t, "a", "b", "c")
+	there := map[string]string{"a": "b", "b": "a"}
+	frame := udp("10.0.0.1:1", "10.0.0.2:2")
+	for direction, from := range map[string]string{"RX": "a", "TX": "b"} {
+		t.Log(direction)
+		l.passes = func(in, out string) {
+			if in == out {
+				l.floods(in, there[in])
+			} else {
+				l.floods(from, out) // the next copy
+			}
+		}
+		l.declare(bare("a", "b", "c"), `
+vppConfig:
+  bridgeDomains:
+    - {name: bd, flood: true, unknownUnicastFlood: true, forward: true, learn: true, interfaces: [{name: a}, {name: b}]}
+    - {name: watch, interfaces: [{name: c}]}
+  spans: [{interfaceFrom: a, interfaceTo: c, direction: `+direction+`, isL2: true}]`)
+		to := there[from]
+		l.run(
+			step{in: from, packet: frame.between(hostMAC(from), everybody()), out: []string{to + ": " + text, "c: " + text}},
+			step{in: to, packet: frame.between(hostMAC(to), everybody()), out: []string{from + ": " + text}, not: []string{"c"}},
+		)
+	}
+}
+
 // A cross-connect of layer 3 leads all packets of an interface to another one; routes have no say.
 func TestL3CrossConnect(t *testing.T) {
 	l := start(t, "a", "b", "c")
