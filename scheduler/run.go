@@ -370,9 +370,9 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	}
 	state := s.publish(r.rec.Start, n, old)
 	switch {
-	case !done:
+	case !done && !r.isUntold(old, state):
 		r.recordNoop(n, old, state)
-	case unfinished:
+	case done && unfinished:
 		was := old.Known()
 		was.State = uint8(Removed) // between the deletion and the creation
 		if o, ok := noop(n, was, state); ok {
@@ -380,6 +380,13 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 			r.addNoop(n, o)
 		}
 	}
+}
+
+// isUntold reports that a resync has found a new or vanished value of somebody else. There may be any number of
+// them. A resync that is parked publishes what it has read so far, and does not record it either.
+func (r *run) isUntold(old *standing.Standing, state State) bool {
+	vanished := state == Removed || state == Nonexistent
+	return r.rec.Refresh && (state == Obtained || vanished && State(old.Known().State) == Obtained)
 }
 
 // didTo reports whether r executed an operation of the value with standing x.
