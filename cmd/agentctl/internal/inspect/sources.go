@@ -101,7 +101,7 @@ func declarations(ctx context.Context, s *session.Session, given []string, f *sh
 
 // declarationsTable prints one declaration per line, with its key if there are several keys.
 func declarationsTable(out io.Writer, claims []wire.Declaration, several bool) error {
-	columns := []string{"SOURCE", "PRIORITY", "STATE", "WINS", "ERROR"}
+	columns := []string{"SOURCE", "PRIORITY", "STATE", "TAKES EFFECT", "ERROR"}
 	if several {
 		columns = append([]string{"KEY"}, columns...)
 	}
@@ -150,7 +150,7 @@ func sourceState(s wire.Source) string {
 func printFaults(out io.Writer, sources []wire.Source) error {
 	for _, s := range sources {
 		for _, text := range s.Faults {
-			if _, err := fmt.Fprintf(out, "%s: %s\n", show.Line(s.Name), show.Line(text)); err != nil {
+			if _, err := fmt.Fprintln(out, show.Broken(out, show.Line(s.Name)+": "+show.Line(text), 2)); err != nil {
 				return err
 			}
 		}
@@ -163,13 +163,13 @@ func printFaults(out io.Writer, sources []wire.Source) error {
 	return nil
 }
 
-// declarationState returns the state of a declaration. "remembered" means that it was saved
+// declarationState returns the state of a declaration. "saved" means that it was saved
 // before the restart and the source has not confirmed it yet; "doubted" that the last
 // listing lacked it.
 func declarationState(c wire.Declaration) string {
 	words := []string{c.State}
 	if c.Remembered {
-		words = append(words, "remembered")
+		words = append(words, "saved")
 	}
 	if c.Doubted {
 		words = append(words, "doubted")

@@ -162,7 +162,7 @@ func (v valueTable) print(out io.Writer, statuses []wire.BaseValueStatus) error 
 		columns = append(columns, "DECLARED", "ACTUAL")
 	}
 	t := tableFor(out, v.content != nil, columns...)
-	t.Whole(shortColumns()...)
+	t.Whole(append(shortColumns(), "NAME")...)
 	for _, st := range statuses {
 		if v.filter.fits(st.Value.State) {
 			v.row(t, st.Value)

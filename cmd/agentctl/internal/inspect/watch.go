@@ -140,7 +140,7 @@ func (w *valueWatch) changed(values []wire.ValueStatus) error {
 	return w.format.Write(w.s.Out, shown, func(out io.Writer) error {
 		if w.table == nil {
 			w.table = show.NewTable(out, valueColumns()...)
-			w.table.Whole(shortColumns()...)
+			w.table.Whole(append(shortColumns(), "NAME")...)
 		}
 		for _, st := range shown {
 			valueTable{known: w.known}.row(w.table, st.Value)

@@ -75,11 +75,11 @@ func Broken(out io.Writer, text string, indent int) string {
 		return text
 	}
 	columns, _ := Size(out)
-	return broken(text, columns, indent)
+	return BrokenAt(text, columns, indent)
 }
 
-// broken breaks the lines of a text that are wider than so many columns.
-func broken(text string, columns, indent int) string {
+// BrokenAt is Broken for a terminal with so many columns. Where a line leaves no room for a word, it stays whole.
+func BrokenAt(text string, columns, indent int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		words := strings.TrimLeft(line, " ")

@@ -12,16 +12,33 @@ const gap = 2
 // A Table prints rows in aligned columns. It is buffered: nothing is printed before End.
 // Cells are made printable and one line each.
 //
-// On a terminal the lines fit its width: the widest cells are shortened in their middle,
-// because names and keys differ at their ends. Other output, which programs read, is complete.
+// On a terminal the lines fit its width. A reason is never cut: it has lines of its own below its
+// row, with the name of its column. Names lose the beginning that they share, and never their end.
+// Other cells that are too wide are shortened in their middle. Other output, which programs read,
+// has a column for each cell, and is complete.
 type Table struct {
-	out   io.Writer
-	rows  [][]string // those that are not printed yet; at first, the first one is the header
-	most  int        // width of a line in columns of a terminal; 0: no limit
-	whole []int      // columns that are not shortened where the others keep half of the line; the first counts most
+	out  io.Writer
+	rows []row // those that are not printed yet; at first, the first one is the header
+	most int   // width of a line in columns of a terminal; 0: no limit
+	// The header as the caller gave it. Columns of reasons are left out of the rows if there is a limit.
+	header []string
+	whole  []int // columns that are not shortened where the others keep half of the line; the first counts most
 	// The widths of the columns that were printed. Later rows are aligned with them.
 	widths []int
 }
+
+// A row is a line of a table, and what belongs below it.
+type row struct {
+	cells   []string
+	reasons []string // each with the name of its column; nil: none
+}
+
+// The headers of columns with reasons, and of those with names. All other columns have words,
+// numbers or contents.
+var (
+	reasonHeaders = []string{"ERROR", "REASON", "DETAILS", "NOTE"}
+	nameHeaders   = []string{"NAME", "KEY", "MODEL", "KEY PREFIX", "PROTO MESSAGE", "SOURCE", "LABEL", "CONNECTION", "LOGGER", "METRIC", "DESCRIPTOR", "OLDEST PENDING"}
+)
 
 // NewTable returns a table with a header.
 func NewTable(out io.Writer, columns ...string) *Table {
@@ -35,9 +52,15 @@ func NewTable(out io.Writer, columns ...string) *Table {
 
 // NewTableOf returns a table with a header and with lines of at most this width; 0: no limit.
 func NewTableOf(most int, out io.Writer, columns ...string) *Table {
-	t := &Table{out: out, most: most}
+	t := &Table{out: out, most: most, header: columns}
 	t.Row(columns...)
+	t.rows[0].reasons = nil
 	return t
+}
+
+// below reports whether the cells of a column are on lines of their own, below their rows.
+func (t *Table) below(column int) bool {
+	return t.most > 0 && column < len(t.header) && slices.Contains(reasonHeaders, t.header[column])
 }
 
 // Whole keeps the columns with these headers whole as long as half of the line is left to the others:
@@ -45,7 +68,7 @@ func NewTableOf(most int, out io.Writer, columns ...string) *Table {
 // before the first End.
 func (t *Table) Whole(columns ...string) {
 	for _, header := range columns {
-		if i := slices.Index(t.rows[0], header); i >= 0 {
+		if i := slices.Index(t.rows[0].cells, header); i >= 0 {
 			t.whole = append(t.whole, i)
 		}
 	}
@@ -53,25 +76,108 @@ func (t *Table) Whole(columns ...string) {
 
 // Row adds one line. Rows may have fewer cells than the header.
 func (t *Table) Row(cells ...string) {
-	row := make([]string, len(cells))
+	var out row
 	for i, c := range cells {
-		row[i] = Line(c)
+		switch {
+		case !t.below(i):
+			out.cells = append(out.cells, Line(c))
+		case c != "":
+			out.reasons = append(out.reasons, strings.ToLower(t.header[i])+": "+Line(c))
+		}
 	}
-	t.rows = append(t.rows, row)
+	t.rows = append(t.rows, out)
 }
 
 // End prints the table without trailing spaces. Rows that are added later are printed by the next
 // End, below the same header.
 func (t *Table) End() error {
-	t.widths = widened(t.widths, t.rows)
-	widths := t.fit()
+	names := t.names()
+	widths := widened(t.widths, t.rows)
+	if t.most > 0 {
+		t.shareless(names, widths)
+		widths = widened(t.widths, t.rows)
+	}
+	t.widths = widths
+	widths = t.fit()
 	var b strings.Builder
-	for _, row := range t.rows {
-		b.WriteString(lineOf(row, widths))
+	for _, r := range t.rows {
+		b.WriteString(lineOf(r.cells, widths, names))
+		for _, text := range r.reasons {
+			b.WriteString(BrokenAt(reasonIndent+text, t.most, 2) + "\n")
+		}
 	}
 	t.rows = nil
 	_, err := io.WriteString(t.out, b.String())
 	return err
+}
+
+// reasonIndent begins the line of a reason.
+const reasonIndent = "    "
+
+// names reports for each column whether it has names.
+func (t *Table) names() []bool {
+	var out []bool
+	for i, header := range t.header {
+		if !t.below(i) {
+			out = append(out, slices.Contains(nameHeaders, header))
+		}
+	}
+	return out
+}
+
+// shareless takes from the names the beginning that all of a column share, the widest column first,
+// until the lines fit.
+func (t *Table) shareless(names []bool, widths []int) {
+	order := make([]int, 0, len(widths))
+	for i := range widths {
+		if i < len(names) && names[i] {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return widths[b] - widths[a] })
+	for _, column := range order {
+		if sum(widths)+gap*(len(widths)-1) <= t.most {
+			return
+		}
+		all := t.cellsOf(column)
+		shared := sharedBeginning(all)
+		for _, cell := range all {
+			if shared != "" {
+				*cell = ellipsis + strings.TrimPrefix(*cell, shared)
+			}
+		}
+		widths[column] = widened(nil, t.rows)[column]
+	}
+}
+
+// cellsOf returns the names in a column, without the header.
+func (t *Table) cellsOf(column int) (out []*string) {
+	for i, r := range t.rows {
+		isHeader := i == 0 && t.widths == nil
+		if !isHeader && column < len(r.cells) && r.cells[column] != "" {
+			out = append(out, &r.cells[column])
+		}
+	}
+	return out
+}
+
+// sharedBeginning returns the longest beginning of at least two names that ends with a whole part, and
+// leaves something of each; empty: there is none.
+func sharedBeginning(all []*string) string {
+	if len(all) < 2 {
+		return ""
+	}
+	separator := "/"
+	if !strings.Contains(*all[0], separator) {
+		separator = "." // as in names of models
+	}
+	shared := *all[0]
+	for _, name := range all {
+		for !strings.HasPrefix(*name, shared) || len(*name) == len(shared) {
+			shared = shared[:strings.LastIndex(strings.TrimSuffix(shared, separator), separator)+1]
+		}
+	}
+	return shared
 }
 
 // fit returns the widths of the columns on the line.
@@ -103,10 +209,10 @@ func (t *Table) fit() []int {
 }
 
 // widened returns the width of each column: that of its widest cell, but at least the one before.
-func widened(before []int, rows [][]string) []int {
+func widened(before []int, rows []row) []int {
 	out := slices.Clone(before)
-	for _, row := range rows {
-		for i, cell := range row {
+	for _, r := range rows {
+		for i, cell := range r.cells {
 			if i == len(out) {
 				out = append(out, 0)
 			}
@@ -157,10 +263,13 @@ func sum(widths []int) (n int) {
 	return n
 }
 
-// lineOf returns a row with cells that are shortened and padded to their widths.
-func lineOf(row []string, widths []int) string {
+// lineOf returns cells that are shortened and padded to their widths. Those of names keep their ends.
+func lineOf(cells []string, widths []int, names []bool) string {
 	var b strings.Builder
-	for i, cell := range row {
+	for i, cell := range cells {
+		if i < len(names) && names[i] {
+			cell = endOf(cell, widths[i])
+		}
 		cell = Shorten(cell, widths[i])
 		b.WriteString(cell + strings.Repeat(" ", widths[i]-Width(cell)+gap))
 	}

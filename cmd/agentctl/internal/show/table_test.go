@@ -51,22 +51,26 @@ func TestTableFitsTerminal(t *testing.T) {
 		want    string
 	}{
 		{80, `
-NAME               STATE       ERROR                     KEY
-veth1              CONFIGURED                            config/linu…rface/veth1
-10.1.0.0/16/veth1  FAILED      netlink: th…ENETUNREACH)  config/linu….0/16/veth1
+NAME               STATE       KEY
+veth1              CONFIGURED  config/linux/interfaces/v2/interface/veth1
+10.1.0.0/16/veth1  FAILED      config/linux/l3/v2/route/10.1.0.0/16/veth1
+    error: netlink: the network of the gateway 10.1.0.254 is unreachable
+      (ENETUNREACH)
 `},
 		// The lines of a smaller terminal are as wide as those of 80 columns.
 		{40, `
-NAME               STATE       ERROR                     KEY
-veth1              CONFIGURED                            config/linu…rface/veth1
-10.1.0.0/16/veth1  FAILED      netlink: th…ENETUNREACH)  config/linu….0/16/veth1
+NAME               STATE       KEY
+veth1              CONFIGURED  config/linux/interfaces/v2/interface/veth1
+10.1.0.0/16/veth1  FAILED      config/linux/l3/v2/route/10.1.0.0/16/veth1
+    error: netlink: the network of the gateway 10.1.0.254 is unreachable
+      (ENETUNREACH)
 `},
 		{140, `
-NAME               STATE       ERROR                                                              KEY
-veth1              CONFIGURED                                                                     config/linux/interfaces/v2/interface/veth1
-10.1.0.0/16/veth1  FAILED      netlink: the network of the gate…254 is unreachable (ENETUNREACH)  config/linux/l3/v2/route/10.1.0.0/16/veth1
+NAME               STATE       KEY
+veth1              CONFIGURED  config/linux/interfaces/v2/interface/veth1
+10.1.0.0/16/veth1  FAILED      config/linux/l3/v2/route/10.1.0.0/16/veth1
+    error: netlink: the network of the gateway 10.1.0.254 is unreachable (ENETUNREACH)
 `},
-		{200, whole},
 	} {
 		if got := "\n" + onTerminal(t, tt.columns, 24, values); got != tt.want {
 			t.Errorf("%d columns:%s\nexpected:%s", tt.columns, got, tt.want)
@@ -98,7 +102,7 @@ func TestWholeColumn(t *testing.T) {
 		t.Row("vpp.ipfix.flowprobe-feature", "ligato.vpp.ipfix.FlowProbeFeature", "config/vpp/ipfix/v2/flowprobe-feature/")
 		return t.End()
 	})
-	if want := "vpp.ipfix.flowprobe-feature  ligato.vpp.i…ProbeFeature  config/vpp/…obe-feature/\n"; !strings.HasSuffix(got, want) {
+	if want := "vpp.ipfix.flowprobe-feature  ligato.vpp.i…ProbeFeature  …/v2/flowprobe-feature/\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("printed\n%s; expected the last line\n%s", got, want)
 	}
 	got = onTerminal(t, 80, 24, func(out io.Writer) error {
@@ -108,7 +112,8 @@ func TestWholeColumn(t *testing.T) {
 		t.Row(long, long, "CONFIGURED", long, "15m3s", long, long, long)
 		return t.End()
 	})
-	if want := "llll…llll  llll…llll  CONFIGURED  llll…llll  15m3s  lll…llll  lll…llll  lll…llll\n"; !strings.HasSuffix(got, want) {
+	want := "…llllllllll  …llllllllll  CONFIGURED  15m3s  lllll…lllll  llll…lllll  …lllllllll\n    reason: " + strings.Repeat("l", 50) + "\n"
+	if !strings.HasSuffix(got, want) {
 		t.Errorf("printed\n%s; expected the last line\n%s", got, want)
 	}
 	got = onTerminal(t, 80, 24, func(out io.Writer) error {
@@ -117,8 +122,64 @@ func TestWholeColumn(t *testing.T) {
 		t.Row(strings.Repeat("m", 50), strings.Repeat("k", 50))
 		return t.End()
 	})
-	if !strings.Contains(got, "m…m") || !strings.Contains(got, "k…k") {
+	if !strings.Contains(got, "\n…m") || !strings.Contains(got, "  …k") {
 		t.Errorf("printed\n%s; expected both columns shortened", got)
+	}
+}
+
+// TestNamesKeepTheirEnds has names that share their beginning, and others. The beginning that all share goes first.
+// Output that is no terminal is whole.
+func TestNamesKeepTheirEnds(t *testing.T) {
+	const prefix = "config/linux/interfaces/v2/interface/"
+	long := strings.Repeat("x", 70)
+	print := func(names ...string) func(io.Writer) error {
+		return func(out io.Writer) error {
+			t := show.NewTable(out, "STATE", "KEY", "KEYS")
+			for _, name := range names {
+				t.Row("CONFIGURED", name, "7")
+			}
+			return t.End()
+		}
+	}
+	for name, tt := range map[string]struct {
+		names []string
+		want  string
+	}{
+		"all fit":           {[]string{prefix + "a", prefix + "b"}, "CONFIGURED  " + prefix + "a  7\nCONFIGURED  " + prefix + "b  7\n"},
+		"one is too long":   {[]string{prefix + "a", prefix + strings.Repeat("b", 40)}, "CONFIGURED  …a                                         7\nCONFIGURED  …" + strings.Repeat("b", 40) + "  7\n"},
+		"nothing is shared": {[]string{"a", "linux/" + long + "/10.1.0.1/24"}, "…" + strings.Repeat("x", 49) + "/10.1.0.1/24  7\n"},
+		"a part is left":    {[]string{"a", "linux/" + strings.Repeat("y", 20) + "/" + strings.Repeat("x", 50)}, "  …/" + strings.Repeat("x", 50) + strings.Repeat(" ", 12) + "7\n"},
+	} {
+		got := onTerminal(t, 80, 24, print(tt.names...))
+		got = got[strings.Index(got, "\n")+1:]
+		if !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%s:\n%sexpected\n%s", name, got, tt.want)
+		}
+		for line := range strings.Lines(got) {
+			if show.Width(line) > 81 {
+				t.Errorf("%s: a line is wider than the terminal: %s", name, line)
+			}
+		}
+		var out bytes.Buffer
+		if err := print(tt.names...)(&out); err != nil || strings.Contains(out.String(), "…") {
+			t.Errorf("%s: in a file:\n%s%v", name, &out, err)
+		}
+	}
+}
+
+// TestRemote has errors of several lines, and texts for programs.
+func TestRemote(t *testing.T) {
+	for text, want := range map[string]string{
+		"values are invalid:\n  line 3: mtu\n  line 4: name": "values are invalid: line 3: mtu; line 4: name",
+		"a\n\nb": "a; b",
+		"rpc error: code = Unavailable desc = connection refused":               "connection refused",
+		"KeyErrors: [config/a (CREATE): no memory, config/b (UPDATE): x]":       "these failed: config/a (CREATE): no memory, config/b (UPDATE): x",
+		"404 Not Found: 404 page not found":                                     "404 Not Found: there is nothing at this path",
+		"create_vlan_subif(id=7): VPPApiError: VLAN subif already exists (-56)": "create_vlan_subif(id=7): VPP says: VLAN subif already exists (-56)",
+	} {
+		if got := show.Remote(text); got != want {
+			t.Errorf("%q became %q; expected %q", text, got, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,8 +15,40 @@ import (
 func Line(s string) string { return printable.Line(s) }
 
 // Remote returns text of an error from outside on one line, because its line feeds may come
-// from a value.
-func Remote(text string) string { return Line(strings.ReplaceAll(text, "\n", "; ")) }
+// from a value, and without what only programs understand.
+func Remote(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			continue
+		case strings.HasSuffix(b.String(), ":"): // a list begins
+			b.WriteByte(' ')
+		case b.Len() > 0:
+			b.WriteString("; ")
+		}
+		b.WriteString(line)
+	}
+	return Line(Plain(b.String()))
+}
+
+// Plain returns the text of an error without the forms that the interfaces of the agent and of stores have for
+// programs: the codes of gRPC, the list of a failed transaction, the name of a type, and the page of a web server that
+// lacks a path.
+func Plain(text string) string {
+	text = rpcCode.ReplaceAllString(text, "")
+	text = failedKeys.ReplaceAllString(text, "these failed: $1")
+	text = strings.ReplaceAll(text, "VPPApiError: ", "VPP says: ")
+	return strings.ReplaceAll(text, "404 page not found", "there is nothing at this path")
+}
+
+var (
+	// rpcCode is how an error of gRPC begins (google.golang.org/grpc/internal/status).
+	rpcCode = regexp.MustCompile(`rpc error: code = \w+ desc = `)
+	// failedKeys is the text of a transaction with failed values; see scheduler.TxnError.
+	failedKeys = regexp.MustCompile(`KeyErrors: \[(.*)\]`)
+)
 
 // JSONError returns the text of an error of protojson. Its errors have a space or a no-break space at
 // random, and the name of the library first.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"slices"
 	"unicode"
 
 	"golang.org/x/text/width"
@@ -58,4 +59,25 @@ func Shorten(text string, most int) string {
 		tail++
 	}
 	return string(all[:head]) + ellipsis + string(all[tail:])
+}
+
+// endOf replaces the beginning of a name that is wider than most columns by an ellipsis. What is left
+// begins at a slash if there is one in the first half of it.
+func endOf(name string, most int) string {
+	if Width(name) <= most {
+		return name
+	}
+	all := []rune(name)
+	at := len(all)
+	for room := most - 1; at > 0 && runeWidth(all[at-1]) <= room; at-- {
+		room -= runeWidth(all[at-1])
+	}
+	if slash := slices.Index(all[at:], '/'); slash >= 0 && slash <= (len(all)-at)/2 {
+		at += slash
+	}
+	// A mark without its character would join the ellipsis.
+	for at < len(all) && runeWidth(all[at]) == 0 {
+		at++
+	}
+	return ellipsis + string(all[at:])
 }

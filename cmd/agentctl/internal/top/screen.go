@@ -100,11 +100,11 @@ func (c *screen) next(ctx context.Context) {
 // draw writes the whole screen at once, over the one before, so that it does not flicker.
 func (c *screen) draw() error {
 	columns, lines := show.Size(c.session.Out)
-	title := "agentctl top   " + c.now.at.Format(time.TimeOnly) + "   q ends"
+	title := show.Shorten("agentctl top   "+c.now.at.Format(time.TimeOnly)+"   q ends", columns) + "\n"
 	if c.lost != "" {
-		title += "   " + c.lost
+		title += show.BrokenAt("no answer since then: "+c.lost, columns, 2) + "\n"
 	}
-	text := show.Shorten(title, columns) + "\n" + view(c.before, c.now, columns, lines-1)
+	text := title + view(c.before, c.now, columns, max(lines-strings.Count(title, "\n"), 0))
 	// The last line has no line feed, which would scroll the screen.
 	text = strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", endLine+"\r\n")
 	_, err := io.WriteString(c.session.Out, home+text+endLine+endText)

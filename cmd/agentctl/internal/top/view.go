@@ -19,13 +19,13 @@ const leastVerbs = 8
 // view returns the text of a sample, with rates since the sample before, which may be nil. The
 // text has at most this many columns and lines; 0: no limit.
 func view(before, now *sample, columns, lines int) string {
-	head := []string{
+	head := broken(columns,
 		fmt.Sprintf("transactions %d%s   operations %d%s   failed %d", now.stats.TxnStats.TotalProcessed,
 			rateText(before, now, func(s *sample) uint64 { return s.stats.TxnStats.TotalProcessed }),
 			now.operations(), rateText(before, now, (*sample).operations), now.stats.TxnStats.ErrorCount),
-		"values       " + stateCounts(now),
+		"values       "+stateCounts(now),
 		"",
-	}
+	)
 	sources, verbs := sourceLines(now, columns), verbLines(before, now, columns)
 	if room := lines - len(head) - 1; lines > 0 {
 		sources = cutLines(sources, max(room-min(len(verbs), leastVerbs), 2))
@@ -45,12 +45,33 @@ func view(before, now *sample, columns, lines int) string {
 	return b.String()
 }
 
-// cutLines returns the first lines; the last of them counts those that are left out.
+// broken returns lines that are broken where they are wider than the columns; 0: no limit.
+func broken(columns int, lines ...string) []string {
+	text := strings.Join(lines, "\n")
+	if columns > 0 {
+		text = show.BrokenAt(text, columns, len("values       "))
+	}
+	return strings.Split(text, "\n")
+}
+
+// cutLines returns the first rows of a table that fit into most lines, each with its reasons. The last
+// line counts those that are left out.
 func cutLines(all []string, most int) []string {
 	if len(all) <= most || most < 1 {
 		return all[:min(len(all), most)]
 	}
-	return append(slices.Clone(all[:most-1]), fmt.Sprintf("and %d more", len(all)-most+1))
+	isReason := func(line string) bool { return strings.HasPrefix(line, " ") }
+	end := most - 1
+	for end > 1 && isReason(all[end]) { // those of the row before
+		end--
+	}
+	left := 0
+	for _, line := range all[end:] {
+		if !isReason(line) {
+			left++
+		}
+	}
+	return append(slices.Clone(all[:end]), fmt.Sprintf("and %d more", left))
 }
 
 // rateText returns " (1.5/s)", or nothing if the rate is unknown.

@@ -21,7 +21,10 @@ func sampleOf(at time.Time, calls uint64, sources, descriptors int) *sample {
 		Descriptors: map[string][]counts.Method{},
 	}}
 	for i := range sources {
-		out.sources = append(out.sources, wire.Source{Name: fmt.Sprintf("source%d", i), State: "synced", Keys: 3, Error: strings.Repeat("long error ", 20)})
+		out.sources = append(out.sources, wire.Source{Name: fmt.Sprintf("source%d", i), State: "synced", Keys: 3})
+	}
+	if sources > 1 {
+		out.sources[1].Error = strings.Repeat("long error ", 20) + "with an end"
 	}
 	for i := range descriptors {
 		out.stats.Descriptors[fmt.Sprintf("vpp-interface-%02d", i)] = []counts.Method{
@@ -49,7 +52,7 @@ func TestViewFits(t *testing.T) {
 	text := view(before, now, 80, 23)
 	for _, want := range []string{
 		"transactions 110 (5.0/s)   operations 220 (10.0/s)   failed 1", "values       CONFIGURED 12  PENDING 1\n",
-		"source0   synced", "and 21 more\n", "vpp-interface-59", "Create", "59ms", "5.0/s",
+		"source0   synced", "      long error with an end\n", "and 25 more\n", "vpp-interface-59", "Create", "59ms", "5.0/s",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
