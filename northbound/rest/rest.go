@@ -182,10 +182,10 @@ func Handler(o Options) http.Handler {
 	h.streams = events.New(events.Options{Scheduler: o.Scheduler, Sources: h.sourcesNow, Label: o.Label, Ended: o.Ended})
 	h.waiter = waiting.New(waiting.Options{Scheduler: o.Scheduler, Short: h.short, Incomplete: h.incomplete, Relist: h.relist, Ended: o.Ended})
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints))
+	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints, mux.Handler))
 	methods := map[string][]string{} // by pattern
 	for _, e := range h.endpoints() {
-		e = h.protected(h.limited(e))
+		e = h.protected(h.limited(detailed(e)))
 		mux.HandleFunc(e.Method+" "+e.Pattern(), e.Handle)
 		methods[e.Pattern()] = append(methods[e.Pattern()], e.Method)
 	}
@@ -199,6 +199,19 @@ func Handler(o Options) http.Handler {
 		reply.Fail(w, reply.Status(http.StatusForbidden, errors.New("requests from pages of other sites are not allowed")))
 	}))
 	return h.labelled(guard.Handler(mux))
+}
+
+// detailed adds the failed values to the error of a transaction, so that a client can show each of them.
+func detailed(e endpoint.Endpoint) endpoint.Endpoint {
+	serve := e.Serve
+	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+		err := serve(w, r, q)
+		if failed, ok := err.(*scheduler.TxnError); ok { //nolint:errorlint // one with a status has them already
+			return reply.Detailed(http.StatusInternalServerError, err, failures(failed))
+		}
+		return err
+	}
+	return e
 }
 
 // labelled names the agent's label in each answer, and refuses requests for another agent: a

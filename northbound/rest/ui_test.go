@@ -32,3 +32,35 @@ func TestThePageIsServed(t *testing.T) {
 		}
 	})
 }
+
+// TestASlashTooMany leads to the path without it, and keeps what a proxy has taken from the beginning.
+func TestASlashTooMany(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for path, want := range map[string]string{"/ui/": "../ui", "/ui/app.js/": "../app.js", "/scheduler/values/?why=1": "../values?why=1", "/info/models/": "../models"} {
+			rec := w.askWith(http.MethodGet, path, "")
+			if got := rec.Header().Get("Location"); rec.Code != http.StatusPermanentRedirect || got != want {
+				t.Errorf("%s: %d %q; expected a redirect to %q", path, rec.Code, got, want)
+			}
+		}
+		for _, path := range []string{"/none/", "/ui/none/more/"} {
+			if rec := w.askWith(http.MethodGet, path, ""); rec.Code != http.StatusNotFound {
+				t.Errorf("%s: %d %s", path, rec.Code, rec.Header().Get("Location"))
+			}
+		}
+	})
+}
+
+// TestValuesByTrouble has the worst states first, and the keys of one state in order.
+func TestValuesByTrouble(t *testing.T) {
+	inWorld(t, func(w *world) {
+		text := w.askWith(http.MethodGet, "/scheduler/values?sort=trouble", "").Body.String()
+		last := 0
+		for _, state := range []string{`"State": "FAILED"`, `"State": "PENDING"`, `"State": "CONFIGURED"`} {
+			at := strings.Index(text, state)
+			if at < last || strings.LastIndex(text[:at], state) >= 0 {
+				t.Errorf("%s is at %d, after %d:\n%s", state, at, last, text)
+			}
+			last = at
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,10 +165,22 @@ func MethodNotAllowed(path string, methods []string) http.HandlerFunc {
 	}
 }
 
-// UnknownPath returns a handler for requests for other paths than these. It answers the most
-// similar path.
-func UnknownPath(endpoints func() []Endpoint) http.HandlerFunc {
+// UnknownPath returns a handler for requests for other paths than these. A path with a slash too many leads
+// to the one without it. Otherwise it answers the most similar path. find returns the pattern that serves a
+// request; "/": none does.
+func UnknownPath(endpoints func() []Endpoint, find func(*http.Request) (http.Handler, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if shorter := strings.TrimRight(r.URL.Path, "/"); shorter != r.URL.Path && shorter != "" {
+			// The address is relative: a proxy may have taken the beginning of the path away.
+			to := url.URL{Path: "../" + path.Base(shorter), RawQuery: r.URL.RawQuery}
+			without := r.Clone(r.Context())
+			without.URL.Path, without.URL.RawPath = shorter, ""
+			if _, pattern := find(without); pattern != "/" {
+				w.Header().Set("Location", to.String())
+				w.WriteHeader(http.StatusPermanentRedirect)
+				return
+			}
+		}
 		var paths []string
 		for _, e := range endpoints() {
 			paths = append(paths, e.Path)

@@ -33,7 +33,7 @@ const maxLimit, defaultLimit = 1000, 100
 // Endpoints returns the paths in the order of the index.
 func (p Pages) Endpoints() []endpoint.Endpoint {
 	return []endpoint.Endpoint{
-		endpoint.Get("/scheduler/values", endpoint.Dump, "search=, state= (many), why=1, offset=, limit=", "a part of the list of values, with states and, with why, the last causes", p.values).Answers(browse.ValuePage{}).Costly(),
+		endpoint.Get("/scheduler/values", endpoint.Dump, "search=, state= (many), sort=key|trouble, why=1, offset=, limit=", "a part of the list of values, with states and, with why, the last causes; sort=trouble: those first that need somebody most", p.values).Answers(browse.ValuePage{}).Costly(),
 		endpoint.Get("/scheduler/value", endpoint.Dump, "key=", "one value with its content and its relations", p.value).Answers(browse.ValueDetails{}).Costly(),
 		endpoint.Get("/scheduler/transactions", endpoint.Dump, "offset=, limit=", "a part of the list of transactions, the newest first", p.transactions).Answers(browse.TransactionPage{}).Costly(),
 		endpoint.Get("/scheduler/operations", endpoint.Dump, "seq-num=, list=executed|planned, offset=, limit=", "a part of the operations of a transaction", p.operations).Answers([]wire.Operation{}).Costly(),

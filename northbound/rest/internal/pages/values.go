@@ -53,6 +53,10 @@ func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) 
 	if err != nil {
 		return reply.BadRequest(err)
 	}
+	order, err := q.Choice("sort", "key", "trouble")
+	if err != nil {
+		return reply.BadRequest(err)
+	}
 	out := browse.ValuePage{Offset: offset, States: map[string]int{}, Values: []browse.ListedValue{}}
 	var chosen []*scheduler.Status
 	counts := map[scheduler.State]int{}
@@ -68,7 +72,13 @@ func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) 
 	for state, n := range counts {
 		out.States[state.String()] = n
 	}
-	slices.SortFunc(chosen, func(a, b *scheduler.Status) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(chosen, func(a, b *scheduler.Status) int {
+		byState := 0
+		if order == "trouble" {
+			byState = cmp.Compare(trouble(a.State), trouble(b.State))
+		}
+		return cmp.Or(byState, strings.Compare(a.Key, b.Key))
+	})
 	out.Total = len(chosen)
 	chosen = cut(chosen, offset, limit)
 	for _, st := range chosen {
@@ -78,6 +88,19 @@ func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) 
 		p.addRoots(out.Values)
 	}
 	return reply.JSON(w, out)
+}
+
+// trouble is the place of a state in the order of trouble: what nobody but a person can mend comes first,
+// then what the agent tries again, then what waits for others.
+func trouble(s scheduler.State) int {
+	worst := []scheduler.State{
+		scheduler.Failed, scheduler.Retrying, scheduler.Invalid, scheduler.Unimplemented, scheduler.Missing, scheduler.Pending,
+		scheduler.Discovered, scheduler.Obtained, scheduler.Configured,
+	}
+	if i := slices.Index(worst, s); i >= 0 {
+		return i
+	}
+	return len(worst)
 }
 
 // addRoots adds the last causes of the values that are not as declared.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/internal/testkit/browser"
 )
 
@@ -66,6 +68,63 @@ func TestAProblemIsExplained(t *testing.T) {
 	says(p, "#detail .graph", "10.9.0.0/16/lan0")
 }
 
+// TestReasonsAreWhole shows problems with reasons of any length, the worst first. No reason is cut, also in a narrow
+// window, beside a detail, and in a list that was scrolled.
+func TestReasonsAreWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fault = strings.Repeat("a long reason of many words that nobody may cut; ", 12) + "and its end"
+	var all []proto.Message
+	for i := range 120 {
+		all = append(all, route(fmt.Sprintf("10.%d.0.0/16", i), "lan9"))
+	}
+	w.breaks(interfacePrefix+"lan7", true)
+	w.commit("many", append(all, dummy("lan7", 1400))...)
+	p := w.open("#problems")
+	says(p, ".row:first-child .key", "lan7") // FAILED or RETRYING, and not the first key
+	const whole = `(() => {
+		const box = document.querySelector(".rows").getBoundingClientRect();
+		const rows = [...document.querySelectorAll(".row")].filter((r) => r.querySelector(".reason")).sort((a, b) => Number(a.dataset.row) - Number(b.dataset.row));
+		if (rows.length === 0) return false;
+		for (const [i, r] of rows.entries()) {
+			const e = r.querySelector(".reason"), at = r.getBoundingClientRect();
+			if (e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight + 1 || e.getBoundingClientRect().bottom > at.bottom + 1) return false;
+			if (i > 0 && Math.abs(rows[i - 1].getBoundingClientRect().bottom - at.top) > 1) return false;
+		}
+		return rows.some((r) => r.getBoundingClientRect().top < box.bottom);
+	})()`
+	p.Until(whole)
+	says(p, ".row:first-child .reason", "and its end")
+	browser.Get[bool](p, `(document.querySelector(".rows").focus(), true)`)
+	p.Press(browser.End)
+	says(p, ".row.cursor .key", "10.99.0.0/16/lan9")
+	p.Until(whole)
+	p.Press(browser.Home)
+	p.Until(whole)
+	p.Click(".row")
+	says(p, "#detail .error", "and its end")
+	p.Until(whole)
+	p.Go("#problems")
+	p.Resize(browser.Narrow())
+	p.Until(whole)
+}
+
+// TestTheAgentIsGone stops the agent while the page is open. Large letters say so.
+func TestTheAgentIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.commit("", dummy("lan0", 1400))
+	p := w.open("#values")
+	says(p, ".row", "lan0")
+	silent(p, "body", "The agent is gone")
+	p.Allow("net::ERR")
+	w.server.CloseClientConnections()
+	w.server.Close()
+	says(p, ".gone[role=alert]", "The agent is gone. It has not answered since")
+	p.Until(`parseFloat(getComputedStyle(document.querySelector(".gone")).fontSize) >= 20`)
+	says(p, ".row", "lan0") // as it was then
+}
+
 // TestTransactionsAndPlans shows an executed transaction that failed, and the plan of a text.
 func TestTransactionsAndPlans(t *testing.T) {
 	t.Parallel()
@@ -74,6 +133,7 @@ func TestTransactionsAndPlans(t *testing.T) {
 	w.breaks(interfacePrefix+"lan1", true)
 	w.commit("one that fails", dummy("lan0", 1450), dummy("lan1", 0), dummy("lan2", 10000))
 	p := w.open("#transactions")
+	p.Allow("/scheduler/plan") // this server has no sources whose content it could plan
 	says(p, ".row", "one that fails")
 	p.Click(".row")
 	says(p, "#detail .operations .bad", "no buffer space")

@@ -11,7 +11,7 @@ import (
 // A ValuePage is a part of a list of values.
 type ValuePage struct {
 	// Total is the number of values that fit the search and the states, and Offset the place of
-	// the first one of Values among them. They are sorted by key.
+	// the first one of Values among them. They are sorted by key, or by state and then by key.
 	Total, Offset int
 	// States is the number of values that fit the search, by state. The argument state does not
 	// matter for it.

@@ -1,5 +1,6 @@
 // The agent's HTTP API: types of the answers that the page reads, and functions that ask.
 // The types repeat those of northbound/rest/wire; its Go comments explain the fields.
+import { plain } from "./text";
 
 export interface Message { ProtoMsgName: string; ProtoMsgData: unknown }
 
@@ -110,6 +111,8 @@ export interface Source {
   Lag?: number;
 }
 
+export interface Connection { Name: string; State: string; Since: string; Error?: string; Unknown?: { Descriptor: string; Reason: string; Since: string }[] }
+
 export interface Declaration {
   Key: string;
   Source: string;
@@ -136,7 +139,7 @@ export interface Health { state: number; start_time?: number; missing?: string[]
 
 // A Failure is an answer with an error status, or none at all (status 0).
 export class Failure extends Error {
-  constructor(readonly status: number, message: string) { super(message); }
+  constructor(readonly status: number, message: string) { super(plain(message)); }
 }
 
 // The difference between the clock of the agent and that of the browser, in milliseconds. Ages

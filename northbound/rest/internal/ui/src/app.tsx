@@ -3,12 +3,12 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, get, now, whenUnauthorized, type Health, type Version } from "./api";
 import { Drift } from "./drift";
-import { close, connections, counts, label, line, open, sources, why } from "./live";
+import { close, connections, counts, heard, label, line, open, sources, why } from "./live";
 import { Plan } from "./plan";
 import { useRead } from "./read";
 import { Mark, Sources } from "./sources";
 import { Cell, go, here, href, place, useCell, useSecond } from "./state";
-import { age, count, problems } from "./text";
+import { age, clock, count, problems } from "./text";
 import { nextTheme, theme } from "./theme";
 import { Transaction, Transactions } from "./transactions";
 import { Value } from "./value";
@@ -37,6 +37,7 @@ function App() {
   return (
     <>
       <Header current={shown.name} />
+      <Gone />
       <Counts />
       <main class={key || txn ? "with-detail" : ""}>
         <View key={shown.name} />
@@ -44,6 +45,17 @@ function App() {
       </main>
       <Help />
     </>
+  );
+}
+
+// Gone says that the agent does not answer, and how old the page is.
+function Gone() {
+  const state = useCell(line), at = useCell(heard);
+  if (state !== "lost") return null;
+  return (
+    <p class="gone" role="alert">
+      The agent is gone. {at ? <>It has not answered since <span class="num">{clock(new Date(at).toISOString())}</span>, and what you see is from then.</> : "It does not answer."}
+    </p>
   );
 }
 
@@ -64,7 +76,7 @@ function Header({ current }: { current: string }) {
         ))}
       </nav>
       <Links />
-      <span class={`line ${state}`} role="status" title={reason}><i aria-hidden="true" />{{ connecting: "connecting", live: "live", lost: "not connected", refused: "no permission" }[state]}</span>
+      <span class={`line ${state}`} role="status" title={reason}><i aria-hidden="true" />{{ connecting: "connecting", live: "live", lost: "gone", busy: "not live", refused: "no permission" }[state]}</span>
       <button type="button" class="quiet" title="Theme (t)" onClick={nextTheme}>theme: {useCell(theme)}</button>
       <button type="button" class="quiet" title="Keys (?)" aria-label="Keys" onClick={() => help.set(true)}>?</button>
     </header>
@@ -76,7 +88,7 @@ function Links() {
   const all = useCell(connections);
   const lost = Object.keys(all).filter((n) => !all[n]).sort();
   if (lost.length === 0) return null;
-  return <a class="lost" href={href("sources")}><Mark ok={false}>{lost.join(", ")} not ready</Mark></a>;
+  return <a class="lost" href={href("sources")}><Mark ok={false}>not READY: {lost.join(", ")}</Mark></a>;
 }
 
 function Uptime() {

@@ -4,11 +4,13 @@
 import { ask, Failure } from "./api";
 import { Cell } from "./state";
 
-// How the stream is: shown in the header.
-export type Line = "connecting" | "live" | "lost" | "refused";
+// How the stream is: shown in the header. Of a lost agent nobody knows anything; a busy one has too many readers.
+export type Line = "connecting" | "live" | "lost" | "busy" | "refused";
 
 export const line = new Cell<Line>("connecting");
 export const why = new Cell("");
+// heard is when the agent was last there, in milliseconds since 1970; 0: not yet.
+export const heard = new Cell(0);
 export const label = new Cell("");
 export const counts = new Cell<Record<string, number>>({});
 export const connections = new Cell<Record<string, boolean>>({});
@@ -50,6 +52,7 @@ export function open(): void {
     counts.set(e.States);
     connections.set(e.Connections);
     line.set("live");
+    why.set("");
     everything();
   });
   on<{ Changed: { Key: string; State: string }[]; Missed: boolean; States: Record<string, number> }>(s, "values", (e) => {
@@ -61,7 +64,8 @@ export function open(): void {
   on(s, "sources", () => grow(sources));
   on<{ Connections: Record<string, boolean> }>(s, "connections", (e) => { connections.set(e.Connections); grow(sources); });
   s.onerror = () => {
-    if (line.get() === "live") line.set("lost");
+    if (line.get() === "live") heard.set(Date.now());
+    if (s.readyState !== EventSource.CLOSED) line.set("lost");
     // The browser tries again by itself, unless the agent has refused the stream.
     if (s.readyState === EventSource.CLOSED) void refused();
   };
@@ -72,7 +76,7 @@ async function refused(): Promise<void> {
   close();
   try {
     const answer = await ask("scheduler/transactions?limit=1");
-    line.set(answer.status === 403 ? "refused" : "lost");
+    line.set(answer.status === 403 ? "refused" : "busy");
     if (answer.status === 401) return; // the login opens the stream
     why.set(answer.status === 403 ? "your user lacks the permission dump" : "the agent has too many readers");
   } catch (err) {

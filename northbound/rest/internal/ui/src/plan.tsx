@@ -1,12 +1,12 @@
 // The plan of a text that a person pastes or drops: the operations that it would cause.
 import { useState } from "preact/hooks";
-import { get, post, type Plan as Result, type Source } from "./api";
+import { get, post, type Failure, type Plan as Result, type Source } from "./api";
 import { sources } from "./live";
 import { Operations } from "./operations";
 import { Problem } from "./parts";
 import { useRead } from "./read";
 import { Cell, useCell } from "./state";
-import { count } from "./text";
+import { count, plain } from "./text";
 
 // The text and its plan stay while other views are shown.
 const text = new Cell("");
@@ -17,6 +17,16 @@ const example = `linuxConfig:
     - name: veth1
       type: VETH
       mtu: 1500`;
+
+// planned asks for the plan of agentctl apply, or of apply --store. An agent without sources has only declared values.
+async function planned(as: string, replace: boolean, body: string): Promise<Result> {
+  try {
+    return await post<Result>("scheduler/plan", { as: as || "agentctl", new: as === "", add: !replace }, body, "application/yaml");
+  } catch (err) {
+    if (as !== "" || (err as Failure).status !== 404) throw err;
+    return post<Result>("scheduler/plan", { replace }, body, "application/yaml");
+  }
+}
 
 export function Plan() {
   const body = useCell(text), plan = useCell(result);
@@ -29,7 +39,7 @@ export function Plan() {
     setBusy(true);
     setError(undefined);
     try {
-      result.set(await post<Result>("scheduler/plan", { as, replace: replace && as === "" }, body, "application/yaml"));
+      result.set(await planned(as, replace, body));
     } catch (err) {
       result.set(undefined);
       setError(err as Error);
@@ -59,10 +69,10 @@ export function Plan() {
         <div class="bar">
           <button type="button" class="main" disabled={busy || body.trim() === ""} onClick={() => void ask()}>{busy ? "Planning…" : "Plan"}</button>
           <label>as <select value={as} onChange={(e) => setAs(e.currentTarget.value)}>
-            <option value="">additional values</option>
-            {(list.data ?? []).map((s) => <option key={s.Name} value={s.Name}>the whole content of {s.Name}</option>)}
+            <option value="">agentctl apply</option>
+            {(list.data ?? []).filter((s) => s.Name !== "agentctl").map((s) => <option key={s.Name} value={s.Name}>values of {s.Name}</option>)}
           </select></label>
-          {as === "" ? <label><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.currentTarget.checked)} /> and nothing else is declared</label> : null}
+          <label><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.currentTarget.checked)} /> replace: the source has no others</label>
         </div>
       </div>
       <div class="outcome scroll" aria-live="polite">
@@ -71,7 +81,7 @@ export function Plan() {
           <>
             <p class="total">{ops.length === 0 ? "Nothing would change." : <><b class="num">{count(real)}</b> operations, and <span class="num">{count(ops.length - real)}</span> changes of states</>}</p>
             {plan.Invalid?.map((i, n) => (
-              <p key={n} class="notice bad">{i.Line ? <span class="num">line {i.Line}: </span> : null}{i.Key ? <b>{i.Key}: </b> : null}{i.Error}</p>
+              <p key={n} class="notice bad">{i.Line ? <span class="num">line {i.Line}: </span> : null}{i.Key ? <b>{i.Key}: </b> : null}{plain(i.Error)}</p>
             ))}
             {plan.Warnings?.map((w, n) => <p key={n} class="notice warn">{w.Line ? <span class="num">line {w.Line}: </span> : null}{w.Key ? <b>{w.Key}: </b> : null}{w.Text}</p>)}
             <Operations all={ops.slice(0, 1000)} />

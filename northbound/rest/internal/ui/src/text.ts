@@ -59,12 +59,17 @@ export function split(key: string): [prefix: string, name: string] {
   return cut > 1 && cut < key.length ? [key.slice(0, cut), key.slice(cut)] : ["", key];
 }
 
-// type names the kind of a transaction in the words of this page.
-export function type(t: { TxnType: string; ResyncType?: string; RetryAttempt?: number }): string {
-  const resync: Record<string, string> = { FullResync: "full resync", UpstreamResync: "upstream resync", DownstreamResync: "resync" };
-  if (t.ResyncType) return resync[t.ResyncType] ?? t.ResyncType;
-  const types: Record<string, string> = { NBTransaction: "change", SBNotification: "notification", RetryFailedOps: "retry" };
-  return types[t.TxnType] ?? t.TxnType;
+// type names the kind of a transaction in the words of agentctl config history.
+export function type(t: { TxnType: string; ResyncType?: string; RetryForTxn?: number; RetryAttempt?: number }): string {
+  if (t.TxnType === "RetryFailedOps") return `retry #${t.RetryAttempt ?? 0} for ${t.RetryForTxn ?? 0}`;
+  if (t.TxnType === "SBNotification") return "status update";
+  const resync: Record<string, string> = { FullResync: "config replace", UpstreamResync: "config sync", DownstreamResync: "status sync" };
+  return resync[t.ResyncType ?? ""] ?? "config change";
+}
+
+// plain is a text of an error without the forms that the agent has for programs, as agentctl prints it.
+export function plain(text: string): string {
+  return text.replace(/rpc error: code = \w+ desc = /g, "").replace(/KeyErrors: \[([^]*)\]/g, "these failed: $1").replace(/VPPApiError: /g, "VPP says: ").replace(/404 page not found/g, "there is nothing at this path");
 }
 
 // The states of values, the worst first. Problems are declared values that are not applied.

@@ -76,7 +76,7 @@ export function Transaction({ seq }: { seq: string }) {
         <>
           {t.Description ? <p>{t.Description}</p> : null}
           <dl class="times">
-            <dt>Kind</dt><dd>{type(t)}{t.RetryAttempt ? <>, attempt {t.RetryAttempt} of <a href={here({ txn: String(t.RetryForTxn ?? 0) })}>#{t.RetryForTxn ?? 0}</a></> : null}</dd>
+            <dt>Kind</dt><dd>{t.RetryAttempt ? <>retry #{t.RetryAttempt} for <a href={here({ txn: String(t.RetryForTxn ?? 0) })}>{t.RetryForTxn ?? 0}</a></> : type(t)}</dd>
             <dt>Start</dt><dd class="num">{clock(t.Start)}</dd>
             <dt>Stop</dt><dd class="num">{clock(t.Stop)}</dd>
             <dt>Took</dt><dd class="num">{length(t)}</dd>

@@ -6,7 +6,7 @@ import { sources, values } from "./live";
 import { Age, Changes, Key, KeyLink, Problem, Section, State } from "./parts";
 import { useRead } from "./read";
 import { go, here, href, useCell } from "./state";
-import { clock, problems } from "./text";
+import { clock, plain, problems } from "./text";
 
 // Value is the detail of a value beside a list.
 export function Value({ of }: { of: string }) {
@@ -30,7 +30,7 @@ export function Value({ of }: { of: string }) {
             {st.Descriptor ? <span>descriptor <b>{st.Descriptor}</b></span> : null}
             {st.Base ? <span>derived from <KeyLink of={st.Base} /></span> : null}
           </p>
-          {st.Error ? <pre class="error">{st.Error}</pre> : null}
+          {st.Error ? <pre class="error">{plain(st.Error)}</pre> : null}
           {problems.includes(st.State) || st.State === "NONEXISTENT" ? <Why of={of} version={version} /> : null}
           <Fields desired={data.Desired} actual={data.Actual} invalid={st.State === "INVALID" ? st.Details ?? [] : []} />
           {st.Base || st.State === "NONEXISTENT" ? null : <Sources of={of} />}
@@ -80,10 +80,10 @@ function Fields({ desired, actual, invalid }: { desired?: Message; actual?: Mess
   // Paths of invalid fields are written as in the .proto files.
   const wrong = new Set(invalid.map((p) => p.replaceAll("_", "").toLowerCase()));
   return (
-    <Section title="Fields" note={both ? (differ ? "desired and actual differ" : "actual is as desired") : desired ? "desired; there is no actual value" : "actual; nobody declares it"}>
+    <Section title="Fields" note={both ? (differ ? "declared and actual differ" : "actual is as declared") : desired ? "declared; there is no actual value" : "actual; nobody declares it"}>
       {paths.length === 0 ? <p class="dim">It has no fields.</p> : (
         <table class="fields">
-          {differ ? <thead><tr><th>Field</th><th>Desired</th><th>Actual</th></tr></thead> : null}
+          {differ ? <thead><tr><th>Field</th><th>Declared</th><th>Actual</th></tr></thead> : null}
           <tbody>
             {paths.slice(0, most).map((p) => (
               <tr key={p} class={differ && want.get(p) !== have.get(p) || wrong.has(p.toLowerCase()) ? "differs" : ""}>
@@ -110,13 +110,13 @@ function Sources({ of }: { of: string }) {
       {data && data.length === 0 ? <p class="dim">No source declares it.</p> : null}
       {data && data.length > 0 ? (
         <table>
-          <thead><tr><th>Source</th><th class="num">Priority</th><th>Declaration</th><th>Effect</th></tr></thead>
+          <thead><tr><th>Source</th><th class="num">Priority</th><th>State</th><th>Takes effect</th></tr></thead>
           <tbody>
             {data.map((d) => (
               <tr key={d.Source}>
                 <td>{d.Source}</td><td class="num">{d.Priority}</td>
-                <td>{d.State}{d.Remembered ? ", from before the restart" : ""}{d.Doubted ? ", in doubt" : ""}{d.Error ? <div class="bad">{d.Error}</div> : null}</td>
-                <td>{d.Wins ? <b>in effect</b> : <span class="dim">not in effect</span>}</td>
+                <td>{d.State}{d.Remembered ? ", saved" : ""}{d.Doubted ? ", doubted" : ""}{d.Error ? <div class="bad">{plain(d.Error)}</div> : null}</td>
+                <td>{d.Wins ? <b>yes</b> : null}</td>
               </tr>
             ))}
           </tbody>
@@ -142,7 +142,7 @@ function History({ of, version }: { of: string; version: number }) {
               <span class="when num">{r.Since.startsWith("0001-") ? "earlier" : clock(r.Since)}</span>
               <State name={r.Flags["value-state"] ?? ""} />
               {txn ? <a class="num" href={href("transactions", { txn: txn[1]! })}>#{txn[1]}</a> : <span />}
-              {r.Flags["error"] ? <div class="bad">{r.Flags["error"]}</div> : null}
+              {r.Flags["error"] ? <div class="bad">{plain(r.Flags["error"])}</div> : null}
               {before?.Value && r.Value ? <Changes was={before.Value} is={r.Value} /> : null}
             </li>
           );

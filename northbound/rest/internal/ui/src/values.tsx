@@ -5,7 +5,7 @@ import { counts, values } from "./live";
 import { Age, Key, State } from "./parts";
 import { Rows } from "./rows";
 import { go, here, href, place, useCell } from "./state";
-import { count, problems, split, states } from "./text";
+import { count, plain, problems, split, states } from "./text";
 
 // choose shows a value beside the list. By keyboard the focus follows.
 export function choose(key: string, byKeyboard: boolean): void {
@@ -16,11 +16,11 @@ export function choose(key: string, byKeyboard: boolean): void {
 // reason is the text of a row: the roots of a value that waits, else its own error. Keys are
 // short: a row has little room, and the detail has them in full.
 function reason(v: ListedValue): string {
-  if (v.Roots && v.Roots.length > 0) return v.Roots.map((r) => r.Key ? r.Text.replace(r.Key, () => split(r.Key!)[1]) : r.Text).join("; ");
-  return [v.Error, ...(v.Details ?? [])].filter(Boolean).join("; ");
+  if (v.Roots && v.Roots.length > 0) return plain(v.Roots.map((r) => r.Key ? r.Text.replace(r.Key, () => split(r.Key!)[1]) : r.Text).join("; "));
+  return plain([v.Error, ...(v.Details ?? [])].filter(Boolean).join("; "));
 }
 
-// Problems lists the values that are not as declared, with their root causes.
+// Problems lists the values that are not as declared, the worst first, with their root causes in full.
 export function Problems() {
   const { args } = useCell(place);
   const version = useCell(values);
@@ -34,14 +34,14 @@ export function Problems() {
         <h2>Not configured</h2>
         <States all={present} counts={now} chosen={chosen} />
       </div>
-      <Heads names={["State", "Value", "Reason, down to the root", "Since"]} class="problems" />
-      <Rows<ListedValue> id={"problems " + wanted.join()} version={version} label="Values that are not configured" height={26} class="problems"
+      <Heads names={["State", "Value, and the reason down to the root", "Since"]} class="problems" />
+      <Rows<ListedValue> id={"problems " + wanted.join()} version={version} label="Values that are not configured, the worst first" height={46} grows class="problems"
         read={async (offset, limit, signal) => {
-          const page = await get<ValuePage>("scheduler/values", { state: wanted, why: true, offset, limit }, signal);
+          const page = await get<ValuePage>("scheduler/values", { state: wanted, sort: "trouble", why: true, offset, limit }, signal);
           return { total: page.Total, rows: page.Values };
         }}
         keyOf={(v) => v.Key} chosen={args.get("key") ?? undefined} choose={(v, k) => choose(v.Key, k)}
-        row={(v) => [<State name={v.State} />, <Key of={v.Key} />, <span class="reason" title={reason(v)}>{reason(v)}</span>, <Age since={v.Since} />]}
+        row={(v) => [<State name={v.State} />, <Key of={v.Key} />, <Age since={v.Since} />, <span class="reason">{reason(v)}</span>]}
         empty={<>Every declared value is configured.</>} />
     </div>
   );
