@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -135,20 +134,8 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	err = h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
 	switch {
 	case add && (errors.Is(err, api.ADDRESS_IN_USE) || errors.Is(err, api.DUPLICATE_IF_ADDRESS)):
-		return h.ignoreIfAssigned(ctx, meta, p, err)
+		return h.takenBy(ctx, meta, p, err)
 	case !add && (errors.Is(err, api.ADDRESS_NOT_FOUND_FOR_INTERFACE) || errors.Is(err, api.INVALID_SW_IF_INDEX)):
-		return nil
-	}
-	return err
-}
-
-// ignoreIfAssigned returns err unless the interface has exactly this address.
-func (h *handler) ignoreIfAssigned(ctx context.Context, meta Meta, p netip.Prefix, err error) error {
-	has, lookErr := h.addressesOf(ctx, meta, p.Addr().Is6())
-	if lookErr != nil {
-		return errors.Join(err, lookErr)
-	}
-	if slices.Contains(has, p) {
 		return nil
 	}
 	return err

@@ -31,6 +31,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	index, old, err := h.adoptUntagged(ctx, v)
 	if err == nil && !old {
 		index, err = k.Create(ctx, h.env, v)
+		err = h.heldBy(ctx, v, err)
 	}
 	// VPP may have created it, and the next read adopts it.
 	if leftovers.IsUncertain(err) {

@@ -34,6 +34,7 @@ func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] 
 		},
 		Recreate:     func(_ string, old, new *l3.VRRPEntry, _ struct{}) bool { return !sameRouter(old, new) },
 		Dependencies: h.vrrpDependencies,
+		Claims:       vrrpClaims,
 
 		Create: h.createVRRP,
 		Update: func(ctx context.Context, _ string, _, v *l3.VRRPEntry, _ struct{}) (struct{}, error) {
@@ -72,6 +73,21 @@ func validateVRRP(_ string, v *l3.VRRPEntry) error {
 		f.Add("unicast", true, "false for a router that is enabled: VPP starts a unicast router only with the addresses of its peers, which the model does not have")
 	}
 	return f.Err()
+}
+
+// vrrpClaims claims the addresses on the interface: VPP refuses one that another router of it has.
+func vrrpClaims(_ string, v *l3.VRRPEntry) (out []scheduler.Claim) {
+	known := map[string]bool{}
+	for i, text := range v.GetIpAddresses() {
+		if is := canonical(text); !known[is] {
+			known[is] = true
+			out = append(out, scheduler.Claim{
+				Resource: fmt.Sprintf("vpp-vrrp/%s/%s", v.GetInterface(), is), Field: fmt.Sprintf("ip_addresses[%d]", i), Value: text,
+				Want: "an address that no other virtual router of this interface has",
+			})
+		}
+	}
+	return out
 }
 
 // isIPv6Router returns the IP version of the first valid address. validateVRRP ensures that
