@@ -27,15 +27,18 @@ var update = flag.Bool("update", false, "write what is printed into the scripts"
 // Within the scripts, agentctl is this test program.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"agentctl": func() { os.Exit(cli.Main()) },
+		"agentctl": func() { os.Exit(main()) },
 	})
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, params())
+	raw := filepath.Join(t.TempDir(), "raw")
+	t.Cleanup(func() { checkRaw(t, raw) })
+	testscript.Run(t, params(raw))
 }
 
-func params() testscript.Params {
+// params are those of scripts whose runs of agentctl note raw texts in a file; see rawTexts.
+func params(raw string) testscript.Params {
 	return testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -46,6 +49,7 @@ func params() testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Values[testKey{}] = env.T().(testing.TB)
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv(rawFile, raw)
 			return nil
 		},
 	}

@@ -22,7 +22,7 @@ func TestSessionInREADME(t *testing.T) {
 		if block == nil {
 			t.Fatalf("%s shows no session", readme)
 		}
-		p := params()
+		p := params("")
 		p.Dir = scriptOf(t, string(block[1]))
 		testscript.Run(t, p)
 	}

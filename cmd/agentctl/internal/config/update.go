@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,8 @@ func (o *changeFlags) change(ctx context.Context, s *session.Session, conn *grpc
 	}
 	manager := generic.NewManagerServiceClient(conn)
 	if !o.withdraw {
-		if err := session.Check(ctx, manager, request, documents.Places(values)); err != nil {
+		refused, err := session.Check(ctx, manager, request)
+		if err = cmp.Or(err, all.Invalid("nothing was changed, because values are invalid", refused)); err != nil {
 			return err
 		}
 	}
@@ -183,7 +185,7 @@ func resultsOf(answer *generic.SetConfigResponse) (out results) {
 func (o *changeFlags) print(s *session.Session, r results) error {
 	return o.format.Write(s.Out, r, func(out io.Writer) error {
 		if o.verbose {
-			t := show.NewTable(out, "STATE", "KEY", "MESSAGE")
+			t := show.NewTable(out, "STATE", "KEY", "REASON")
 			for _, v := range r.Values {
 				t.Row(v.State, v.Key, show.Remote(v.Message))
 			}

@@ -214,7 +214,9 @@ func (c *change) show(p wire.Plan) error {
 	if err := c.from.Invalid("nothing was changed, because values are invalid", p.Invalid); err != nil {
 		return err
 	}
-	show.Warnings(c.Err, p.Warnings)
+	for _, w := range c.from.Warnings(p.Warnings) {
+		fmt.Fprintln(c.Err, show.Broken(c.Err, "agentctl: "+w.String(), 2))
+	}
 	return show.Changes(c.Out, c.Env, "Plan", show.ChangesOf(p.Operations), 0)
 }
 

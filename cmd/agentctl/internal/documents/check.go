@@ -31,34 +31,56 @@ type Finding struct {
 	Warning bool   `json:"warning,omitempty"`
 }
 
-// String returns the finding as compilers print it.
+// String returns the finding as compilers print it. What only the agent knows may have no place, or no column.
 func (f Finding) String() string {
-	kind := ""
+	var b strings.Builder
+	switch {
+	case f.File == "" && f.Line > 0: // of a text that is no file
+		fmt.Fprintf(&b, "line %d: ", f.Line)
+	case f.Column > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", show.Line(f.File), f.Line, f.Column)
+	case f.File != "":
+		fmt.Fprintf(&b, "%s:%d: ", show.Line(f.File), f.Line)
+	}
 	if f.Warning {
-		kind = "warning: "
+		b.WriteString("warning: ")
 	}
-	key := ""
 	if f.Key != "" {
-		key = show.Line(f.Key) + ": "
+		b.WriteString(show.Line(f.Key) + ": ")
 	}
-	return fmt.Sprintf("%s:%d:%d: %s%s%s", show.Line(f.File), f.Line, f.Column, kind, key, show.Remote(f.Text))
+	return b.String() + show.Remote(f.Text)
 }
 
 // Check checks the documents against the models of r, without an agent: syntax, names and types of
 // fields, their limits, and keys. Values that refer to others which no document has get a warning:
 // an agent may have them from elsewhere. Findings are in the order of the documents.
 func (ds Documents) Check(r *models.Registry) []Finding {
-	c := checker{form: structured.For(r), models: r, keys: map[string]Finding{}}
-	order := map[string]int{}
-	for i, d := range ds {
-		c.file, order[d.name] = d.name, i
-		c.text(d)
-	}
+	c := ds.checked(r)
 	c.missing()
+	order := ds.order()
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return c.found
+}
+
+// checked returns a checker that has read the documents. It does not look for missing values.
+func (ds Documents) checked(r *models.Registry) *checker {
+	c := &checker{form: structured.For(r), models: r, keys: map[string]Finding{}, places: map[string]func(string) Finding{}}
+	for _, d := range ds {
+		c.file = d.name
+		c.text(d)
+	}
+	return c
+}
+
+// order returns the number of each file.
+func (ds Documents) order() map[string]int {
+	out := map[string]int{}
+	for i, d := range ds {
+		out[d.name] = i
+	}
+	return out
 }
 
 // A checker collects the findings of all documents.
@@ -67,13 +89,15 @@ type checker struct {
 	models *models.Registry
 	file   string
 	found  []Finding
-	keys   map[string]Finding // first place of each key
+	keys   map[string]Finding                    // first place of each key
+	places map[string]func(field string) Finding // of the fields of the first value of each key
 	uses   []use
 }
 
 // A use is a value that refers to others.
 type use struct {
 	value proto.Message
+	json  []byte // as the document spells it
 	place func(field string) Finding
 }
 
@@ -139,6 +163,9 @@ func (c *checker) items(doc *yaml.Node, items []structured.Item) {
 			out.Line, out.Column = structured.Place(doc, it, field)
 			return out
 		}
+		if c.places[key] == nil {
+			c.places[key] = place
+		}
 		if it.Err != nil {
 			c.invalid(at, place, it.Err)
 			c.others(at, place, it)
@@ -150,9 +177,11 @@ func (c *checker) items(doc *yaml.Node, items []structured.Item) {
 		v, err := c.models.Decode(key, it.Value)
 		if v != nil {
 			if m, ok := c.models.ForMessage(v); ok && models.BuiltIn().Has(m) {
-				err = errors.Join(err, limits.Check(v))
+				wrong := limits.Check(v)
+				models.SpellFields(wrong, it.Value)
+				err = errors.Join(err, wrong)
 			}
-			c.uses = append(c.uses, use{v, place})
+			c.uses = append(c.uses, use{v, it.Value, place})
 		}
 		c.invalid(at, place, err)
 	}
@@ -195,7 +224,9 @@ func (c *checker) others(at Finding, place func(string) Finding, it structured.I
 	if err != nil {
 		return
 	}
-	for _, e := range models.FieldErrors(limits.Check(v)) {
+	wrong := limits.Check(v)
+	models.SpellFields(wrong, it.Value)
+	for _, e := range models.FieldErrors(wrong) {
 		if !omitted[firstOf(e.Field)] && e.Expected != "" { // the wrong field may be a required one, misspelled
 			c.invalid(at, place, e)
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
-	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
 // separator divides YAML documents.
@@ -110,38 +109,6 @@ func (ds Documents) Whole() []byte {
 		return []byte("[]")
 	}
 	return ds.Text()
-}
-
-// place returns the file and line of a line of text.
-func (ds Documents) place(line int) string {
-	for _, d := range ds {
-		lines := bytes.Count(d.text, []byte("\n")) + strings.Count(separator, "\n")
-		if line <= lines || len(ds) == 1 {
-			return fmt.Sprintf("%s:%d", show.Line(d.name), line)
-		}
-		line -= lines
-	}
-	return fmt.Sprintf("line %d", line)
-}
-
-// Invalid returns an error that lists invalid values with file and line, or nil if there are none.
-// The message begins with what happens to them.
-func (ds Documents) Invalid(effect string, invalid []wire.Invalid) error {
-	if len(invalid) == 0 {
-		return nil
-	}
-	var b strings.Builder
-	for _, i := range invalid {
-		b.WriteString("\n  ")
-		if i.Line > 0 {
-			b.WriteString(ds.place(i.Line) + ": ")
-		}
-		if i.Key != "" {
-			b.WriteString(show.Line(i.Key) + ": ")
-		}
-		b.WriteString(show.Remote(i.Error))
-	}
-	return fmt.Errorf("%s:%s", effect, &b)
 }
 
 // ReadFile returns the content of a file, or of standard input for "-", which is in.

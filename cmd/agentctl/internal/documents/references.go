@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/keyplane/keyplane/models"
 )
 
 // Prefixes of the keys that values refer to.
@@ -63,8 +65,10 @@ func (c *checker) names(u use, path string, m protoreflect.Message) {
 			c.names(u, field+".", v.Message())
 		case fd.Kind() == protoreflect.StringKind:
 			if prefix := target(fd); prefix != "" && c.keys[prefix+v.String()].File == "" {
+				named := &models.FieldError{Field: field}
+				models.SpellFields(named, u.json)
 				f := u.place(field)
-				f.Text, f.Warning = fmt.Sprintf("%s: no file declares %s%s", field, prefix, v.String()), true
+				f.Text, f.Warning = fmt.Sprintf("%s: no file declares %s%s", named.Field, prefix, v.String()), true
 				c.found = append(c.found, f)
 			}
 		}

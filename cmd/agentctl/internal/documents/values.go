@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value,
 		}
 	}
 	if wrong.Len() > 0 {
-		return nil, fmt.Errorf("nothing was changed, because values are invalid:%s", &wrong)
+		return nil, fmt.Errorf("nothing was changed, because values are invalid:%s", cmp.Or(ds.mistakes(r), wrong.String()))
 	}
 	if without.Len() > 0 {
 		return out, fmt.Errorf("%w:%s", ErrIgnored, &without)
@@ -108,24 +109,26 @@ func (ds Documents) each(r *models.Registry, value func(structured.Item) (Value,
 	return out, nil
 }
 
-// Places returns where each key of values is.
-func Places(values []Value) map[string]string {
-	places := make(map[string]string, len(values))
-	for _, v := range values {
-		places[v.Key] = v.Place
+// mistakes returns the mistakes that Check finds, with a line feed before each.
+func (ds Documents) mistakes(r *models.Registry) string {
+	var b strings.Builder
+	for _, f := range ds.Check(r) {
+		if !f.Warning {
+			b.WriteString("\n  " + f.String())
+		}
 	}
-	return places
+	return b.String()
 }
 
-// lineOf returns the line, the key and the error of an item.
+// lineOf returns the place, the key and the error of an item.
 func lineOf(it structured.Item, err error) string {
 	text := err.Error()
 	if at, ok := errors.AsType[*document.Error](err); ok {
-		it.Line, text = at.Line, at.Msg
+		it.Line, it.Column, text = at.Line, at.Column, at.Msg
 	}
 	out := ""
 	if it.Line > 0 {
-		out = fmt.Sprintf("%d:", it.Line)
+		out = fmt.Sprintf("%d:%d:", it.Line, max(it.Column, 1))
 	}
 	if it.Key != "" {
 		out += " " + show.Line(it.Key) + ":"

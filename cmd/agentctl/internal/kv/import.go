@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 )
 
@@ -235,7 +237,8 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 			}
 			request.Updates = append(request.Updates, &generic.UpdateItem{Item: item})
 		}
-		if err := session.Check(ctx, manager, request, documents.Places(some)); err != nil {
+		refused, err := session.Check(ctx, manager, request)
+		if err = cmp.Or(err, invalidLines(some, refused)); err != nil {
 			return err
 		}
 		requests = append(requests, request)
@@ -252,6 +255,22 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 		}
 	}
 	return o.finish(s, done)
+}
+
+// invalidLines returns an error that lists the lines whose values the agent refuses, or nil if there are none.
+func invalidLines(values []documents.Value, refused []wire.Invalid) error {
+	places := map[string]string{}
+	for _, v := range values {
+		places[v.Key] = v.Place
+	}
+	var b strings.Builder
+	for _, i := range refused {
+		fmt.Fprintf(&b, "\n  %s: %s: %s", show.Line(cmp.Or(places[i.Key], "the agent")), show.Line(i.Key), show.Remote(i.Error))
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return fmt.Errorf("nothing was changed, because values are invalid:%s", &b)
 }
 
 // decode returns the values of the lines with their short keys. gRPC reaches one agent, so keys of

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/internal/reach"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -118,21 +118,19 @@ func (s *Session) ExplainGRPC(err error) error {
 	return errors.New(show.Remote(text))
 }
 
-// Check has the agent check the values of a request, without declaring them. The error lists those that it
-// refuses, with their places.
-func Check(ctx context.Context, manager generic.ManagerServiceClient, request *generic.SetConfigRequest, places map[string]string) error {
-	_, err := manager.SetConfig(metadata.AppendToOutgoingContext(ctx, "dry-run", "true"), request)
+// Check has the agent check the values of a request, without declaring them. It returns those that it refuses.
+func Check(ctx context.Context, manager generic.ManagerServiceClient, request *generic.SetConfigRequest) (refused []wire.Invalid, err error) {
+	_, err = manager.SetConfig(metadata.AppendToOutgoingContext(ctx, "dry-run", "true"), request)
 	st, _ := status.FromError(err)
-	var refused strings.Builder
 	for _, d := range st.Details() {
 		if v, ok := d.(*kvscheduler.ValueStatus); ok {
-			fmt.Fprintf(&refused, "\n  %s: %s: %s", show.Line(cmp.Or(places[v.GetKey()], "the agent")), show.Line(v.GetKey()), show.Remote(v.GetError()))
+			refused = append(refused, wire.Invalid{Key: v.GetKey(), Error: v.GetError(), Fields: v.GetDetails()})
 		}
 	}
-	if refused.Len() > 0 {
-		return fmt.Errorf("nothing was changed, because values are invalid:%s", &refused)
+	if refused != nil {
+		return refused, nil
 	}
-	return err
+	return nil, err
 }
 
 // unavailable returns the error of a call that has reached no gRPC server. The text is that of

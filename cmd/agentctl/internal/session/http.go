@@ -165,7 +165,7 @@ func (at *agentClient) responseError(answer *http.Response) error {
 		Failed         []wire.Invalid
 	}
 	if json.Unmarshal(text, &failure) == nil && failure.Error+failure.Message != "" {
-		return StatusError{answer.StatusCode, failure.Failed, errors.New(show.Remote(failure.Error + failure.Message))}
+		return StatusError{answer.StatusCode, failure.Failed, failureText(failure.Error+failure.Message, failure.Failed)}
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
 		return errors.New("the agent requires authentication: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) with a user that it knows")
@@ -174,6 +174,23 @@ func (at *agentClient) responseError(answer *http.Response) error {
 		return fmt.Errorf("the server at %s is not an agent: %s", at.name, answer.Status)
 	}
 	return fmt.Errorf("%s: %s", show.Line(answer.Status), show.Remote(string(bytes.TrimSpace(text))))
+}
+
+// failureText returns the error of an answer. The list of a failed transaction, which is for programs, becomes a
+// line for each value.
+func failureText(text string, failed []wire.Invalid) error {
+	if len(failed) == 0 || !strings.HasPrefix(text, "KeyErrors: ") {
+		return errors.New(show.Remote(text))
+	}
+	var b strings.Builder
+	for _, f := range failed {
+		b.WriteString("\n  ")
+		if f.Key != "" {
+			b.WriteString(show.Line(f.Key) + ": ")
+		}
+		b.WriteString(show.Remote(f.Error))
+	}
+	return errors.New("values failed:" + b.String())
 }
 
 // A StatusError is an error that an agent answered, with the status of HTTP.

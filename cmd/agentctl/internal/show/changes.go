@@ -243,14 +243,3 @@ func Changes(out io.Writer, env func(string) (string, bool), subject string, all
 	_, err := io.WriteString(out, p.out.String())
 	return err
 }
-
-// Warnings prints the warnings of a plan, which belong on standard error.
-func Warnings(out io.Writer, all []wire.Warning) {
-	for _, w := range all {
-		text := Remote(w.Text)
-		if w.Key != "" {
-			text = Line(w.Key) + ": " + text
-		}
-		fmt.Fprintf(out, "agentctl: %s\n", text)
-	}
-}

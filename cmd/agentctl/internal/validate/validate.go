@@ -51,28 +51,35 @@ func validate(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		found := all.Check(known)
-		invalid := 0
-		for _, one := range found {
-			if !one.Warning {
-				invalid++
+		found := append([]documents.Finding{}, all.Check(known)...) // never nil, so that json prints [] and not null
+		if mistakes(found) == 0 && !offline {
+			err = s.WithAgent(func(ctx context.Context, _ []string) error {
+				found = append(found, ask(ctx, s, all)...)
+				return nil
+			})(cmd, args)
+			if err != nil {
+				return err
 			}
-		}
-		if found == nil {
-			found = []documents.Finding{}
 		}
 		if err := f.Write(s.Out, found, func(out io.Writer) error { return lines(out, found) }); err != nil {
 			return err
 		}
-		if invalid > 0 {
-			return errors.New(show.Count(invalid, "mistake"))
+		if n := mistakes(found); n > 0 {
+			return errors.New(show.Count(n, "mistake"))
 		}
-		if offline {
-			return nil
-		}
-		return s.WithAgent(func(ctx context.Context, _ []string) error { return ask(ctx, s, all) })(cmd, args)
+		return nil
 	}
 	return cmd
+}
+
+// mistakes counts the findings that are no warnings.
+func mistakes(found []documents.Finding) (n int) {
+	for _, one := range found {
+		if !one.Warning {
+			n++
+		}
+	}
+	return n
 }
 
 // modelsOf returns the built-in models and, unless offline is set, those that only the agent has.
@@ -105,13 +112,13 @@ func lines(out io.Writer, found []documents.Finding) error {
 }
 
 // ask has the agent check the documents. An agent that does not answer is no mistake of them.
-func ask(ctx context.Context, s *session.Session, all documents.Documents) error {
+func ask(ctx context.Context, s *session.Session, all documents.Documents) []documents.Finding {
 	var p wire.Plan
 	if err := s.Request(ctx, http.MethodPost, "/scheduler/plan", nil, all.Text(), &p); err != nil {
 		fmt.Fprintln(s.Err, "agentctl: checked without the agent:", show.Line(err.Error()))
 		return nil
 	}
-	return all.Invalid("the agent refuses values", p.Invalid)
+	return all.Refused(p.Invalid)
 }
 
 // modeline is the first line of a file for yaml-language-server.
