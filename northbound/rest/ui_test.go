@@ -1,9 +1,13 @@
 package rest
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
 // TestThePageIsServed loads the document and its files without a user: they have no secret.
@@ -53,14 +57,23 @@ func TestASlashTooMany(t *testing.T) {
 // TestValuesByTrouble has the worst states first, and the keys of one state in order.
 func TestValuesByTrouble(t *testing.T) {
 	inWorld(t, func(w *world) {
-		text := w.askWith(http.MethodGet, "/scheduler/values?sort=trouble", "").Body.String()
-		last := 0
-		for _, state := range []string{`"State": "FAILED"`, `"State": "PENDING"`, `"State": "CONFIGURED"`} {
-			at := strings.Index(text, state)
-			if at < last || strings.LastIndex(text[:at], state) >= 0 {
-				t.Errorf("%s is at %d, after %d:\n%s", state, at, last, text)
+		w.life()
+		var page browse.ValuePage
+		w.must(json.Unmarshal(w.askWith(http.MethodGet, "/scheduler/values?sort=trouble", "").Body.Bytes(), &page))
+		worst := []string{"FAILED", "RETRYING", "INVALID", "UNIMPLEMENTED", "MISSING", "PENDING", "DISCOVERED", "OBTAINED", "CONFIGURED"}
+		states := map[string]bool{}
+		for i, v := range page.Values {
+			states[v.State] = true
+			if i == 0 {
+				continue
 			}
-			last = at
+			before := page.Values[i-1]
+			if was, is := slices.Index(worst, before.State), slices.Index(worst, v.State); was > is || was == is && before.Key > v.Key {
+				t.Errorf("%s %s is before %s %s", before.State, before.Key, v.State, v.Key)
+			}
+		}
+		if len(states) < 3 || len(page.Values) != page.Total {
+			t.Errorf("%d of %d values with the states %v", len(page.Values), page.Total, states)
 		}
 	})
 }

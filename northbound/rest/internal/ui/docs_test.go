@@ -53,13 +53,14 @@ func promises(t *testing.T, sentence string) {
 // viewsShow has for each row of the table of views what the page has to show of a scene.
 func viewsShow(w *world) map[[2]string]func(p *browser.Page) {
 	return map[[2]string]func(p *browser.Page){
-		{"Problems", "every declared value that is not CONFIGURED, with the last causes of that"}: func(p *browser.Page) {
+		{"Problems", "every declared value that is not CONFIGURED, the worst states first, with the last causes of that in full"}: func(p *browser.Page) {
 			p.Until(`document.querySelectorAll(".row").length === 6`)
 			for _, name := range []string{"tunnel4", "lan7", "10.40.0.0/16/tunnel4", "10.41.0.0/16/tunnel4", "0.0.0.0/0/wan0", "lan1"} {
 				says(p, ".row .key", name)
 			}
 			says(p, ".row .reason", "no buffer space available")
 			says(p, ".row .reason", "at most 9216")
+			says(p, ".row:first-child .state", "FAILED")
 			says(p, ".row .reason", "state/wan0/UP, which nobody declares")
 		},
 		{"Values", "all values: a search for words in keys, and filters by state"}: func(p *browser.Page) {
@@ -72,7 +73,7 @@ func viewsShow(w *world) map[[2]string]func(p *browser.Page) {
 			p.Until(`document.querySelectorAll(".row").length === 3`)
 			says(p, ".row .key", "10.22.0.0/16/lan1")
 		},
-		{"Transactions", "the history: times, planned and executed operations with the fields that they change, errors"}: func(p *browser.Page) {
+		{"Transactions", "the history, in the words of `agentctl config history`: times, planned and executed operations with the fields that they change, errors"}: func(p *browser.Page) {
 			says(p, ".row", "branch offices")
 			p.Go("#transactions?txn=1")
 			for _, name := range []string{"Start", "Stop", "Took"} {
@@ -88,7 +89,7 @@ func viewsShow(w *world) map[[2]string]func(p *browser.Page) {
 			for _, title := range []string{"Sources", "Connections", "Readiness"} {
 				says(p, "h3", title)
 			}
-			for _, column := range []string{"Keys", "Refused", "Problem"} {
+			for _, column := range []string{"Keys", "Refused", "problems"} {
 				says(p, "th", column)
 			}
 			says(p, "td", "lan.yaml:3: no mapping")
@@ -100,7 +101,7 @@ func viewsShow(w *world) map[[2]string]func(p *browser.Page) {
 			says(p, ".operations li", "~ mtu: 1500 -> 1300")
 			says(p, ".operations li .state", "FAILED")
 		},
-		{"Plan", "the operations that a pasted text or a file would cause; nothing is changed"}: func(p *browser.Page) {
+		{"Plan", "the operations that `agentctl apply` of a pasted text or a file would cause, or of the same values in a store; nothing is changed"}: func(p *browser.Page) {
 			p.Until(`document.querySelector("input[type=file]")`)
 			p.Until(`document.activeElement.id === "plan-text"`)
 			p.Type("linuxConfig:\n  interfaces:\n  - {name: spare, type: DUMMY}\n")
@@ -147,7 +148,7 @@ func TestTheViewsOfTheDocument(t *testing.T) {
 // TestTheDetailOfTheDocument opens a value. Its address shows the same to somebody else.
 func TestTheDetailOfTheDocument(t *testing.T) {
 	t.Parallel()
-	promises(t, "A click on a value opens it beside the list: the reason of its state, desired and actual fields, its sources, its neighbours in the graph, and its history.")
+	promises(t, "A click on a value opens it beside the list: the reason of its state, declared and actual fields, its sources, its neighbours in the graph, and its history.")
 	promises(t, "The address of the browser names the view and the value, so it can be sent to a colleague.")
 	w := scene(t)
 	p := w.open("#values?search=10.40")
@@ -320,7 +321,7 @@ func TestThePermissionsOfTheDocument(t *testing.T) {
 			w.commit("", dummy("lan0", 1400))
 			w.set(interfacePrefix+"lan0", dummy("lan0", 1300))
 			p := browser.Open(t, w.protected(has)+"/ui", browser.Desk())
-			for _, refusal := range []string{"401", "403", "/liveness", "/readiness"} { // this server knows no health
+			for _, refusal := range []string{"401", "403", "/liveness", "/readiness", "/scheduler/plan"} { // this server knows no health, and plans for no source
 				p.Allow(refusal)
 			}
 			logIn(p, "pass")
