@@ -50,7 +50,7 @@ type Table struct {
 // New returns a Table. Lines of different components never mix.
 func New(o Options) *Table {
 	// The components decide, so the handler below them accepts all levels.
-	all := &slog.HandlerOptions{Level: slog.Level(-1 << 30)}
+	all := &slog.HandlerOptions{Level: slog.Level(-1 << 30), ReplaceAttr: withoutNothing}
 	t := &Table{others: o.Level, levels: map[string]*slog.LevelVar{}, used: map[string]bool{}}
 	if o.JSON {
 		t.base = slog.NewJSONHandler(o.Out, all)
@@ -61,6 +61,14 @@ func New(o Options) *Table {
 		t.entry(name).Set(level)
 	}
 	return t
+}
+
+// withoutNothing leaves out an error that there is not: err=<nil> looks like a mistake to people.
+func withoutNothing(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == "err" && a.Value.Any() == nil {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // Logger returns the logger of a component. Loggers of one name share their level.

@@ -28,6 +28,20 @@ func Example() {
 	// [{etcd debug}] <nil>
 }
 
+// TestNoErrorIsNotSaid logs an error that there is not.
+func TestNoErrorIsNotSaid(t *testing.T) {
+	for _, json := range []bool{false, true} {
+		var out bytes.Buffer
+		log := logs.New(logs.Options{Out: &out, JSON: json}).Logger("trial")
+		var none error
+		log.Warn("taken back", "source", "grpc", "err", none)
+		log.Warn("failed", "err", errors.New("no memory"))
+		if text := out.String(); strings.Contains(text, "nil") || strings.Contains(text, "null") || !strings.Contains(text, "no memory") {
+			t.Errorf("logged\n%s", text)
+		}
+	}
+}
+
 // withoutTime drops the time of each line.
 type withoutTime struct{ io.Writer }
 
