@@ -133,10 +133,11 @@ func isHeld(err error) bool {
 	return false
 }
 
-// heldBy returns err, or in words which interface has what v needs. It reads all interfaces, as VPP says of none of them.
+// heldBy returns err, or in words which interface has what v needs. It reads all interfaces, as VPP says of none of them;
+// of an AF_PACKET interface it does, see kinds.
 func (h *handler) heldBy(ctx context.Context, v *interfaces.Interface, err error) error {
 	claims := kinds.Claims("", v)
-	if !isHeld(err) || len(claims) == 0 {
+	if !isHeld(err) || len(claims) == 0 || v.GetType() == interfaces.Interface_AF_PACKET {
 		return err
 	}
 	all, lookErr := h.dump(ctx, nil, nil, false)
