@@ -126,11 +126,12 @@ func (t *Table) names() []bool {
 }
 
 // shareless takes from the names the beginning that all of a column share, the widest column first,
-// until the lines fit.
+// until the lines fit. Columns that stay whole keep it.
 func (t *Table) shareless(names []bool, widths []int) {
+	whole := t.wholes(widths)
 	order := make([]int, 0, len(widths))
 	for i := range widths {
-		if i < len(names) && names[i] {
+		if i < len(names) && names[i] && !whole[i] {
 			order = append(order, i)
 		}
 	}
@@ -185,16 +186,13 @@ func (t *Table) fit() []int {
 	if t.most == 0 {
 		return t.widths
 	}
-	whole := make([]bool, len(t.widths))
+	whole := t.wholes(t.widths)
 	taken := 0
-	for _, i := range t.whole {
-		if with := taken + t.widths[i] + gap; with <= t.most/2 {
-			whole[i], taken = true, with
-		}
-	}
 	var others []int
 	for i, w := range t.widths {
-		if !whole[i] {
+		if whole[i] {
+			taken += w + gap
+		} else {
 			others = append(others, w)
 		}
 	}
@@ -203,6 +201,18 @@ func (t *Table) fit() []int {
 	for i := range out {
 		if !whole[i] {
 			out[i], others = others[0], others[1:]
+		}
+	}
+	return out
+}
+
+// wholes reports for each column of these widths whether it stays whole.
+func (t *Table) wholes(widths []int) []bool {
+	out := make([]bool, len(widths))
+	taken := 0
+	for _, i := range t.whole {
+		if with := taken + widths[i] + gap; with <= t.most/2 {
+			out[i], taken = true, with
 		}
 	}
 	return out
