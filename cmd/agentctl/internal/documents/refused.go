@@ -47,11 +47,10 @@ func (ds Documents) findings(c *checker, i wire.Invalid) (out []Finding) {
 	known = known && at.File == place("").File
 	told := map[string]bool{}
 	for _, f := range c.found {
-		if f.Warning || f.File != at.File || i.Key == "" && f.Line != at.Line || f.Key != i.Key || i.Key != "" && !hasModel(i.Key) {
-			continue
+		if f.isAbout(at) {
+			told[plainField(f.Field)] = true
+			out = append(out, f)
 		}
-		told[plainField(f.Field)] = true
-		out = append(out, f)
 	}
 	for _, part := range fieldTexts(at.Text, i.Fields) {
 		if told[plainField(part.Field)] || part.Field == "" && len(out) > 0 {
@@ -65,6 +64,14 @@ func (ds Documents) findings(c *checker, i wire.Invalid) (out []Finding) {
 		out = append(out, one)
 	}
 	return out
+}
+
+// isAbout reports whether a finding of Check is about the value, or the line without one, that an agent refuses.
+func (f Finding) isAbout(at Finding) bool {
+	if f.Warning || f.File != at.File || f.Key != at.Key {
+		return false
+	}
+	return at.Key == "" && f.Line == at.Line || at.Key != "" && hasModel(at.Key)
 }
 
 // hasModel reports whether agentctl knows how values of a key look. Only then does Check judge them.

@@ -132,7 +132,7 @@ func TestWholeColumn(t *testing.T) {
 func TestNamesKeepTheirEnds(t *testing.T) {
 	const prefix = "config/linux/interfaces/v2/interface/"
 	long := strings.Repeat("x", 70)
-	print := func(names ...string) func(io.Writer) error {
+	printed := func(names ...string) func(io.Writer) error {
 		return func(out io.Writer) error {
 			t := show.NewTable(out, "STATE", "KEY", "KEYS")
 			for _, name := range names {
@@ -150,7 +150,7 @@ func TestNamesKeepTheirEnds(t *testing.T) {
 		"nothing is shared": {[]string{"a", "linux/" + long + "/10.1.0.1/24"}, "…" + strings.Repeat("x", 49) + "/10.1.0.1/24  7\n"},
 		"a part is left":    {[]string{"a", "linux/" + strings.Repeat("y", 20) + "/" + strings.Repeat("x", 50)}, "  …/" + strings.Repeat("x", 50) + strings.Repeat(" ", 12) + "7\n"},
 	} {
-		got := onTerminal(t, 80, 24, print(tt.names...))
+		got := onTerminal(t, 80, 24, printed(tt.names...))
 		got = got[strings.Index(got, "\n")+1:]
 		if !strings.HasSuffix(got, tt.want) {
 			t.Errorf("%s:\n%sexpected\n%s", name, got, tt.want)
@@ -161,7 +161,7 @@ func TestNamesKeepTheirEnds(t *testing.T) {
 			}
 		}
 		var out bytes.Buffer
-		if err := print(tt.names...)(&out); err != nil || strings.Contains(out.String(), "…") {
+		if err := printed(tt.names...)(&out); err != nil || strings.Contains(out.String(), "…") {
 			t.Errorf("%s: in a file:\n%s%v", name, &out, err)
 		}
 	}
