@@ -51,8 +51,8 @@ lab.yaml:4:17: ` + c + `: type is "DUMY"; expected `
 	if got := lines(refused); got != expected {
 		t.Errorf("a plan says\n%s\nexpected\n%s", got, expected)
 	}
-	// A value that the agent accepts is none, whatever agentctl thinks of it; and a verb that has failed has no place.
-	if got := lines(docs.Refused([]wire.Invalid{{Key: a, Error: "no memory"}})); got != a+": no memory" {
+	// A verb that has failed is no mistake of the file: nothing is added but the place of the value.
+	if got := lines(docs.Refused([]wire.Invalid{{Key: a, Error: "no memory"}})); got != "lab.yaml:3:7: "+a+": no memory" {
 		t.Errorf("a failure is %s", got)
 	}
 }
