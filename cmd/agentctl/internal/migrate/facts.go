@@ -48,7 +48,7 @@ func (s settings) but(v verdict, why, names string) settings {
 const (
 	needsNames = "the agent replaces only the variables that expand-env-names in etcd.conf lists, and does not start without that list"
 	relists    = "the agent starts without its stores, and lists a store anew whenever it was lost"
-	reconnects = "the agent reconnects for ever, and reads VPP's state back each time"
+	narrower   = "everybody who reached HTTP could send any line of VPP's command line; an endpoint does not open it: it is for users with admin, and those with vppCommand may look"
 	bounded    = "the history is bounded by number and bytes"
 	levels     = "`agentctl log set NAME debug` changes a level while the agent runs"
 	batched    = "namespaces and rules are handled together"
@@ -101,7 +101,12 @@ func olderFiles() map[string]settings {
 			but(changed, "0 is the default, 5s, and not for ever", "lock-timeout"),
 		"filedb.conf": of("configuration-paths status-path"),
 		"govpp.conf": of("binapi-socket-path stats-socket-path health-check-probe-interval health-check-reply-timeout retry-connect-timeout proxy-enabled").
-			but(ignored, reconnects, "resync-after-reconnect reply-timeout retry-request-count retry-request-timeout retry-connect-count health-check-threshold connect-via-shm shm-prefix trace-enabled"),
+			but(ignored, "VPP's state is read back after each reconnect", "resync-after-reconnect").
+			but(ignored, "a request has no limit while VPP answers, so it is not repeated", "reply-timeout retry-request-count retry-request-timeout").
+			but(ignored, "the agent reconnects for ever", "retry-connect-count").
+			but(ignored, "a VPP that has not answered one probe is given up, and looked for anew", "health-check-threshold").
+			but(ignored, "the agent reaches VPP by its socket, which all releases that it works with have", "connect-via-shm shm-prefix").
+			but(ignored, "agentctl metrics get govppmux.stats counts the requests", "trace-enabled"),
 		"kvscheduler.conf": of("enable-txn-simulation print-txn-summary").
 			but(ignored, bounded, "record-transaction-history transaction-history-age-limit permanently-recorded-init-period"),
 		"http.conf": of("disabled readtimeout readheadertimeout writetimeout idletimeout maxheaderbytes server-cert-file server-key-file client-basic-auth endpoint "+

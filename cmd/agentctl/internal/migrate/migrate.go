@@ -49,8 +49,8 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate FOLDER|UNIT|MANIFEST|etcd...",
 		Short: "Says what becomes of an installation of vpp-agent 3.5",
-		Long: "Migrate reads the configuration files of an installation in FOLDER, with the flags in its supervisor.conf, and the values of the label in\n" +
-			"etcd. A UNIT of systemd (NAME.service), and a MANIFEST of Compose or Kubernetes (NAME.yaml), have the flags and variables with which\n" +
+		Long: "Migrate reads the configuration files of an installation in FOLDER, with the flags in its supervisor.conf and the values of\n" +
+			"its start-up file (initial-config.yaml), and the values of the label in etcd. A UNIT of systemd (NAME.service), and a MANIFEST of Compose or Kubernetes (NAME.yaml), have the flags and variables with which\n" +
 			"the older agent was started. It prints what changes, what is ignored, and what stops the agent. Nothing is changed.\n\n" +
 			"If an agent with the label answers, migrate also prints the changes that it would make if etcd were its store. An agent without stores\n" +
 			"changes nothing by itself, and may run beside vpp-agent for that.\n\n" +
@@ -142,7 +142,7 @@ func (r *Report) addKeys(ctx context.Context, s *session.Session, store kvdbsync
 		if m, _, ok := models.BuiltIn().ByKey(key); ok {
 			model = m.Name()
 		}
-		if _, err := models.BuiltIn().Decode(key, p.Value); err != nil {
+		if err := refusal(models.BuiltIn(), key, p.Value); err != nil {
 			r.Findings = append(r.Findings, finding(p.Key, model, fact{stops, err.Error()}))
 			continue
 		}

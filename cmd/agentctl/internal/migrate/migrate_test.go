@@ -102,6 +102,7 @@ http.conf:1 endpoint same
 http.conf:2 sign-key same
 http.conf:3 rate-limiter.limit same
 http.conf:4 read-timeout ignored
+http.conf POST /vpp/command changed
 initfileregistry.conf:1 initial-configuration-file-path changed
 kafka.conf ignored
 own.conf ignored
@@ -134,16 +135,16 @@ func TestServers(t *testing.T) {
 		"http without an address":    {"http.conf", "idletimeout: 1s", "http.conf:1 idletimeout same\nhttp.conf endpoint changed\n"},
 		"http off":                   {"http.conf", "disabled: true", "http.conf:1 disabled same\n"},
 		"http with users":            {"http.conf", "endpoint: :80\nclient-basic-auth: [a:b]", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
-		"http without users":         {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\n"},
-		"tokens by default":          {"http.conf", "endpoint: :80\nenable-token-auth: true", "http.conf:1 endpoint same\nhttp.conf:2 enable-token-auth same\nhttp.conf sign-key stops\nhttp.conf users stops\n"},
-		"tokens":                     {"http.conf", "enable-token-auth: true\nsign-key: secret\nusers: []\nendpoint: localhost:1", "http.conf:1 enable-token-auth same\nhttp.conf:2 sign-key stops\nhttp.conf:3 users same\nhttp.conf:4 endpoint same\nhttp.conf users stops\n"},
-		"http as before":             {"http.conf", "endpoint: :80\nallow-unauthenticated: true", "http.conf:1 endpoint same\nhttp.conf:2 allow-unauthenticated changed\n"},
+		"http without users":         {"http.conf", "endpoint: :80\nclient-basic-auth: []", "http.conf:1 endpoint same\nhttp.conf:2 client-basic-auth same\nhttp.conf POST /vpp/command changed\n"},
+		"tokens by default":          {"http.conf", "endpoint: :80\nenable-token-auth: true", "http.conf:1 endpoint same\nhttp.conf:2 enable-token-auth same\nhttp.conf POST /vpp/command changed\nhttp.conf sign-key stops\nhttp.conf users stops\n"},
+		"tokens":                     {"http.conf", "enable-token-auth: true\nsign-key: secret\nusers: []\nendpoint: localhost:1", "http.conf:1 enable-token-auth same\nhttp.conf:2 sign-key stops\nhttp.conf:3 users same\nhttp.conf:4 endpoint same\nhttp.conf POST /vpp/command changed\nhttp.conf users stops\n"},
+		"http as before":             {"http.conf", "endpoint: :80\nallow-unauthenticated: true", "http.conf:1 endpoint same\nhttp.conf:2 allow-unauthenticated changed\nhttp.conf POST /vpp/command changed\n"},
 		"grpc without an address":    {"grpc.conf", "network: tcp", "grpc.conf:1 network same\ngrpc.conf endpoint changed\n"},
 		"grpc without certificates":  {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\n"},
 		"grpc with certificates":     {"grpc.conf", "endpoint: 0.0.0.0:9111\ncert-file: c\nkey-file: k\nca-files: [a]", "grpc.conf:1 endpoint same\ngrpc.conf:2 cert-file same\ngrpc.conf:3 key-file same\ngrpc.conf:4 ca-files same\n"},
 		"grpc as before":             {"grpc.conf", "endpoint: 0.0.0.0:9111\ninsecure-transport: true", "grpc.conf:1 endpoint same\ngrpc.conf:2 insecure-transport same\n"},
-		"http, users without logins": {"http.conf", "endpoint: localhost:1\nusers: [{name: a}]", "http.conf:1 endpoint same\nhttp.conf:2 users ignored\n"},
-		"http, no users":             {"http.conf", "endpoint: localhost:1\nusers: []", "http.conf:1 endpoint same\nhttp.conf:2 users same\n"},
+		"http, users without logins": {"http.conf", "endpoint: localhost:1\nusers: [{name: a}]", "http.conf:1 endpoint same\nhttp.conf:2 users ignored\nhttp.conf POST /vpp/command changed\n"},
+		"http, no users":             {"http.conf", "endpoint: localhost:1\nusers: []", "http.conf:1 endpoint same\nhttp.conf:2 users same\nhttp.conf POST /vpp/command changed\n"},
 		"grpc on a socket":           {"grpc.conf", "endpoint: run/grpc.sock\nnetwork: unix", "grpc.conf:1 endpoint same\ngrpc.conf:2 network same\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,6 +173,55 @@ func TestMissingFiles(t *testing.T) {
 	const want = "etcd.conf same\ngovpp.conf (missing) proxy-enabled changed\nhttp.conf (missing) endpoint changed\n"
 	if got := verdicts(found); err != nil || got != want {
 		t.Errorf("got\n%s%v\nexpected\n%s", got, err, want)
+	}
+}
+
+// The values of the start are in a file beside the others, or where initfileregistry.conf says.
+func TestValuesOfTheStart(t *testing.T) {
+	const values = "linuxConfig:\n  interfaces:\n    - {name: a, type: LOOPBACK}\n    - {name: b, type: LOOPBACK, mtu: 5}\n    - {name: c, type: LOPBACK}\n"
+	const found = "FILE:3 config/linux/interfaces/v2/interface/a same\nFILE:4 config/linux/interfaces/v2/interface/b stops\nFILE:5 config/linux/interfaces/v2/interface/c stops\n"
+	elsewhere := filepath.Join(folder(t, map[string]string{"first.yaml": values}), "first.yaml")
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"the usual name": {map[string]string{"initial-config.yaml": values}, strings.ReplaceAll(found, "FILE", "initial-config.yaml")},
+		"another name": {map[string]string{"initfileregistry.conf": "initial-configuration-file-path: mine.yaml\n", "mine.yaml": values},
+			"initfileregistry.conf:1 initial-configuration-file-path changed\n" + strings.ReplaceAll(found, "FILE", "mine.yaml")},
+		"another folder": {map[string]string{"initfileregistry.conf": "initial-configuration-file-path: " + elsewhere + "\n"},
+			"initfileregistry.conf:1 initial-configuration-file-path same\n" + strings.ReplaceAll(found, "FILE", "first.yaml")},
+		"off": {map[string]string{"initfileregistry.conf": "disable-initial-configuration: true\n", "initial-config.yaml": values},
+			"initfileregistry.conf:1 disable-initial-configuration same\n"},
+		"no YAML": {map[string]string{"initial-config.yaml": "linuxConfig: [\n"}, "initial-config.yaml stops\n"},
+		"missing": {map[string]string{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.files["govpp.conf"], c.files["http.conf"] = "proxy-enabled: false\n", "disabled: true\n"
+			all, err := newStart().inFolder(folder(t, c.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = slices.DeleteFunc(all, func(f Finding) bool { return strings.HasPrefix(f.Place, "govpp") || strings.HasPrefix(f.Place, "http") })
+			if got := verdicts(all); got != c.want {
+				t.Errorf("got\n%s\nexpected\n%s", got, c.want)
+			}
+		})
+	}
+	s := newStart()
+	if err := s.file(elsewhere); err != nil || verdicts(s.findings) != strings.ReplaceAll(found, "FILE", "first.yaml") {
+		t.Errorf("named by itself: %v\n%s", err, verdicts(s.findings))
+	}
+}
+
+// Each key of govpp.conf without effect has its own reason.
+func TestReasonsOfGovpp(t *testing.T) {
+	for key, want := range map[string]string{
+		"resync-after-reconnect": "read back", "reply-timeout": "no limit", "retry-connect-count": "reconnects for ever", "connect-via-shm": "socket",
+		"health-check-threshold": "one probe", "trace-enabled": "counts the requests",
+	} {
+		if f := configFiles()["govpp.conf"][key]; f.verdict != ignored || !strings.Contains(f.why, want) {
+			t.Errorf("%s is %s: %s; expected a reason with %q", key, f.verdict, f.why, want)
+		}
 	}
 }
 

@@ -69,13 +69,19 @@ func (s *start) inFolder(dir string) (out []Finding, err error) {
 			return nil, err
 		}
 		read[usual] = true
+		if usual == "initfileregistry.conf" {
+			supervised.startUp.read(text)
+		}
 		out = append(out, supervised.inText(name, usual, text)...)
 	}
 	if len(read) == 0 {
 		return nil, fmt.Errorf("%s: no configuration files: expected a folder with files such as etcd.conf", dir)
 	}
-	out = append(out, supervised.findings...)
-	return append(out, supervised.withoutFile(read)...), nil
+	initial, err := supervised.initial(dir)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(out, supervised.findings, supervised.withoutFile(read), initial), nil
 }
 
 // withoutFile returns the findings about defaults that differ where a file is missing.
@@ -159,6 +165,9 @@ func (s *start) defaults(usual, place string, m *yaml.Node) (out []Finding) {
 	case "http.conf":
 		if !says(m, "disabled") {
 			port := cmp.Or(s.given["http-port"], "9191")
+			if child(m, "endpoint") != nil && !says(m, "client-basic-auth") {
+				out = append(out, finding(place, "POST /vpp/command", restorable(changed, narrower)))
+			}
 			missing("endpoint", fmt.Sprintf("vpp-agent 3.5 listened on 0.0.0.0:%s without users; the agent listens on 127.0.0.1:%s, where everybody may only read", port, port))
 		}
 		if says(m, "enable-token-auth") {

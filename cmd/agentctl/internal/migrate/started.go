@@ -19,6 +19,7 @@ import (
 type start struct {
 	findings []Finding
 	given    map[string]string // values of flags by their names, also of those in the environment
+	startUp  startUp
 }
 
 // commandLine adds the flags of a command line. The first value of a flag counts: those of the command line come
@@ -116,7 +117,13 @@ func (s *start) file(path string) error {
 		err = s.manifests(path, text)
 	}
 	if err == nil && len(s.findings) == before {
-		err = fmt.Errorf("%s: no flags and no variables of %s in it", path, older)
+		// A file of values has no such parts. Other files are none of values, and their mistakes as such say nothing.
+		if found := valuesIn(filepath.Base(path), text); slices.ContainsFunc(found, func(f Finding) bool { return f.What != "" }) {
+			s.findings = append(s.findings, found...)
+		}
+	}
+	if err == nil && len(s.findings) == before {
+		err = fmt.Errorf("%s: no flags, no variables and no values of %s in it", path, older)
 	}
 	return err
 }
