@@ -19,6 +19,8 @@ type lab struct {
 	memory *memory
 	sched  *scheduler.Scheduler
 	line   *scheduler.Connection // nil: the southbound has no connection
+	about  string                // the step that is played
+	album  *album                // nil: no pictures
 }
 
 // newLab makes a scheduler over a southbound in memory. dials says that the southbound has
@@ -56,11 +58,21 @@ type scenario struct {
 	steps       []step
 }
 
+// A show says how scenarios are played.
+type show struct {
+	out      io.Writer
+	log      bool   // with the scheduler's own transaction log
+	pictures string // a folder that gets a picture of each scenario; empty: none
+}
+
 // play runs the steps of a scenario on a scheduler of its own.
-func (s scenario) play(ctx context.Context, out io.Writer, log bool) error {
-	l, err := newLab(out, s.dials, log)
+func (s scenario) play(ctx context.Context, how show) error {
+	l, err := newLab(how.out, s.dials, how.log)
 	if err != nil {
 		return err
+	}
+	if how.pictures != "" {
+		l.album = newAlbum(l.sched)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -69,6 +81,9 @@ func (s scenario) play(ctx context.Context, out io.Writer, log bool) error {
 		if err = step(ctx, l); err != nil {
 			break
 		}
+	}
+	if err == nil {
+		err = l.album.save(how.pictures, s.name)
 	}
 	stop()
 	if runErr := <-ended; err == nil {
@@ -90,10 +105,16 @@ func (l *lab) value(m proto.Message) (scheduler.Value, error) {
 	return l.sched.Value(key, m)
 }
 
+// begin prints what a step is about.
+func (l *lab) begin(about string) {
+	l.about = about
+	l.memory.say("  %s", about)
+}
+
 // commit prints errors of verbs, which the scenarios provoke, below the log of the
 // scheduler.
 func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error {
-	l.memory.say("  %s", about)
+	l.begin(about)
 	txn.Description = about
 	rec, err := l.sched.Commit(ctx, txn)
 	if rec == nil {
@@ -105,8 +126,7 @@ func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error
 	if err != nil {
 		l.memory.say("    ! %v", err)
 	}
-	l.show()
-	return nil
+	return l.show()
 }
 
 // until waits for a state, and then for the end of its transaction.
@@ -127,15 +147,15 @@ func (l *lab) until(ctx context.Context, key string, state scheduler.State) erro
 	if err := l.sched.Flush(ctx); err != nil {
 		return err
 	}
-	l.show()
-	return nil
+	return l.show()
 }
 
-// show prints the state of all values.
-func (l *lab) show() {
+// show prints the state of all values, and has them drawn.
+func (l *lab) show() error {
 	for _, st := range l.sched.Statuses("") {
 		l.memory.say("    %s: %s%s", st.Key, st.State, why(st))
 	}
+	return l.album.add(l.about)
 }
 
 // why returns the unmet dependencies or the error of a value.

@@ -35,18 +35,21 @@ func main() {
 
 // usage lists the scenarios.
 func usage(out io.Writer) {
-	fmt.Fprint(out, "mock-southbound [-log] SCENARIO...\n\n")
+	fmt.Fprint(out, "mock-southbound [-log] [-pictures FOLDER] SCENARIO...\n\n")
 	for _, s := range scenarios() {
 		fmt.Fprintf(out, "  %-14s %s\n", s.name, s.about)
 	}
-	fmt.Fprint(out, "  all            each of them\n\n  -log           the scheduler's own transaction log, too\n")
+	fmt.Fprint(out, "  all            each of them\n\n  -log           the scheduler's own transaction log, too\n"+
+		"  -pictures      a picture of the graph after each step, in FOLDER/SCENARIO.svg\n")
 }
 
 // do plays the scenarios that the arguments name.
 func do(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mock-southbound", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	log := flags.Bool("log", false, "")
+	how := show{out: out}
+	flags.BoolVar(&how.log, "log", false, "")
+	flags.StringVar(&how.pictures, "pictures", "", "")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}
@@ -59,7 +62,7 @@ func do(ctx context.Context, args []string, out io.Writer) error {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "%s: %s\n", s.name, s.about)
-		if err := s.play(ctx, out, *log); err != nil {
+		if err := s.play(ctx, how); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}

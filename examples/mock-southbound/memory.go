@@ -52,6 +52,13 @@ func (m *memory) forget() {
 	clear(m.items)
 }
 
+// lose drops an item, as somebody with VPP's command line does.
+func (m *memory) lose(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.items, key)
+}
+
 // say prints a line between those of the verbs.
 func (m *memory) say(format string, args ...any) {
 	m.mu.Lock()

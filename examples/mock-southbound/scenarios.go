@@ -17,7 +17,7 @@ const (
 
 // scenarios lists all scenarios, in the order in which "all" plays them.
 func scenarios() []scenario {
-	return []scenario{afPacket(), bridgeDomain(), recreate(), retry(), revert(), unnumbered(), lost()}
+	return []scenario{afPacket(), bridgeDomain(), recreate(), retry(), revert(), unnumbered(), drift(), complete(), lost()}
 }
 
 // loop returns a loopback with addresses.
@@ -108,6 +108,26 @@ func unnumbered() scenario {
 		declare("loop1 gets two", loop("loop1", "10.0.0.1/24", "10.0.0.2/24")),
 		declare("loop1 loses one: the other will do", loop("loop1", "10.0.0.2/24")),
 		declare("loop1 loses the last one", loop("loop1")),
+	}}
+}
+
+// drift shows an item that somebody removes, which the scheduler finds when it reads VPP back.
+func drift() scenario {
+	route := &l3.Route{DstNetwork: "10.2.0.0/16", OutgoingInterface: "loop1"}
+	return scenario{name: "drift", about: "an item that somebody removes behind the scheduler's back", steps: []step{
+		declare("an interface and a route by it", loop("loop1"), route),
+		vanish(interfaceKey("loop1")),
+		resync("the interface was removed; a resync finds that, and the route with it is made anew"),
+		resync("another resync finds nothing to do"),
+	}}
+}
+
+// complete shows a transaction with the complete desired state, as a source has when it was listed.
+func complete() scenario {
+	route := func(network string) *l3.Route { return &l3.Route{DstNetwork: network, OutgoingInterface: "loop1"} }
+	return scenario{name: "replace", about: "a transaction that says all that is wanted", steps: []step{
+		declare("an interface and two routes by it", loop("loop1"), route("10.2.0.0/16"), route("10.3.0.0/16")),
+		replace("all that is wanted now: the same interface, one of the routes, and a new one", loop("loop1"), route("10.3.0.0/16"), route("10.4.0.0/16")),
 	}}
 }
 

@@ -17,13 +17,19 @@ var update = flag.Bool("update", false, "write what is shown into the golden fil
 func TestScenarios(t *testing.T) {
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
+			pictures := t.TempDir()
 			var out bytes.Buffer
 			synctest.Test(t, func(t *testing.T) {
-				if err := do(t.Context(), []string{s.name}, &out); err != nil {
+				if err := do(t.Context(), []string{"-pictures", pictures, s.name}, &out); err != nil {
 					t.Fatal(err)
 				}
 			})
 			compare(t, filepath.Join("testdata", s.name+".txt"), out.String())
+			picture, err := os.ReadFile(filepath.Join(pictures, s.name+".svg"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, filepath.Join("../../docs/flows", s.name+".svg"), string(picture))
 		})
 	}
 }
@@ -62,7 +68,7 @@ func TestAllAndLog(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{nil, {"-log"}, {"no-such"}, {"retry", "no-such"}, {"-x", "retry"}} {
+	for _, args := range [][]string{nil, {"-log"}, {"-pictures", "."}, {"no-such"}, {"retry", "no-such"}, {"-x", "retry"}} {
 		if err := do(t.Context(), args, io.Discard); !errors.Is(err, errUsage) {
 			t.Errorf("%q: %v", args, err)
 		}
@@ -98,5 +104,22 @@ func TestREADME(t *testing.T) {
 		if !strings.Contains(printed.String(), blocks[i]) {
 			t.Errorf("the program does not print\n%s", blocks[i])
 		}
+	}
+}
+
+// The page of the flows has each scenario, with its command and its picture, in the order of the program.
+func TestPageOfFlows(t *testing.T) {
+	page, err := os.ReadFile("../../docs/flows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := string(page)
+	for _, s := range scenarios() {
+		_, after, found := strings.Cut(rest, "    go run ./examples/mock-southbound "+s.name+"\n")
+		_, after, drawn := strings.Cut(after, "](flows/"+s.name+".svg)")
+		if !found || !drawn {
+			t.Fatalf("docs/flows.md lacks the command or the picture of %s, or has it in another place", s.name)
+		}
+		rest = after
 	}
 }

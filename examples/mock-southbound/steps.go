@@ -40,6 +40,22 @@ func withdraw(about, key string) step {
 	}
 }
 
+// replace is a transaction with the complete desired state: all other values are removed.
+func replace(about string, messages ...proto.Message) step {
+	return declareAs(about, scheduler.Txn{Replace: true}, messages...)
+}
+
+// resync is a transaction that reads VPP back.
+func resync(about string) step { return declareAs(about, scheduler.Txn{Refresh: true}) }
+
+// vanish removes an item of VPP behind the scheduler's back.
+func vanish(key string) step {
+	return func(_ context.Context, l *lab) error {
+		l.memory.lose(key)
+		return nil
+	}
+}
+
 // failNext makes the next calls for key fail.
 func failNext(key string, times int) step {
 	return func(_ context.Context, l *lab) error {
@@ -52,7 +68,7 @@ func failNext(key string, times int) step {
 // reaches state by itself.
 func host(about, name string, there bool, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {
-		l.memory.say("  %s", about)
+		l.begin(about)
 		seen := scheduler.Observed{Key: hostPrefix + name}
 		if there {
 			seen.Value = &emptypb.Empty{}
@@ -65,7 +81,7 @@ func host(about, name string, there bool, key string, state scheduler.State) ste
 // later waits until key reaches state by itself.
 func later(about, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {
-		l.memory.say("  %s", about)
+		l.begin(about)
 		return l.until(ctx, key, state)
 	}
 }
@@ -73,7 +89,7 @@ func later(about, key string, state scheduler.State) step {
 // connected restores the connection to VPP, and waits until key reaches state by itself.
 func connected(about, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {
-		l.memory.say("  %s", about)
+		l.begin(about)
 		l.line.Ready()
 		return l.until(ctx, key, state)
 	}
@@ -86,7 +102,7 @@ var errClosed = errors.New("connection closed by peer")
 // reaches state by itself.
 func cut(about string, died bool, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {
-		l.memory.say("  %s", about)
+		l.begin(about)
 		if died {
 			l.memory.forget()
 		}

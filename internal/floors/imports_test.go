@@ -38,7 +38,7 @@ func floors() []floor {
 		{"descriptors/vpp/internal/existing", []string{"descriptors/vpp/conn", "descriptors/vpp/iface", "descriptors/vpp/internal/ifindex", "descriptors/vpp/internal/leftovers", "descriptors/vpp/internal/simulated", "scheduler"}},
 		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
 		{"northbound/*", []string{"internal/config", "internal/printable", "internal/reach", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
-		{"client", []string{"internal/reach", "models", "orchestrator", "proto", "scheduler"}},
+		{"client", []string{"internal/reach", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
 		{"internal/backoff", nil},
 		{"internal/bootid", nil},
@@ -109,6 +109,10 @@ func floors() []floor {
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
 		{"packaging", []string{"internal/scratch", "internal/testkit"}},
 		{"examples/custom-agent", []string{"agent", "models", "scheduler"}},
+		{"examples/hello-agent", []string{"agent", "kvdbsync"}},
+		{"examples/web-store", []string{"agent", "kvdbsync"}},
+		// Its pictures are those that the agent draws.
+		{"examples/mock-southbound", []string{"models", "northbound", "proto", "scheduler"}},
 		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
 	}
 }
