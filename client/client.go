@@ -3,6 +3,7 @@
 //	conn, err := client.Dial(ctx, client.Agent{Label: "vpp1"})
 //	c := client.NewRemote(conn, client.Options{})          // over gRPC, from any process
 //	c := client.NewLocal(sched, orch, client.Options{})    // in the agent's process
+//	s := client.NewStore(etcd, "vpp1", client.Options{})   // into a store, without an agent
 //
 //	err := c.Put(ctx, &linux_interfaces.Interface{Name: "loop", ...})
 //	err = c.Wait(ctx, &linux_interfaces.Interface{Name: "loop"})
