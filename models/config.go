@@ -30,11 +30,12 @@ func (r *Registry) ByConfigField(group, field string) (m *Model, repeated, ok bo
 // ConfigField returns the group and field of the model in the structured form:
 // "linuxConfig", "arpEntries". Both are empty for a model that is no configuration.
 func (m *Model) ConfigField() (group, field string) {
-	if len(m.config) == 0 {
+	names := m.late().config
+	if len(names) == 0 {
 		return "", ""
 	}
 	first, _, _ := strings.Cut(m.Module, ".")
-	return first + "Config", m.config[0]
+	return first + "Config", names[0]
 }
 
 // ConfigGroups returns the groups of the structured form, sorted: "vppConfig" and others.
@@ -64,7 +65,7 @@ func (r *Registry) addConfigField(m *Model) {
 // configFields returns all notations of the field of m.
 func (m *Model) configFields() (out []configField) {
 	group, _ := m.ConfigField()
-	for _, name := range m.config {
+	for _, name := range m.late().config {
 		for _, spelling := range []string{name, camel(name), snake(name)} {
 			out = append(out, configField{snake(group), spelling})
 		}

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // A Definition describes a model that is not built in. Its values have the key
@@ -37,12 +40,17 @@ type Definition struct {
 	// clients compute: Shaper_list for a message Shaper, or Shaper without a NameTemplate.
 	// That name is accepted too.
 	Field string
+	// Source is the text of the .proto file that declares the message. With it, agentctl, the
+	// schema for editors and other clients show the comments of the fields, which generated code
+	// lacks. A program has the text by go:embed. Defaults to none: fields have no comments.
+	Source string
 }
 
 // Define returns the model of the messages V. It has no effect by itself: pass its Model to
-// [Registry.With], which also returns the faults of the definition.
+// [Registry.With], which also returns the faults of the definition. The result may be a package
+// variable.
 func Define[V proto.Message](d Definition) Of[V] {
-	m := singleton[V](d.Module, d.Version, d.Type, "")
+	m := singleton[V](d.Module, d.Version, d.Type, d.Field)
 	m.define(d, execute)
 	return Of[V]{m}
 }
@@ -56,18 +64,24 @@ func execute(name *template.Template, v proto.Message) (string, error) {
 
 // define completes m by its definition. nameOf executes the template of names for a value.
 func (m *Model) define(d Definition, nameOf func(*template.Template, proto.Message) (string, error)) {
-	m.fault = d.check()
-	list := string(m.message.Descriptor().Name())
+	m.source = d.Source
+	first, fault := m.late, d.check()
+	check := func(protoreflect.MessageType) error { return nil }
 	if d.NameTemplate != "" {
-		list += "_list"
 		m.prefix += "/"
 		m.template = d.NameTemplate
-		m.fault = cmp.Or(m.fault, m.nameByTemplate(nameOf))
+		check = m.nameByTemplate(nameOf)
 	}
-	if d.Field != "" {
-		m.config = append(m.config, d.Field)
-	}
-	m.config = append(m.config, list)
+	m.late = sync.OnceValue(func() *late {
+		l := *first()
+		list := string(l.message.Descriptor().Name())
+		if d.NameTemplate != "" {
+			list += "_list"
+		}
+		l.config = append(slices.Clip(l.config), list)
+		l.fault = cmp.Or(fault, check(l.message))
+		return &l
+	})
 }
 
 // Characters of the parts of a Definition.
@@ -96,26 +110,32 @@ func (d Definition) check() error {
 	return f.Err()
 }
 
-// nameByTemplate makes the function name of m from its template.
-func (m *Model) nameByTemplate(nameOf func(*template.Template, proto.Message) (string, error)) error {
+// nameByTemplate makes the function name of m from its template. It returns a function that returns the
+// fault of the template for the messages of a type.
+func (m *Model) nameByTemplate(nameOf func(*template.Template, proto.Message) (string, error)) func(protoreflect.MessageType) error {
 	t, err := template.New("NameTemplate").Funcs(templateFuncs()).Parse(m.template)
-	if err != nil {
-		return fmt.Errorf("NameTemplate: %w", err)
-	}
-	if _, err := nameOf(t, m.New()); err != nil {
-		return fmt.Errorf("NameTemplate: of an empty value: %w", err)
-	}
-	if len(m.keyFields()) == 0 {
-		return errors.New("NameTemplate: has no field of the message; expected one such as {{.Name}}")
-	}
 	m.name = func(v proto.Message) string {
+		if err != nil {
+			return ""
+		}
 		text, err := nameOf(t, v)
 		if err != nil {
 			return "" // Key reports that there is no name
 		}
 		return text
 	}
-	return nil
+	return func(message protoreflect.MessageType) error {
+		if err != nil {
+			return fmt.Errorf("NameTemplate: %w", err)
+		}
+		if _, err := nameOf(t, message.New().Interface()); err != nil {
+			return fmt.Errorf("NameTemplate: of an empty value: %w", err)
+		}
+		if len(keyFieldsIn(m.template, message.Descriptor())) == 0 {
+			return errors.New("NameTemplate: has no field of the message; expected one such as {{.Name}}")
+		}
+		return nil
+	}
 }
 
 // templateFuncs are the functions of name templates. Clients have the same.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
@@ -50,6 +51,21 @@ func TestADefinedModelIsReadLikeABuiltInOne(t *testing.T) {
 		t.Error("the built-in models have changed")
 	}
 }
+
+// A package variable is initialised before the generated code of a message in the same package, and has no
+// type of the message then.
+func TestAModelIsDefinedBeforeItsMessage(t *testing.T) {
+	m := Define[*early](watermark())
+	if m.Prefix() != "config/acme/qos/v1/watermark/" || m.Singleton() || m.KeyOf("high") != "config/acme/qos/v1/watermark/high" {
+		t.Errorf("prefix %q, singleton %v", m.Prefix(), m.Singleton())
+	}
+}
+
+// early is a message whose generated code is not initialised yet.
+type early struct{ wrapperspb.StringValue }
+
+// ProtoReflect panics, as that of generated code does then.
+func (*early) ProtoReflect() protoreflect.Message { panic("the message is not initialised") }
 
 // A module may have more elements than any built-in one.
 func TestKeysOfDeepModules(t *testing.T) {
@@ -132,8 +148,8 @@ func TestBuiltInModelsDoNotClash(t *testing.T) {
 func TestNamesByTemplate(t *testing.T) {
 	all := map[*Model]*Model{}
 	for _, m := range named() {
-		all[m] = &Model{Class: m.Class, prefix: m.prefix, template: m.template, message: m.message}
-		if err := all[m].nameByTemplate(execute); err != nil {
+		all[m] = &Model{Class: m.Class, prefix: m.prefix, template: m.template, late: m.late}
+		if err := all[m].nameByTemplate(execute)(m.message()); err != nil {
 			t.Fatalf("%s: %v", m.Name(), err)
 		}
 	}

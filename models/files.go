@@ -10,7 +10,7 @@ import (
 // all files that it needs, each after its own imports. With them a client in any language can
 // decode values of a model that it was not built with. The caller owns the result.
 func (m *Model) Files() *descriptorpb.FileDescriptorSet {
-	file := m.message.Descriptor().ParentFile()
+	file := m.message().Descriptor().ParentFile()
 	all := withImports(file, map[string]bool{})
 	return &descriptorpb.FileDescriptorSet{File: all}
 }

@@ -14,7 +14,8 @@ import (
 func DefineMessage(d Definition, t protoreflect.MessageType) *Model {
 	m := &Model{
 		Class: "config", Module: d.Module, Version: d.Version, Type: d.Type,
-		prefix: prefixOf("config", d.Module, d.Version, d.Type), message: t,
+		prefix: prefixOf("config", d.Module, d.Version, d.Type),
+		late:   func() *late { return &late{message: t, config: strings.Fields(d.Field)} },
 	}
 	m.define(d, func(name *template.Template, v proto.Message) (string, error) {
 		var out strings.Builder

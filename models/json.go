@@ -72,7 +72,7 @@ func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	}
 	v := m.New()
 	if err := protojson.Unmarshal(data, v); err != nil {
-		return nil, diagnose(data, m.message, err)
+		return nil, diagnose(data, m.message(), err)
 	}
 	if mayHoldControls(data) {
 		err := Check(v)

@@ -21,11 +21,14 @@ type keyField struct {
 var fieldInTemplate = regexp.MustCompile(`(?:(ipnet|protoip) )?\.(\w+)`)
 
 // keyFields returns the fields in the name template, in order.
-func (m *Model) keyFields() []keyField {
+func (m *Model) keyFields() []keyField { return keyFieldsIn(m.template, m.message().Descriptor()) }
+
+// keyFieldsIn returns the fields of a message in a name template, in order.
+func keyFieldsIn(template string, message protoreflect.MessageDescriptor) []keyField {
 	var out []keyField
 	seen := map[protoreflect.Name]bool{}
-	fields := m.message.Descriptor().Fields()
-	for _, match := range fieldInTemplate.FindAllStringSubmatch(m.template, -1) {
+	fields := message.Fields()
+	for _, match := range fieldInTemplate.FindAllStringSubmatch(template, -1) {
 		for i := range fields.Len() {
 			fd := fields.Get(i)
 			if goName(fd) == match[2] && !seen[fd.Name()] {

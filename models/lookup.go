@@ -21,7 +21,7 @@ func (r *Registry) ByName(name string) (*Model, bool) {
 // Has reports whether r has the model m, or one with an equal definition.
 func (r *Registry) Has(m *Model) bool {
 	have, ok := r.byName[m.Name()]
-	return ok && have.prefix == m.prefix && have.template == m.template && have.message == m.message
+	return ok && have.prefix == m.prefix && have.template == m.template && have.message() == m.message()
 }
 
 // For returns the built-in model of message type V. It panics if there is none.

@@ -42,10 +42,20 @@ type Model struct {
 	prefix   string
 	template string
 	name     func(proto.Message) string // nil for a singleton
-	message  protoreflect.MessageType
-	config   []string // names of its field in the structured form, the first is the one to write
-	fault    error    // of its definition; Registry.With returns it
+	source   string                     // of a Definition
+	late     func() *late
 }
+
+// A late part of a model is made at its first use. A model may be a package variable, and those are
+// initialised before the generated code of the messages in the same package.
+type late struct {
+	message protoreflect.MessageType
+	config  []string // names of its field in the structured form, the first is the one to write
+	fault   error    // of its definition; Registry.With returns it
+}
+
+// message returns the type of the values.
+func (m *Model) message() protoreflect.MessageType { return m.late().message }
 
 // Of is a Model with values of type V.
 type Of[V proto.Message] struct{ *Model }
@@ -65,17 +75,21 @@ func (m *Model) Singleton() bool { return m.name == nil }
 func (m *Model) NameTemplate() string { return m.template }
 
 // ProtoName is the full name of the message: "ligato.linux.l3.Route".
-func (m *Model) ProtoName() string { return string(m.message.Descriptor().FullName()) }
+func (m *Model) ProtoName() string { return string(m.message().Descriptor().FullName()) }
 
 // ProtoFile is the file that declares the message: "ligato/linux/l3/route.proto".
-func (m *Model) ProtoFile() string { return m.message.Descriptor().ParentFile().Path() }
+func (m *Model) ProtoFile() string { return m.message().Descriptor().ParentFile().Path() }
+
+// Source is the text of that file, or "" if the definition of the model lacks it, as those of the
+// built-in models do.
+func (m *Model) Source() string { return m.source }
 
 // New returns an empty value of the model.
-func (m *Model) New() proto.Message { return m.message.New().Interface() }
+func (m *Model) New() proto.Message { return m.message().New().Interface() }
 
 // is reports whether v is a value of the model.
 func (m *Model) is(v proto.Message) bool {
-	return v != nil && v.ProtoReflect().Type() == m.message
+	return v != nil && v.ProtoReflect().Type() == m.message()
 }
 
 // prefixOf joins the parts of the prefix.

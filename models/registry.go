@@ -41,7 +41,7 @@ func (r *Registry) With(more ...*Model) (*Registry, error) {
 	all := slices.Clone(r.all)
 	var errs []error
 	for _, m := range more {
-		err := m.fault
+		err := m.late().fault
 		for _, other := range all {
 			err = cmp.Or(err, m.clash(other))
 		}
@@ -96,7 +96,7 @@ func index(all []*Model) *Registry {
 		r.byName[m.Name()] = m
 		r.byPrefix[m.prefix] = m
 		r.deepest = max(r.deepest, strings.Count(m.prefix, "/"))
-		r.byMessage[m.message.Descriptor().FullName()] = m
+		r.byMessage[m.message().Descriptor().FullName()] = m
 		r.addConfigField(m)
 	}
 	slices.Sort(r.groups)
@@ -116,11 +116,12 @@ func keyed[V proto.Message](module, version, typ, template, fields string, name 
 
 // singleton returns a model with one value, under the prefix itself.
 func singleton[V proto.Message](module, version, typ, fields string) *Model {
-	var v V
 	return &Model{
 		Class: "config", Module: module, Version: version, Type: typ,
-		prefix:  prefixOf("config", module, version, typ),
-		message: v.ProtoReflect().Type(),
-		config:  strings.Fields(fields),
+		prefix: prefixOf("config", module, version, typ),
+		late: sync.OnceValue(func() *late {
+			var v V
+			return &late{message: v.ProtoReflect().Type(), config: strings.Fields(fields)}
+		}),
 	}
 }

@@ -30,7 +30,9 @@ func TestMessagesAreThoseOfTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(renderFiles(), "\n")); diff != "" {
-		t.Errorf("messages differ from the wire (-wire +ours):\n%s", diff)
+		t.Errorf("messages differ from the wire (-wire +ours):\n%s\n"+
+			"A new field or message is meant: add the lines with + to testdata/wire.txt. A changed or lost line breaks stores and clients: "+
+			"give the field a new number instead (CONTRIBUTING.md, \"Add a field\")", diff)
 	}
 }
 

@@ -69,6 +69,9 @@ func TestNoteByGRPC(t *testing.T) {
 		{"model inspect acme.notes.note -o wide", "in files     acmeConfig.notes"},
 		{"model inspect acme.notes.note -o json", `"ConfigField": "acmeConfig.notes"`},
 		{"model inspect acme.notes.note -o wide", "\ntext                string"},
+		{"model inspect acme.notes.note -o wide", "A file with a text."},
+		{"model inspect acme.notes.note -o json", "Content of the file."},
+		{"schema acme.notes.note", "Content of the file."},
 		{"schema acme.notes.note", `"title": "acme.notes.note"`},
 		{"schema", `"acmeConfig"`},
 		{"validate " + file(t, "acmeConfig: {notes: [{name: a, txt: b}]}\n"), "txt: expected a known field; did you mean text?"},
@@ -165,6 +168,7 @@ func TestNoteByHTTP(t *testing.T) {
 	ask("GET", "/metrics", "", "\nacme_notes_files 1\n")
 	ask("GET", "/configuration", "", "acmeConfig:\n  notes:\n    - name: a\n      text: A\n")
 	ask("GET", "/info/configuration/jsonschema", "", `"acmeConfig"`)
+	ask("GET", "/info/configuration/jsonschema", "", "Content of the file.")
 	ask("GET", "/info/models/acme.notes.note", "", `"Implemented": true`)
 	ask("DELETE", "/configuration", "acmeConfig: {notes: [{name: a}]}", "{}")
 	// Nothing is removed before the Bolt file is listed: it may declare the note, too.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"io/fs"
@@ -46,9 +47,12 @@ func options() agent.Options {
 // acmeConfig: {notes: [...]}.
 func model() models.Of[*Note] {
 	return models.Define[*Note](models.Definition{
-		Module: "acme.notes", Version: "v1", Type: "note", NameTemplate: "{{.Name}}", Field: "notes",
+		Module: "acme.notes", Version: "v1", Type: "note", NameTemplate: "{{.Name}}", Field: "notes", Source: source,
 	})
 }
+
+//go:embed note.proto
+var source string
 
 // A folder has a file for each note.
 type folder string

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/keyplane/keyplane/models"
 	protofiles "github.com/keyplane/keyplane/proto"
 )
 
@@ -73,9 +75,34 @@ func enums(out map[protoreflect.FullName]string, f protoreflect.FileDescriptor, 
 	}
 }
 
-// add adds a comment as one line.
+// add adds a comment.
 func add(out map[protoreflect.FullName]string, f protoreflect.FileDescriptor, d protoreflect.Descriptor) {
-	if text := f.SourceLocations().ByDescriptor(d).LeadingComments; text != "" {
-		out[d.FullName()] = strings.Join(strings.Fields(text), " ")
+	if text := textIn(f, d); text != "" {
+		out[d.FullName()] = text
+	}
+}
+
+// textIn returns the comment on a descriptor as one line, if its file has comments.
+func textIn(f protoreflect.FileDescriptor, d protoreflect.Descriptor) string {
+	return strings.Join(strings.Fields(f.SourceLocations().ByDescriptor(d).LeadingComments), " ")
+}
+
+// Texts returns a function that returns the comment on a message, a field, an enumeration or one of its values,
+// or "". It knows the .proto files of this module, and those of the Source of models. Descriptors that another
+// program has sent may have comments of their own. A Source with mistakes has no comments; Check returns them.
+func Texts(all ...*models.Model) func(protoreflect.Descriptor) string {
+	known, _ := comments() // a test compiles the files, so there is no error
+	own := map[protoreflect.FullName]string{}
+	for _, m := range all {
+		if m.Source() == "" {
+			continue
+		}
+		if f, err := compiled(m); err == nil {
+			enums(own, f, f.Enums())
+			messages(own, f, f.Messages())
+		}
+	}
+	return func(d protoreflect.Descriptor) string {
+		return cmp.Or(known[d.FullName()], own[d.FullName()], textIn(d.ParentFile(), d))
 	}
 }

@@ -5,8 +5,8 @@
 //	all[0].Name, all[0].Type, all[0].Allowed    // mtu, uint32, 68..4294967295
 //
 // Limits come from package limits, which the agent checks values against. Comments exist for the
-// messages of this module only: the descriptors of other programs lack them. The package keeps no
-// state.
+// messages of this module, and for those of a program that has given their text (models.Definition.Source).
+// The package keeps no state.
 package describe
 
 import (
@@ -62,11 +62,7 @@ func Fields(m *models.Model) ([]Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := comments()
-	if err != nil {
-		return nil, err
-	}
-	d := describer{comments: known, examples: map[string]string{}, key: m.KeyFields()}
+	d := describer{text: Texts(m), examples: map[string]string{}, key: m.KeyFields()}
 	for _, v := range all {
 		d.learn("", v.ProtoReflect())
 	}
@@ -74,18 +70,9 @@ func Fields(m *models.Model) ([]Field, error) {
 	return d.out, nil
 }
 
-// Comment returns the comment of a message, a field, or an enumeration, or "".
-func Comment(d protoreflect.Descriptor) string {
-	known, err := comments()
-	if err != nil {
-		return "" // a test compiles the files, so there is no error
-	}
-	return known[d.FullName()]
-}
-
 // A describer collects the fields of one model.
 type describer struct {
-	comments map[protoreflect.FullName]string
+	text     func(protoreflect.Descriptor) string
 	examples map[string]string // by Field.Name
 	key      []string
 	out      []Field
@@ -148,7 +135,7 @@ func (d *describer) field(name string, top bool, fd protoreflect.FieldDescriptor
 	l := limits.Of(fd)
 	f := Field{
 		Name: name, Type: typeOf(fd), Unit: l.Unit, Default: l.Default, Required: l.Required,
-		Example: d.examples[name], Comment: d.comments[fd.FullName()],
+		Example: d.examples[name], Comment: d.text(fd),
 		Key: top && slices.Contains(d.key, string(fd.Name())),
 	}
 	if options, ok := fd.Options().(*descriptorpb.FieldOptions); ok {
@@ -165,7 +152,7 @@ func (d *describer) field(name string, top bool, fd protoreflect.FieldDescriptor
 	f.Allowed = strings.Join(names, "|")
 	for _, name := range names {
 		value := fd.Enum().Values().ByName(protoreflect.Name(name))
-		f.Values = append(f.Values, Value{name, d.comments[value.FullName()]})
+		f.Values = append(f.Values, Value{name, d.text(value)})
 	}
 	if f.Default == "" && !l.Required && !fd.IsList() {
 		f.Default = string(fd.Enum().Values().Get(0).Name())
@@ -185,4 +172,4 @@ func typeOf(fd protoreflect.FieldDescriptor) string {
 }
 
 // Message returns the comment of the message of a model: one or two sentences on its subject.
-func Message(m *models.Model) string { return Comment(m.New().ProtoReflect().Descriptor()) }
+func Message(m *models.Model) string { return Texts(m)(m.New().ProtoReflect().Descriptor()) }

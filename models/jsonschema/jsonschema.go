@@ -41,18 +41,19 @@ type object = map[string]any
 
 // Of returns the schema of a configuration document.
 func Of(known *models.Registry, names Names) map[string]any {
-	b := builder{names, object{}}
+	b := builder{names, describe.Texts(known.All()...), object{}}
 	groups := object{}
 	for _, group := range known.ConfigGroups() {
 		fields := object{}
 		for _, field := range known.ConfigFields(group) {
 			m, repeated, _ := known.ByConfigField(group, field)
-			value := b.message(m.New().ProtoReflect().Descriptor())
+			message := m.New().ProtoReflect().Descriptor()
+			value := b.message(message)
 			b.named(m)
 			if repeated {
 				value = object{"type": "array", "items": value}
 			}
-			value["description"] = describe.Message(m)
+			value["description"] = b.text(message)
 			b.add(fields, field, value)
 		}
 		b.add(groups, group, object{"type": "object", "properties": fields, "additionalProperties": false})
@@ -75,7 +76,7 @@ const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // OfModel returns the schema of a value of one model.
 func OfModel(m *models.Model, names Names) map[string]any {
-	b := builder{names, object{}}
+	b := builder{names, describe.Texts(m), object{}}
 	out := b.message(m.New().ProtoReflect().Descriptor())
 	b.named(m)
 	out["$schema"], out["title"], out["$defs"] = draft, m.Name(), b.definitions
@@ -87,6 +88,7 @@ type builder struct {
 	// names chooses the notation of fields. definitions has each message once, under its full
 	// name, so a message may contain itself.
 	names       Names
+	text        func(protoreflect.Descriptor) string // comments
 	definitions object
 }
 
@@ -175,7 +177,7 @@ func (b builder) named(m *models.Model) {
 // field returns the schema of a field.
 func (b builder) field(fd protoreflect.FieldDescriptor) object {
 	out := b.values(fd)
-	l, text := limits.Of(fd), describe.Comment(fd)
+	l, text := limits.Of(fd), b.text(fd)
 	if l.Unit != "" {
 		text = strings.TrimSpace(text + " Unit: " + l.Unit + ".")
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/describe"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -38,7 +39,11 @@ func (h *handler) model(w http.ResponseWriter, r *http.Request, _ endpoint.Query
 	}
 	out := modelOf(m, h.implemented())
 	// Deterministic, so that an unchanged agent gives an unchanged answer.
-	files, err := proto.MarshalOptions{Deterministic: true}.Marshal(m.Files())
+	described, err := describe.Files(m)
+	if err != nil {
+		return err
+	}
+	files, err := proto.MarshalOptions{Deterministic: true}.Marshal(described)
 	if err != nil {
 		return err
 	}
