@@ -24,6 +24,7 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	facts "github.com/keyplane/keyplane/models/describe"
 	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
@@ -92,7 +93,7 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		return err
 	}
 	defer manager.Close()
-	a := assembly{settings: s, memory: budget.New(sourceMemory), requests: budget.New(requestMemory), out: out, Parts: Parts{Label: s.Label, Log: log}, loggers: loggers}
+	a := assembly{settings: s, memory: budget.New(sourceMemory), requests: budget.New(requestMemory), out: out, Parts: Parts{Label: s.Label, Log: log, served: &served{}}, loggers: loggers}
 	defer a.close()
 	for _, step := range []func(context.Context) error{a.configure, a.declare, a.own, a.describe, a.merge, a.offer} {
 		if err := step(ctx); err != nil {
@@ -143,12 +144,18 @@ func (a *assembly) declare(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("Options.Models: %w", err)
 	}
+	for _, m := range a.options.Models {
+		if err := facts.Check(m); err != nil {
+			return fmt.Errorf("Options.Models: %w", err)
+		}
+	}
 	a.bounds = a.conf.orchestrator.boundsIn(goruntime.Memory(), a.settings.countStores(a.conf.files))
 	a.stores, err = openStores(a.settings, a.conf.files, a.conf.orchestrator, a.bounds, a.Models, a.memory, a.loggers)
 	a.closing(a.stores.Close)
 	if err != nil {
 		return err
 	}
+	a.Stores = a.stores.byName()
 	return a.needDeclarer(a.stores, a.Log)
 }
 
@@ -168,7 +175,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	a.closing(a.mine.Close)
 	// The scheduler is created below: sources use it, but only once they run.
 	a.stores.watch(a.mine.self, kvdbsync.Options{
-		Root: a.root(), Prefix: "config/", Known: published(), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.bounds,
+		Root: a.root(), Prefix: "config/", Known: append(published(), a.options.Folders...), AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.bounds,
 		Decode: a.decode,
 	})
 	a.known = openState(folder, !a.options.lacks(VPP), a.Log)
@@ -267,14 +274,22 @@ func (a *assembly) offer(context.Context) error {
 	if err != nil {
 		return err
 	}
+	// First, because it says what else is served.
+	added, err := a.added(a.options.Northbounds)
+	if err != nil {
+		return err
+	}
 	// Over TCP the configuration says who may do what. Whoever may open the socket may do everything.
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Previewer: a.Orchestrator, Contents: a.Orchestrator, Trials: a.trials, Files: a.stores.ofFiles(), Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(counters.Readers{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
-		Secrets: a.older(), Socket: a.socket.Socket, MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Log: a.loggers.Logger("http"),
+		Secrets: a.older(), Socket: a.socket.Socket, MaxBody: a.conf.http.MaxBodyBytes, Memory: a.requests, Paths: a.served.paths, Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	if a.past != nil {
 		web.Options.Past = a.past
+	}
+	if err := web.Options.CheckPaths(); err != nil {
+		return fmt.Errorf("Options.Northbounds: %w", err)
 	}
 	ended := make(chan struct{})
 	a.socket.Beside, a.socket.Ending = rest.Handler(ofSocket(web.Options, ended)), ended
@@ -282,7 +297,7 @@ func (a *assembly) offer(context.Context) error {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
 	services := withEvents(grpc.Options{
-		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Socket: a.socket.Socket, Metrics: a.Metrics, Memory: web.Options.Memory, Log: a.loggers.Logger("grpc"),
+		Scheduler: a.Scheduler, Layers: clients, Label: a.Parts.Label, Socket: a.socket.Socket, Metrics: a.Metrics, Services: a.served.services, Memory: web.Options.Memory, Log: a.loggers.Logger("grpc"),
 	}, a.Parts)
 	if figures.poller != nil { // telemetry.conf allows it
 		services.Counters = figures.poller.InterfaceStats
@@ -292,7 +307,6 @@ func (a *assembly) offer(context.Context) error {
 		a.socket.Calls = calls.Private()
 		a.above = append(a.above, Task{"grpc", calls.Run})
 	}
-	added, err := a.added(a.options.Northbounds)
 	a.above = append(a.above, added...)
 	a.above = append(a.above, figures.tasks...)
 	a.below = slices.Concat(a.below,
@@ -304,7 +318,7 @@ func (a *assembly) offer(context.Context) error {
 		a.stores.summarizers(a.conf.orchestrator.PublishSummary, publish.Summaries{
 			Label: a.Parts.Label, Version: a.health.Version.Version, Scheduler: a.Scheduler, Period: a.conf.orchestrator.SummaryPeriod, Log: a.Log,
 		}))
-	return err
+	return nil
 }
 
 // ofSocket returns o for the agent's own socket. It shows secrets, because only administrators of this host can open

@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/types/known/sourcecontextpb"
 
 	"github.com/keyplane/keyplane/internal/reach"
@@ -146,6 +149,70 @@ func TestAgentWithAdditions(t *testing.T) {
 	}
 }
 
+// A program keeps keys of its own in a store of the agent, and serves a path of HTTP and a service of gRPC.
+func TestProgramWithKeysAPathAndAService(t *testing.T) {
+	o := bare(t)
+	o.Without = []Part{Linux, VPP, HTTP}
+	dir := strings.TrimPrefix(o.Args[0], "-config-dir=")
+	writeFile(t, filepath.Join(dir, "bolt.conf"), "db-path: "+dir+"/bolt.db")
+	writeFile(t, filepath.Join(dir, "grpc.conf"), "network: unix\nendpoint: "+dir+"/grpc.sock")
+	seen := make(chan string, 10)
+	o.Northbounds = []Addition{func(p Parts) ([]Task, error) {
+		p.ServeHTTP(Path{Path: "/acme/hello", About: "a greeting", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `"hello"`) })})
+		p.ServeGRPC(func(to grpc.ServiceRegistrar) { testgrpc.RegisterTestServiceServer(to, echo{}) })
+		root := "/vnf-agent/" + p.Label + "/"
+		own := kvdbsync.NewSource(kvdbsync.Options{Name: "acme", Connector: p.Stores["bolt"], Root: root, Prefix: "acme/"})
+		return []Task{{"acme source", own.Run}, {"acme", func(ctx context.Context) error {
+			if err := p.Stores["bolt"].(kvdbsync.Writer).Put(ctx, root+"acme/greeting", []byte("hello")); err != nil {
+				return err
+			}
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-own.Ready():
+				}
+				change, _ := own.Take()
+				for _, e := range change.Events {
+					seen <- e.Key + "=" + string(e.Value)
+				}
+			}
+		}}}, nil
+	}}
+	started(t, o)
+	if got := <-seen; got != "acme/greeting=hello" {
+		t.Errorf("the program sees %s", got)
+	}
+	conn, err := grpc.NewClient("unix:"+dir+"/grpc.sock", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := testgrpc.NewTestServiceClient(conn).EmptyCall(t.Context(), &testgrpc.Empty{}, grpc.WaitForReady(true)); err != nil {
+		t.Error(err)
+	}
+	socket := strings.TrimPrefix(o.Args[1], "-socket=")
+	web := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return reach.Dial(ctx, socket) }}}
+	answer, err := web.Get("http://agent/acme/hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != `"hello"` {
+		t.Errorf("the path answers %s, %v", text, err)
+	}
+}
+
+// echo is a service of a program.
+type echo struct {
+	testgrpc.UnimplementedTestServiceServer
+}
+
+// EmptyCall implements testgrpc.TestServiceServer.
+func (echo) EmptyCall(context.Context, *testgrpc.Empty) (*testgrpc.Empty, error) {
+	return &testgrpc.Empty{}, nil
+}
+
 // A program in the agent's process does not change a layer that has a trial.
 func TestNorthboundDuringATrial(t *testing.T) {
 	o := bare(t)
@@ -211,6 +278,9 @@ func TestMistakesOfAProgram(t *testing.T) {
 		want   string
 	}{
 		{func(o *Options) { o.Northbounds = []Addition{twice} }, "duplicate metrics collector registration attempted"},
+		{func(o *Options) {
+			o.Northbounds = []Addition{func(p Parts) ([]Task, error) { p.ServeHTTP(Path{Path: "/metrics"}); return nil, nil }}
+		}, `Options.Northbounds: path "/metrics": Handler is missing`},
 		{func(o *Options) { o.Without = []Part{"vp"} }, `Options.Without[0] is "vp"; expected one of bolt, consul, `},
 		{func(o *Options) { o.Stores = []StoreKind{{Name: "shelf"}} }, `store "shelf": Name and Open are required`},
 		{func(o *Options) { o.Stores = []StoreKind{{Name: "etcd", Open: opening}} }, `store "etcd": another part has this name`},

@@ -32,6 +32,9 @@ type Options struct {
 	// Northbounds let people and programs declare values or read state. Their tasks end
 	// before the scheduler. An agent with one of them needs no store.
 	Northbounds []Addition
+	// Folders are those of keys below /vnf-agent/LABEL/ that the program itself reads or writes, such as
+	// "acme/". Nobody is warned that the agent does not read them.
+	Folders []string
 	// Without lists the built-in parts that this agent lacks. Their flags stay valid, and
 	// have no effect.
 	Without []Part

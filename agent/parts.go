@@ -9,11 +9,14 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -40,12 +43,38 @@ type Parts struct {
 	// their interfaces. They are nil if the agent is without them.
 	Linux *linux.Plugin
 	VPP   *vpp.Plugin
+	// Stores are the configured stores, by the names of their sources. With kvdbsync.Source a program
+	// follows keys of its own there, and if a store implements them, it writes with kvdbsync.Writer, and
+	// publishes with kvdbsync.Publisher. The agent closes them after all tasks have ended.
+	Stores map[string]kvdbsync.Connector
 	// Metrics takes Prometheus collectors of the program, which GET /metrics then shows. A
 	// name that another collector has is an error. Collect is called for each request, on
 	// any goroutine.
 	Metrics prometheus.Registerer
 
-	files files
+	files  files
+	served *served
+}
+
+// A Path of HTTP that a program adds.
+type Path = rest.Path
+
+// served has what the additions serve.
+type served struct {
+	paths    []Path
+	services []func(grpc.ServiceRegistrar)
+}
+
+// ServeHTTP adds paths to those of the agent, on its socket and where http.conf says. Only an
+// Addition may call it, until it returns.
+func (p Parts) ServeHTTP(paths ...Path) { p.served.paths = append(p.served.paths, paths...) }
+
+// ServeGRPC adds services to those of the agent, on its socket and where grpc.conf says: register calls the
+// generated Register functions, once for each listener. A method of which the .proto file does not say
+// idempotency_level = NO_SIDE_EFFECTS counts as one that changes something. Only an Addition may call it, until it
+// returns.
+func (p Parts) ServeGRPC(register func(grpc.ServiceRegistrar)) {
+	p.served.services = append(p.served.services, register)
 }
 
 // Config reads a configuration file into a struct with yaml tags that holds the defaults. A

@@ -359,6 +359,15 @@ func (s stores) names() (out []string) {
 	return out
 }
 
+// byName returns the connectors of the stores.
+func (s stores) byName() map[string]kvdbsync.Connector {
+	out := map[string]kvdbsync.Connector{}
+	for _, one := range s {
+		out[one.name] = one.connector
+	}
+	return out
+}
+
 // layers returns the stores as sources of the orchestrator.
 func (s stores) layers() (out []orchestrator.Source) {
 	for _, one := range s {

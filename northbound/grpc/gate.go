@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/internal/reach"
@@ -107,6 +108,9 @@ func newGate(server *rpc.Server, s *service, c Config) *gate {
 		for _, one := range info.Methods {
 			path := "/" + name + "/" + one.Name
 			m := method{stream: one.IsServerStream, reads: reads[path], writes: writes[path], largest: c.MaxMsgSize}
+			if slices.Contains(s.added, name) {
+				m.writes = !harmless(name, one.Name)
+			}
 			if !m.writes {
 				m.largest = min(m.largest, maxQuery)
 			}
@@ -122,8 +126,8 @@ func newGate(server *rpc.Server, s *service, c Config) *gate {
 	return g
 }
 
-// requestOf returns the message of the request of a method.
-func requestOf(service, name string) protoreflect.MessageDescriptor {
+// methodOf returns a method of a service, or nil if this program lacks its .proto file.
+func methodOf(service, name string) protoreflect.MethodDescriptor {
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
 	if err != nil {
 		return nil
@@ -132,7 +136,25 @@ func requestOf(service, name string) protoreflect.MessageDescriptor {
 	if !ok {
 		return nil
 	}
-	return of.Methods().ByName(protoreflect.Name(name)).Input()
+	return of.Methods().ByName(protoreflect.Name(name))
+}
+
+// requestOf returns the message of the request of a method, or nil.
+func requestOf(service, name string) protoreflect.MessageDescriptor {
+	if m := methodOf(service, name); m != nil {
+		return m.Input()
+	}
+	return nil
+}
+
+// harmless reports whether the .proto file says that a method changes nothing.
+func harmless(service, name string) bool {
+	m := methodOf(service, name)
+	if m == nil {
+		return false
+	}
+	options, ok := m.Options().(*descriptorpb.MethodOptions)
+	return ok && options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 }
 
 // ServeHTTP implements http.Handler.

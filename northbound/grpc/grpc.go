@@ -74,6 +74,10 @@ type Options struct {
 	Counters func(ctx context.Context) ([]*interfaces.InterfaceStats, error)
 	// Metrics takes the figures of Config.PrometheusMetrics. Defaults to none.
 	Metrics prometheus.Registerer
+	// Services register further services, of the program that has this agent. A method counts as one
+	// that changes something unless its option idempotency_level is NO_SIDE_EFFECTS: over TCP without
+	// certificates it is refused then, unless the configuration says otherwise. Defaults to none.
+	Services []func(rpc.ServiceRegistrar)
 	// Memory is shared with others that take large requests and make large answers. Defaults to no bound.
 	Memory *budget.Budget
 	Log    *slog.Logger
@@ -96,6 +100,7 @@ type service struct {
 	// The largest answer, in bytes.
 	mostAnswer int
 	awaited    *atomic.Int64 // values that calls wait for
+	added      []string      // names of Services, once they are registered
 }
 
 // models are those that clients may declare.
@@ -107,6 +112,15 @@ func (s *service) register(to *rpc.Server) *health.Server {
 	generic.RegisterMetaServiceServer(to, &meta{service: s})
 	configurator.RegisterConfiguratorServiceServer(to, &config{service: s, dumping: make(chan struct{}, 1)})
 	configurator.RegisterStatsPollerServiceServer(to, &poller{service: s})
+	agents := to.GetServiceInfo()
+	for _, add := range s.Services {
+		add(to)
+	}
+	for name := range to.GetServiceInfo() {
+		if _, ok := agents[name]; !ok {
+			s.added = append(s.added, name)
+		}
+	}
 	alive := health.NewServer()
 	healthpb.RegisterHealthServer(to, alive)
 	for name := range to.GetServiceInfo() {

@@ -108,6 +108,9 @@ type Options struct {
 	// Proxy serves VPP's whole binary API to GoVPP's proxy client. Defaults to none: the
 	// path answers 503.
 	Proxy http.Handler
+	// Paths are further ones, of the program that has this agent. CheckPaths finds mistakes. Defaults
+	// to none.
+	Paths []Path
 	// Health tells whether the agent is ready. Defaults to none: the paths answer 404.
 	Health *health.Health
 	// Logs is the table of log levels. Defaults to none: the paths answer 404.
@@ -243,7 +246,7 @@ func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Que
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint.Endpoint {
-	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), connections.Connections{Scheduler: h.sched}.Endpoints(), h.pages().Endpoints(), h.configurationPaths(), h.trials().Endpoints(), h.dumps(), h.Telemetry.Endpoints(), h.logins())
+	return slices.Concat(h.aboutAgent(), ui.Endpoints(), h.schedulerPaths(), connections.Connections{Scheduler: h.sched}.Endpoints(), h.pages().Endpoints(), h.configurationPaths(), h.trials().Endpoints(), h.dumps(), h.Telemetry.Endpoints(), h.logins(), h.added())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
