@@ -42,6 +42,7 @@ func TestSessionsInDocs(t *testing.T) {
 				blocks++
 				return "```console\n" + u.session(consoleBlock.FindStringSubmatch(block)[1]) + "```"
 			})
+			u.leftNothing()
 			if blocks == 0 {
 				t.Errorf("%s shows no session: did its form change?", path)
 			}
@@ -94,6 +95,20 @@ func (t *transcript) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.out.(*bytes.Buffer).String()
+}
+
+// leftNothing checks that the commands have written files only into .run: a document may be followed in a checkout.
+func (u user) leftNothing() {
+	u.t.Helper()
+	left, err := os.ReadDir(u.dir)
+	if err != nil {
+		u.t.Error(err)
+	}
+	for _, entry := range left {
+		if name := entry.Name(); name != ".bin" && name != ".run" {
+			u.t.Errorf("the commands of the document leave %s beside .run, the scratch folder", name)
+		}
+	}
 }
 
 // session runs the commands of a block. It returns the block: as it is where the output is the same

@@ -42,10 +42,11 @@ func commandsElsewhere() []struct{ command, file, text string } {
 	return []struct{ command, file, text string }{
 		{`^make run\b`, "examples/first-light/first_light_test.go", "func Test"},
 		{`^make ([a-z-]+)`, "Makefile", "\n$1:"},
-		{`^go run ./examples/mock-southbound all$`, "examples/mock-southbound/scenarios_test.go", "func Test"},
+		{`^go run ./examples/mock-southbound [a-z-]+$`, "examples/mock-southbound/scenarios_test.go", "func Test"},
 		{`^go run (\S+)$`, "$1/hello_test.go", "func Test"},
 		{`^export AGENTCTL_SOCKET=`, "examples/first-light/sessions_test.go", `"AGENTCTL_SOCKET=`},
 		{`^dpkg -i `, "packaging/life.sh", "dpkg -i /opt/old/"},
+		{`^podman (run|exec) .*\blab\b`, "packaging/container/lab_test.go", "func TestLab"},
 		{`^(make dist|docker compose -f packaging/container/|alias agentctl=|agentctl (kvdb (put|del) config/vpp/|values --state pending$))`, "packaging/container/image_test.go", `"README.md"`},
 		{`^docker run -d --network none -e MICROSERVICE_LABEL=`, "descriptors/linux/microservice/microservice_test.go", "MICROSERVICE_LABEL"},
 		{`^agentctl migrate --from vpp-agent-3.5 `, "agent/testdata/migrate.txtar", "agentctl migrate --from vpp-agent-3.5 etcd"},
@@ -57,7 +58,7 @@ func commandsElsewhere() []struct{ command, file, text string } {
 		// The reader edits the copy before. The folder itself is tested and generated.
 		{`^(PATH=.* protoc |\./custom-agent |cat /tmp/notes/)`, "examples/custom-agent/custom_agent_test.go", "func Test"},
 		{`^protoc -I proto --python_out`, "northbound/grpc/python_test.go", "grpc_tools.protoc"}, // the same compiler
-		{`^(cp -r examples/skeleton|go generate ./examples/mine)`, "examples/skeleton/policer_test.go", "func Test"},
+		{`^(cp -r examples/skeleton|sed -i s/skeleton/mine/g|go generate ./examples/mine)`, "examples/skeleton/copy_test.go", "func TestCopy"},
 	}
 }
 
