@@ -11,6 +11,8 @@ import (
 // a password, connecting asks the server, which may be down when the agent starts.
 type etcdStore struct{ *etcd.Connector }
 
+var _ kvdbsync.Writer = etcdStore{}
+
 // with calls do with a client that ends afterwards.
 func (e etcdStore) with(ctx context.Context, do func(*etcd.Client) error) error {
 	c, err := e.Dial(ctx)
@@ -62,6 +64,15 @@ func (e etcdStore) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 func (e etcdStore) PutIfSame(ctx context.Context, key string, old, value []byte) (stored bool, err error) {
 	err = e.with(ctx, func(c *etcd.Client) (err error) {
 		stored, err = c.PutIfSame(ctx, key, old, value)
+		return err
+	})
+	return stored, err
+}
+
+// PutIfAbsent implements kvdbsync.Writer, for programs that have an agent.
+func (e etcdStore) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
+	err = e.with(ctx, func(c *etcd.Client) (err error) {
+		stored, err = c.PutIfAbsent(ctx, key, value)
 		return err
 	})
 	return stored, err
