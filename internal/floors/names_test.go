@@ -1,6 +1,7 @@
 package floors
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -142,6 +143,25 @@ func receiver(t ast.Expr) string {
 		return t.Name
 	}
 	return ""
+}
+
+// The walk names each file once, and its way has as many as it says.
+func TestWalk(t *testing.T) {
+	text, err := os.ReadFile("../../docs/walk.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	way, _, _ := strings.Cut(string(text), "\n## A restart beside VPP\n")
+	if n := strings.Count(way, "\n| ["); !strings.Contains(way, fmt.Sprintf("through %d files", n)) {
+		t.Errorf("the way has %d files, and the page begins with another number", n)
+	}
+	seen := map[string]bool{}
+	for _, link := range regexp.MustCompile(`\[([a-z][\w/]+\.go)\]\(`).FindAllStringSubmatch(string(text), -1) {
+		if seen[link[1]] {
+			t.Errorf("%s is named twice", link[1])
+		}
+		seen[link[1]] = true
+	}
 }
 
 // The README stays short: what is said in it at length belongs into one of the documents that it names.
