@@ -105,34 +105,61 @@ func awaitFile(path string) {
 
 // enter starts this program again with the same arguments, in the namespaces of the agent.
 // The kernel lets only single-threaded programs enter a user namespace, and a Go program
-// has many threads. So nsenter does that step (util-linux, part of every Debian).
+// has many threads. So nsenter does that step (util-linux, part of every Debian) where there is one.
 func enter(args []string) error {
 	pid, err := running()
 	if err != nil {
 		return fmt.Errorf("first-light does not run here: start it with make run (%w)", err)
 	}
-	nsenter, err := exec.LookPath("nsenter")
-	if err != nil {
-		return err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	command := append([]string{nsenter, "--target", strconv.Itoa(pid), "--mount", "--net", "--wd"}, userFlags(pid)...)
-	command = append(append(command, "--", self), args...)
-	return fmt.Errorf("starting %s: %w", nsenter, syscall.Exec(nsenter, command, append(os.Environ(), markInside+"=1")))
+	env := append(os.Environ(), markInside+"=1")
+	if !otherUser(pid) {
+		if err := join(pid); err != nil {
+			return err
+		}
+		return fmt.Errorf("starting %s: %w", self, syscall.Exec(self, append([]string{self}, args...), env))
+	}
+	nsenter, err := exec.LookPath("nsenter")
+	if err != nil {
+		return err
+	}
+	command := append([]string{nsenter, "--target", strconv.Itoa(pid), "--user", "--preserve-credentials", "--mount", "--net", "--wd", "--", self}, args...)
+	return fmt.Errorf("starting %s: %w", nsenter, syscall.Exec(nsenter, command, env))
 }
 
-// userFlags returns the flags that also enter the user namespace of the process, if it has
-// another one.
-func userFlags(pid int) []string {
+// otherUser reports whether the process has another user namespace than this one.
+func otherUser(pid int) bool {
 	ours, _ := os.Readlink("/proc/self/ns/user")
 	theirs, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user")
-	if ours == theirs {
-		return nil
+	return ours != theirs
+}
+
+// join moves this thread into the network and the mounts of the process, and stays in the same folder. Only
+// the calling thread remains after exec, so it stays locked.
+func join(pid int) error {
+	runtime.LockOSThread()
+	folder, err := os.Getwd()
+	if err != nil {
+		return err
 	}
-	return []string{"--user", "--preserve-credentials"}
+	// A thread that shares its folder with others may not change its mounts.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("joining the network of process %d: %w", pid, err)
+	}
+	for _, kind := range []string{"net", "mnt"} {
+		f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/" + kind)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := unix.Setns(int(f.Fd()), 0); err != nil {
+			return fmt.Errorf("joining the network of process %d: %w", pid, err)
+		}
+	}
+	return unix.Chdir(folder)
 }
 
 // execIn replaces this process with a command in a named namespace. Without a command it is a
