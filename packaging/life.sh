@@ -70,6 +70,13 @@ systemd-run --quiet --unit=etcd /opt/servers/etcd --data-dir=/tmp/etcd --unsafe-
 export ETCD_ENDPOINTS=127.0.0.1:2379
 until_true /opt/servers/etcdctl endpoint health
 
+step "install, and purge, where no systemd runs, as in the chroot in which an image of a machine is made"
+unshare --mount sh -e -c 'mount -t tmpfs run /run && dpkg -i /opt/old/*.deb'
+expect "the service is enabled in the image" "$(systemctl is-enabled keyplane)" enabled
+unshare --mount sh -e -c 'mount -t tmpfs run /run && dpkg -P keyplane'
+[ ! -e /etc/systemd/system/multi-user.target.wants/keyplane.service ] || fail "the purged package leaves its service enabled"
+systemctl daemon-reload
+
 step "install"
 dpkg -i /opt/old/*.deb
 expect "the service is enabled" "$(systemctl is-enabled keyplane)" enabled
