@@ -77,7 +77,7 @@ func declarations(t *testing.T) map[string]bool {
 			continue // of test data
 		}
 		out[file.Name.Name] = true
-		for _, folder := range strings.Split(filepath.Dir(path), "/") {
+		for folder := range strings.SplitSeq(filepath.Dir(path), "/") {
 			out[folder] = true
 		}
 		add := func(names ...string) {
