@@ -46,7 +46,7 @@ SOAK_AGENT ?= 12h
 # How many agents make fleet has; make test has 4.
 FLEET     ?= 2000
 
-.PHONY: help run build packages servers compiled nfpm gotestsum test test-kernel test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover walk slow man dist dist-check generate clean
+.PHONY: help run build image packages servers compiled nfpm gotestsum test test-kernel test-vpp test-packages test-packets race race-pure explore restarts soak-agent faults fleet siege plots plots-check fuzz bench lint cover walk slow man dist dist-check generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,15 @@ run: build ## run the agent with a small example in a scratch network namespace;
 build: ## build agent, agentctl, vppsim and first-light into .bin
 	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
 	@mkdir -p .bin && $(ALOUD) build .bin/ -tags $(TAGS) -ldflags "$(STAMP)" ./cmd/... ./examples/first-light
+
+# What builds the image; podman and docker do as well.
+BUILDER   ?= $(shell command -v buildah || command -v podman || command -v docker)
+IMAGE     := .bin/image/linux-$(shell go env GOARCH)
+image: ## build the image keyplane-lab, which runs the network of make run in one command: packaging/container/README.md
+	@[ -n "$(BUILDER)" ] || { echo "make image needs buildah, podman or docker"; exit 1; }
+	@mkdir -p $(IMAGE) && CGO_ENABLED=0 $(ALOUD) build $(IMAGE)/ -tags $(TAGS) -trimpath -ldflags "-s -w $(STAMP)" ./cmd/... ./examples/first-light
+	$(BUILDER) build --build-arg TARGETARCH=$(shell go env GOARCH) -t keyplane-lab -f packaging/container/Dockerfile.lab .bin/image
+	@echo "run it: podman run --rm -it --name lab --network=none --cap-add=NET_ADMIN,NET_RAW,SYS_ADMIN --device=/dev/net/tun keyplane-lab"
 
 # As root, install what is missing of Redis, iptables, Chromium, podman and gRPC for Python. The tests that need it skip without.
 packages:

@@ -268,12 +268,8 @@ func (m *machine) start(name string, cmd *exec.Cmd) run {
 
 // story types the commands of README.md. The first three are done already, with buildah.
 func (m *machine) story() {
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	lines := regexp.MustCompile(`(?m)^    (.+)$`).FindAllStringSubmatch(string(text), -1)
-	if len(lines) != 9 || lines[0][1] != "make dist" || !strings.Contains(lines[1][1], " up ") || !strings.HasSuffix(lines[2][1], "exec agent agentctl'") {
+	lines := linesOf(m.t, "## On a host")
+	if len(lines) != 9 || lines[0] != "make dist" || !strings.Contains(lines[1], " up ") || !strings.HasSuffix(lines[2], "exec agent agentctl'") {
 		m.t.Fatalf("README.md has the commands %q: did the story change?", lines)
 	}
 	expected := map[string]string{
@@ -282,7 +278,7 @@ func (m *machine) story() {
 		"agentctl values --state pending": `tap1 +PENDING`,
 	}
 	for _, line := range lines[3:] {
-		m.types("agent", line[1], regexp.MustCompile(expected[line[1]]))
+		m.types("agent", line, regexp.MustCompile(expected[line]))
 	}
 }
 
@@ -290,8 +286,9 @@ func (m *machine) story() {
 // repeated until it prints what is expected: the agent follows a change a moment later.
 func (m *machine) types(container, line string, want *regexp.Regexp) {
 	m.t.Helper()
-	script := "agentctl() {"
-	for _, word := range m.beside(container, "agentctl").Args {
+	program, _, _ := strings.Cut(line, " ")
+	script := program + "() {"
+	for _, word := range m.beside(container, program).Args {
 		script += fmt.Sprintf(" '%s'", word)
 	}
 	var out []byte
@@ -303,4 +300,22 @@ func (m *machine) types(container, line string, want *regexp.Regexp) {
 	if err != nil || !ok {
 		m.t.Fatalf("%s: %v; expected %s; it printed\n%s", line, err, want, out)
 	}
+}
+
+// linesOf returns the commands that README.md shows below a heading.
+func linesOf(t *testing.T, heading string) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut(string(text), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("README.md has no heading %q", heading)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	for _, line := range regexp.MustCompile(`(?m)^    (.+)$`).FindAllStringSubmatch(below, -1) {
+		out = append(out, line[1])
+	}
+	return out
 }
