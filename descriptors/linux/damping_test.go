@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -34,8 +35,11 @@ type fight struct {
 	number    int    // see declare
 }
 
-// insists is the number of times after which docs/ownership.md promises that the agent waits.
-const insists = 5
+// insists is the number of times within a period after which docs/ownership.md promises that the agent waits.
+const (
+	insists = 5
+	period  = time.Minute
+)
 
 // The values of a link of each kind. All of them are on the link x$N, of the interface if$N.
 var linkOf = map[string][]string{
@@ -78,11 +82,13 @@ func fights() (all []fight) {
 		}
 		all = append(all, fight{kind + ": " + name, kind, values, act, stands, contested, false, 0})
 	}
+	// A kernel before 6.2 renames no link that is up, and the agent sets it up again at once.
+	const rename = "until ip $NS link set x$N name z$N 2>/dev/null; do ip $NS link set x$N down; done"
 	const link = "config/linux/interfaces/v2/interface/if$N"
 	for _, kind := range []string{"VETH", "DUMMY", "VRF_DEVICE", "TAP_TO_VPP"} {
 		add(kind, "deleted", "ip $NS link del x$N", "ip $NS neigh show dev x$N nud permanent | grep -q 10.$N.0.9", link)
 		add(kind, "down", "ip $NS link set x$N down", "ip $NS -o link show x$N | grep -q ',UP'", link)
-		add(kind, "renamed", "ip $NS link set x$N name z$N 2>/dev/null || { ip $NS link set x$N down; ip $NS link set x$N name z$N; }", "ip $NS -o link show x$N | grep -q ',UP'", link)
+		add(kind, "renamed", rename, "ip $NS -o link show x$N | grep -q ',UP'", link)
 		add(kind, "MTU", "ip $NS link set x$N mtu 1300", "ip $NS -o link show x$N | grep -q 'mtu 1400'", link)
 		if kind != "VRF_DEVICE" {
 			add(kind, "MAC address", "ip $NS link set x$N address 02:00:00:00:00:77", "ip $NS -o link show x$N | grep -q 02:fe:00:00:00:01", link)
@@ -163,8 +169,12 @@ func (a *agent) fightAll(t *testing.T, some []fight) {
 	var g sync.WaitGroup
 	for _, f := range some {
 		g.Go(func() {
-			if err := a.fight(f); err != nil {
+			judged, err := a.fight(f)
+			if err != nil {
 				t.Errorf("%s: %v", f.name, err)
+			}
+			if !judged {
+				t.Logf("not judged: %s: this machine is so slow that %d times take more than %v", f.name, insists, period)
 			}
 		})
 	}
@@ -239,8 +249,9 @@ func (a *agent) declare(t *testing.T, f fight, number int) fight {
 	return f
 }
 
-// fight lets the other program insist until the agent waits, and expects that all is put back afterwards.
-func (a *agent) fight(f fight) error {
+// fight lets the other program insist until the agent waits, and expects that all is put back afterwards. It is judged whether the
+// agent waits unless the other program could not insist so often in the period in which that counts.
+func (a *agent) fight(f fight) (judged bool, err error) {
 	sh := func(text string) error {
 		if out, err := exec.Command("sh", "-c", text).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", text, err, out)
@@ -249,12 +260,13 @@ func (a *agent) fight(f fight) error {
 	}
 	stands := func() error { return sh(f.stands) }
 	if err := eventually(stands); err != nil {
-		return fmt.Errorf("at first: %w", err)
+		return true, fmt.Errorf("at first: %w", err)
 	}
-	times := 0
-	for ; !a.waits(f.contested) && times < 2*insists; times++ {
+	var acts []time.Time
+	for !a.waits(f.contested) && len(acts) < 2*insists {
+		acts = append(acts, time.Now())
 		if err := sh(f.act); err != nil {
-			return err
+			return true, err
 		}
 		err := eventually(func() error {
 			if a.waits(f.contested) {
@@ -263,20 +275,22 @@ func (a *agent) fight(f fight) error {
 			return stands()
 		})
 		if err != nil {
-			return fmt.Errorf("after %d times: %w", times+1, err)
+			return true, fmt.Errorf("after %d times: %w", len(acts), err)
 		}
 	}
 	var wrong error
-	if times > insists {
-		wrong = fmt.Errorf("%s did not wait after %d times", f.contested, insists)
+	for i := insists; i < len(acts); i++ {
+		if took := acts[i].Sub(acts[i-insists]); took < period {
+			wrong = fmt.Errorf("%s did not wait after %d times in %v", f.contested, insists, took)
+		}
 	}
 	if err := eventually(stands); err != nil {
-		return fmt.Errorf("in the end: %w", err)
+		return true, fmt.Errorf("in the end: %w", err)
 	}
 	if err := a.state([]string{f.contested, "CONFIGURED"}); err != nil {
-		return err
+		return true, err
 	}
-	return wrong
+	return wrong != nil || len(acts) <= insists, wrong
 }
 
 // waits reports whether a value waits because somebody insists on something else.
