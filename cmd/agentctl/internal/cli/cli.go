@@ -94,7 +94,7 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 // errorText returns the message of err for the terminal. Lines after the first are indented,
 // so that text from a store cannot pass for a message of agentctl.
 func errorText(err error) string {
-	lines := strings.Split(printable.Text(err.Error()), "\n")
+	lines := strings.Split(printable.Text(show.Plain(err.Error())), "\n")
 	for i := 1; i < len(lines); i++ {
 		lines[i] = "  " + strings.TrimLeft(lines[i], " ")
 	}

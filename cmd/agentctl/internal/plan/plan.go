@@ -172,15 +172,10 @@ func (q *query) print(ctx context.Context, cmd *cobra.Command, s *session.Sessio
 		}
 	}
 	changes := show.ChangesOf(p.Operations)
-	switch f.Word() {
-	case "log":
+	if f.Word() == "log" {
 		err = s.CopyText(ctx, http.MethodPost, "/scheduler/plan", arguments, text)
-	case "table":
-		err = planTable(s.Out, p)
-	default:
-		err = f.Write(s.Out, p, func(out io.Writer) error {
-			return show.Changes(out, s.Env, "Plan", changes, len(p.Invalid))
-		})
+	} else {
+		err = written(s, f, p, changes)
 	}
 	wrong := errors.Join(unknown(p.Unknown), all.Invalid("not part of the plan", p.Invalid))
 	if f.File() != "" && err == nil {
@@ -190,6 +185,16 @@ func (q *query) print(ctx context.Context, cmd *cobra.Command, s *session.Sessio
 		err = session.ErrChanges
 	}
 	return errors.Join(err, wrong)
+}
+
+// written prints a plan in each format but log, which the agent writes.
+func written(s *session.Session, f *show.Format, p wire.Plan, changes []show.Change) error {
+	if f.Word() == "table" {
+		return planTable(s.Out, p)
+	}
+	return f.Write(s.Out, p, func(out io.Writer) error {
+		return show.Changes(out, s.Env, "Plan", changes, len(p.Invalid))
+	})
 }
 
 // save writes a plan into a file. wrong is why it is no plan of all values.

@@ -28,6 +28,21 @@ const (
 	maxExplains = 200 // values of a page with why=1
 )
 
+// choose returns the values that fit in these states (none: in all), and the number of those that fit in each state.
+func (p Pages) choose(fits func(key string) bool, states []scheduler.State) (chosen []*scheduler.Status, counts map[scheduler.State]int) {
+	counts = map[scheduler.State]int{}
+	for st := range p.Scheduler.All() {
+		if !fits(st.Key) {
+			continue
+		}
+		counts[st.State]++
+		if len(states) == 0 || slices.Contains(states, st.State) {
+			chosen = append(chosen, st)
+		}
+	}
+	return chosen, counts
+}
+
 // values answers a part of the values that fit.
 func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
 	offset, limit, err := part(q)
@@ -58,17 +73,7 @@ func (p Pages) values(w http.ResponseWriter, _ *http.Request, q endpoint.Query) 
 		return reply.BadRequest(err)
 	}
 	out := browse.ValuePage{Offset: offset, States: map[string]int{}, Values: []browse.ListedValue{}}
-	var chosen []*scheduler.Status
-	counts := map[scheduler.State]int{}
-	for st := range p.Scheduler.All() {
-		if !fits(st.Key) {
-			continue
-		}
-		counts[st.State]++
-		if len(wanted) == 0 || slices.Contains(wanted, st.State) {
-			chosen = append(chosen, st)
-		}
-	}
+	chosen, counts := p.choose(fits, wanted)
 	for state, n := range counts {
 		out.States[state.String()] = n
 	}
