@@ -33,8 +33,6 @@ const (
 	most = 200
 	// mostOperations is how many operations of a transaction are kept.
 	mostOperations = 100
-	// mostWaiting is how many transactions wait to be written. Further ones are lost.
-	mostWaiting = 1000
 )
 
 // A Store keeps texts by key. *statestore.Store is one.
@@ -138,10 +136,11 @@ func (l *Log) End(r *scheduler.Record) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) < mostWaiting {
-		l.waiting = append(l.waiting, r)
-		l.ready.Set()
+	if len(l.waiting) == 2*most { // the older half would be removed again
+		l.waiting = slices.Delete(l.waiting, 0, most)
 	}
+	l.waiting = append(l.waiting, r)
+	l.ready.Set()
 }
 
 // Flush implements scheduler.TransactionLog.
