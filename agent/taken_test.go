@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,6 +114,41 @@ func TestTakenWhilePaused(t *testing.T) {
 	r.shows("added +CONFIGURED", "values")
 	r.agrees()
 	r.await("the agent is ready", r.ready)
+}
+
+// An agent that is paused in the middle of a transaction, while another takes its label, begins no operation of it when it
+// wakes. The others are executed when it has the label again.
+func TestTakenInTheMiddle(t *testing.T) {
+	const many = 1000
+	r := standing(t)
+	r.toVPP.Slow(20_000)
+	pairs := make([]kvdbsync.Pair, many)
+	for i := range pairs {
+		pairs[i] = kvdbsync.Pair{Key: fmt.Sprintf("/vnf-agent/vpp1/config/vpp/v2/interfaces/many-%d", i), Value: fmt.Appendf(nil, `{"name":"many-%d","type":"SOFTWARE_LOOPBACK"}`, i)}
+	}
+	client, err := r.store().Dial(t.Context())
+	r.check(err)
+	defer client.Close()
+	for part := range slices.Chunk(pairs, 100) {
+		r.check(client.Apply(t.Context(), part))
+	}
+	made := func() int { return strings.Count(strings.Join(r.interfaces(), " "), "many-") }
+	r.await("some are made", func() bool { return made() > 0 })
+	r.check(r.agent.Process.Signal(syscall.SIGSTOP))
+	end := r.claim(leased, false)
+	r.toVPP.Slow(0)
+	r.check(r.agent.Process.Signal(syscall.SIGCONT))
+	r.withheld()
+	r.await("what is not executed says why", func() bool {
+		out, _ := r.ctl("values", "--state", "failed")
+		return strings.Contains(strings.Join(strings.Fields(out), " "), "not executed: what etcd says may not be applied")
+	})
+	if n := made(); n > many/2 {
+		t.Errorf("%d of %d interfaces were made", n, many)
+	}
+	end()
+	r.await("all are made", func() bool { return made() == many })
+	r.agrees()
 }
 
 // A claim in a store withholds that store only, and only under a lease. It ends neither a start nor a running agent.

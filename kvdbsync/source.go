@@ -198,6 +198,9 @@ func (s *Source) Relist() {
 	s.relist.Set()
 }
 
+// Withheld returns why nothing may be taken or applied now, although the store answers; nil: it may. See Options.Withhold.
+func (s *Source) Withheld() error { return s.o.Withhold() }
+
 // Recheck wakes the consumer, because changes that were withheld may be taken now.
 func (s *Source) Recheck() { s.signal() }
 

@@ -57,7 +57,7 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 	}
 	r.record, r.decided = record, true // the caller waits for the pruning, but its failures are not those of the request
 	o.waiting = append(o.waiting, r)
-	o.commit(ctx, l.Name, nil, false)
+	o.commit(ctx, l, l.Name, nil, false)
 }
 
 // keep saves the changes of a successful attempt, or undoes it.

@@ -285,6 +285,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 
 // handle processes the next change of a source.
 func (o *Orchestrator) handle(ctx context.Context, l *source) {
+	o.again(ctx, l)
 	if l.Local != nil {
 		if r := l.Local.next(true); r != nil {
 			o.serve(ctx, l, r)
@@ -322,7 +323,7 @@ func (o *Orchestrator) patienceEnded(ctx context.Context, waited time.Duration) 
 			l.publish()
 		}
 	}
-	o.commit(ctx, o.incomplete(), changes, false)
+	o.commit(ctx, nil, o.incomplete(), changes, false)
 	if o.idle() {
 		o.reportComplete()
 	}
@@ -345,7 +346,7 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	l.publish()
 	o.saveUnsaved()
 	o.saveDataset(l, c)
-	o.commit(ctx, l.Name, changes, fresh)
+	o.commit(ctx, l, l.Name, changes, fresh)
 	if c.Resynced {
 		o.txns.add(l, c.Listing.Began)
 	}

@@ -39,9 +39,9 @@ func (o *Orchestrator) reached() phase {
 // Options.First somebody can: its layer had values before the start, and may be empty now.
 func (o *Orchestrator) idle() bool { return len(o.sources) == 0 && !o.told }
 
-// commit commits changes, after the sources may have reached another phase. fresh says that
-// changes are the whole desired state.
-func (o *Orchestrator) commit(ctx context.Context, description string, changes []scheduler.Change, fresh bool) {
+// commit commits changes, after the sources may have reached another phase. They come from l, or from several sources if l is
+// nil. fresh says that changes are the whole desired state.
+func (o *Orchestrator) commit(ctx context.Context, l *source, description string, changes []scheduler.Change, fresh bool) {
 	before := o.phase
 	o.phase = o.reached()
 	if o.phase == starting {
@@ -50,6 +50,7 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 	txn := scheduler.Txn{Description: description, Changes: changes, Retry: o.retry, Refresh: before < partial}
 	if before < partial || o.phase > before {
 		o.describePhase(&txn, before, fresh)
+		l = nil
 	}
 	first := before < partial && o.phase >= known // reads the system back, even without a key
 	if len(txn.Changes) == 0 && !first && !txn.Replace {
@@ -57,7 +58,12 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 		return
 	}
 	o.phase = max(o.phase, partial)
-	out := outcome{description: txn.Description, waiting: o.waiting, phase: o.phase, number: o.txns.begin()}
+	o.start(ctx, l, txn)
+}
+
+// start begins a transaction with what comes from l, or from several sources if l is nil.
+func (o *Orchestrator) start(ctx context.Context, l *source, txn scheduler.Txn) {
+	out := outcome{description: txn.Description, waiting: o.waiting, phase: o.phase, number: o.txns.begin(), sources: o.withhold(&txn, l)}
 	o.waiting = nil
 	err := o.sched.Start(ctx, txn, func(record *scheduler.Record, err error) {
 		out.record, out.err = record, err
@@ -74,9 +80,10 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 // another order.
 type outcome struct {
 	description string
-	waiting     []*request // their callers wait for the result
-	phase       phase      // when the transaction began
-	number      uint64     // see transactions
+	waiting     []*request                // their callers wait for the result
+	phase       phase                     // when the transaction began
+	number      uint64                    // see transactions
+	sources     func() map[string]*source // see withhold
 	record      *scheduler.Record
 	err         error
 }
@@ -122,7 +129,9 @@ func (o *Orchestrator) ended(ctx context.Context, out outcome) {
 	o.txns.end(out.number)
 	switch {
 	case out.record != nil:
-		o.report(out.record)
+		if withheld := o.report(out.record); withheld {
+			o.missed(ctx, out)
+		}
 		if out.phase >= known {
 			o.reportComplete()
 		}

@@ -145,7 +145,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 	l.publish()
 	o.dropEmpty(l)
 	o.waiting = append(o.waiting, r)
-	o.commit(ctx, r.description(l), changes, false)
+	o.commit(ctx, l, r.description(l), changes, false)
 }
 
 // description returns the description of the transaction of a request for l.

@@ -38,6 +38,26 @@ type input struct {
 	relists atomic.Int32
 	health  atomic.Int32 // a kvdbsync.State
 	trying  atomic.Bool  // nothing has failed yet
+
+	withheld atomic.Bool // its content may not be applied
+}
+
+var errTaken = errors.New("another has the label")
+
+func (in *input) Withheld() error {
+	if in.withheld.Load() {
+		return errTaken
+	}
+	return nil
+}
+
+// allow ends that the content is withheld.
+func (in *input) allow() {
+	in.withheld.Store(false)
+	select {
+	case in.ready <- struct{}{}:
+	default:
+	}
 }
 
 func (in *input) Health() kvdbsync.Health {
@@ -59,7 +79,7 @@ func (in *input) Ready() <-chan struct{} { return in.ready }
 func (in *input) Take() (kvdbsync.Change, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.queue) == 0 {
+	if len(in.queue) == 0 || in.withheld.Load() {
 		return kvdbsync.Change{}, false
 	}
 	c := in.queue[0]
@@ -106,6 +126,7 @@ type rig struct {
 	mu     sync.Mutex
 	stands map[string]string // interface name -> MTU
 	verbs  int               // calls that changed something
+	called func()            // nil, or called after each of them
 	fails  map[string]bool   // interfaces whose Create fails
 	most   uint32            // MTU that Validate accepts; 0: 9216
 	done   int               // calls of Options.Complete
@@ -181,6 +202,9 @@ func (r *rig) set(name, mtu string) {
 		delete(r.stands, name)
 	} else {
 		r.stands[name] = mtu
+	}
+	if r.called != nil {
+		r.called()
 	}
 }
 

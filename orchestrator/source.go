@@ -30,10 +30,11 @@ type source struct {
 	// saved is the content from before the restart, without the keys that the source has
 	// delivered since. It is nil after the first complete listing.
 	saved     map[string]*savedKey
-	usesSaved bool    // saved content was used as entries
-	savedKeys int     // number of saved keys at the start
-	dataset   dataset // the last known dataset
-	distrust  error   // why the first listing may show another dataset
+	usesSaved bool            // saved content was used as entries
+	savedKeys int             // number of saved keys at the start
+	dataset   dataset         // the last known dataset
+	distrust  error           // why the first listing may show another dataset
+	missed    map[string]bool // keys with operations that were withheld; see withholder
 	// owed are changes of Options.First that the Memory could not record. The next recorded
 	// request has them.
 	owed []unsavedEvent
@@ -219,15 +220,16 @@ func (o *Orchestrator) reportRefusals(l *source, events []kvdbsync.Event, ds []d
 // maxLoggedFailures is how many failed operations of one transaction are logged one by one.
 const maxLoggedFailures = 10
 
-// report logs failed operations of a transaction. The scheduler itself logs what it cannot
-// read back.
-func (o *Orchestrator) report(r *scheduler.Record) {
+// report logs failed operations of a transaction, and returns whether some were withheld. The scheduler itself logs what it
+// cannot read back.
+func (o *Orchestrator) report(r *scheduler.Record) (withheld bool) {
 	failed := 0
 	for i := range r.Executed {
 		op := &r.Executed[i]
 		if op.NewErr == nil || op.Noop {
 			continue
 		}
+		withheld = withheld || errors.Is(op.NewErr, scheduler.ErrWithheld)
 		if failed++; failed <= maxLoggedFailures {
 			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}
@@ -235,4 +237,5 @@ func (o *Orchestrator) report(r *scheduler.Record) {
 	if failed > maxLoggedFailures {
 		o.log.Warn("more operations failed; their status has the reasons", "transaction", r.Seq, "more", failed-maxLoggedFailures)
 	}
+	return withheld
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -27,9 +28,10 @@ type run struct {
 	rec       *Record
 	kept      *keptRecord // in the history, when it has ended
 	phase     runPhase
-	done      func(*Record) // gets the complete record; nil: nobody waits for it
-	policy    RetryPolicy   // of the values in scope; zero: Options.Retry
-	scope     scope.Scope   // the values that the run declares or retries
+	done      func(*Record)          // gets the complete record; nil: nobody waits for it
+	policy    RetryPolicy            // of the values in scope; zero: Options.Retry
+	scope     scope.Scope            // the values that the run declares or retries
+	withheld  func(key string) error // see Txn.Withheld
 	retry     bool
 	reverting bool
 	simulate  bool          // plan before the first operation
@@ -79,7 +81,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 	}
 	r := s.begin(Northbound)
 	r.done, r.reading.Nobody = done, nobody
-	r.policy, r.reading.Verbose, r.simulate = txn.Retry, txn.Verbose, txn.Simulate
+	r.policy, r.reading.Verbose, r.simulate, r.withheld = txn.Retry, txn.Verbose, txn.Simulate, txn.Withheld
 	r.rec.describe(txn)
 	r.scope.Replace = txn.Replace
 	switch {
@@ -257,7 +259,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 			s.done(t.Owner.(*run), t)
 			continue
 		}
-		t.Err = t.Verbs.Stalled()
+		t.Err = cmp.Or(t.Verbs.Stalled(), t.WhyNot())
 		if t.Err != nil {
 			s.done(t.Owner.(*run), t)
 			continue
@@ -290,6 +292,9 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	r.tasks.Add(t)
 	if d != nil {
 		t.Verbs = &d.Verbs
+	}
+	if r.withheld != nil {
+		t.Withheld, t.Root = r.withheld, op.Node.Root().Key()
 	}
 	o := operation(op, d, s.statuses.At(op.Node.Slot).Known())
 	o.Revert, o.Retry = r.reverting, r.retry // all that a retry does follows from a retried value

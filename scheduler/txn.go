@@ -35,6 +35,11 @@ type Txn struct {
 	// defaults to Options.Retry. Other values keep their retries; a value without retries
 	// gets Options.Retry.
 	Retry RetryPolicy
+	// Withheld returns why no operation of a key, or of a value that is derived from its value, may begin now; nil: it
+	// may. It is asked before each operation of the transaction, on any goroutine, also for keys that are not in
+	// Changes, and must not block. A key whose operation does not begin is FAILED with ErrWithheld until it is declared
+	// again. Defaults to never.
+	Withheld func(key string) error
 }
 
 // A Change is the new intent for one key. Want, Unwant, Refuse and Value.Change make one. A

@@ -15,7 +15,12 @@ var (
 	// ErrStalled is the error of a call that does not begin because too many abandoned calls
 	// of its descriptor are still running.
 	ErrStalled = errors.New("descriptor is stalled")
+	// ErrWithheld is the error of a verb that does not begin because of Task.Withheld.
+	ErrWithheld = errors.New("not executed")
 )
+
+// NotBegun reports whether err says that a call did not begin.
+func NotBegun(err error) bool { return errors.Is(err, ErrStalled) || errors.Is(err, ErrWithheld) }
 
 const (
 	// maxHung is the number of abandoned calls of a descriptor that stalls it. So at most

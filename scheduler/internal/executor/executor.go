@@ -20,7 +20,7 @@ package executor
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"time"
@@ -60,6 +60,10 @@ type Task struct {
 	Index int    // for the caller
 	Order uint64 // for the caller
 	Owner any    // for the caller
+	// Withheld returns why the verb may not begin; nil: it may. It is called with Root, on any goroutine, when the
+	// verb would begin. nil: it may always begin.
+	Withheld func(root string) error
+	Root     string // the key from whose value the one of Op is derived
 
 	Ended     bool          // for the caller
 	Took      time.Duration // 0: no verb was called
@@ -71,13 +75,24 @@ type Task struct {
 	first bool // the first task of an abandoned verb
 }
 
-// Report tells g how the operation ended, or that it was abandoned. Its verb is not called
-// while its descriptor is stalled; that says nothing about its value.
+// WhyNot returns the reason why the verb may not begin; nil: it may.
+func (t *Task) WhyNot() error {
+	if t.Withheld == nil {
+		return nil
+	}
+	if why := t.Withheld(t.Root); why != nil {
+		return fmt.Errorf("%w: %w", ErrWithheld, why)
+	}
+	return nil
+}
+
+// Report tells g how the operation ended, or that it was abandoned. A verb that did not begin
+// says nothing about its value.
 func (t *Task) Report(g *graph.Graph) {
 	switch {
 	case t.Abandoned:
 		g.Abandon(t.Op, t.Err)
-	case errors.Is(t.Err, ErrStalled):
+	case NotBegun(t.Err):
 		g.Postpone(t.Op, t.Err)
 	default:
 		g.Done(t.Op, t.Meta, t.Err)

@@ -166,7 +166,8 @@ func (p *Pool) work(ctx context.Context, w *worker) {
 func (p *Pool) run(ctx context.Context, limit *sharedTimeout, w *worker, chunk []*Task) (took time.Duration, abandoned bool) {
 	begun := time.Now()
 	start := begun
-	if len(chunk) > 1 && sameCreateAll(chunk) == len(chunk) && ctx.Err() == nil {
+	withheld := func(t *Task) bool { return t.WhyNot() != nil }
+	if len(chunk) > 1 && sameCreateAll(chunk) == len(chunk) && ctx.Err() == nil && !slices.ContainsFunc(chunk, withheld) {
 		w.begin(len(chunk), begun)
 		done := createAll(limit.contextAt(begun), chunk)
 		abandoned := w.end(done)
@@ -186,7 +187,10 @@ func (p *Pool) run(ctx context.Context, limit *sharedTimeout, w *worker, chunk [
 	}
 	for i, t := range chunk {
 		t.Skipped = ctx.Err() != nil
-		if t.Skipped {
+		if !t.Skipped {
+			t.Err = t.WhyNot()
+		}
+		if t.Skipped || t.Err != nil {
 			w.skip()
 			continue
 		}

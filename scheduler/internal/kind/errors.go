@@ -82,7 +82,7 @@ func Terminal(err error) error {
 // Retriable reports whether a retry may fix the error of a verb.
 func Retriable(err error) bool {
 	var t terminal
-	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented) && !errors.Is(err, executor.ErrNoAnswer)
+	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented) && !errors.Is(err, executor.ErrNoAnswer) && !errors.Is(err, executor.ErrWithheld)
 }
 
 // A refusal is the reason why a message cannot be applied, with the message: records show it.

@@ -2,7 +2,6 @@ package readback
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 
@@ -82,8 +81,8 @@ func (rb *Reader) For(failed []*graph.Node) []Part {
 		}
 	}
 	for _, n := range failed {
-		if n.Hung() || errors.Is(n.Err(), executor.ErrStalled) {
-			continue // a running verb is read back when it returns; a stalled one was not called
+		if n.Hung() || executor.NotBegun(n.Err()) {
+			continue // a running verb is read back when it returns
 		}
 		for n.Base() != nil && (kind.Of(n) == nil || kind.Of(n).Retrieve == nil) {
 			n = n.Base()
