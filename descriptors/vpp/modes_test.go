@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // TestReceiverIsDeletedByHand has somebody delete the receiving interface of a cross-connect. VPP then sets the transmitting
@@ -42,18 +43,18 @@ func TestReceiverIsDeletedByHand(t *testing.T) {
 // index, into a bridge domain. VPP lists the steering on the other one. Its end must not take that out of the bridge domain.
 func TestSteeringLeftOnAnIndex(t *testing.T) {
 	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
-		a := startAgent(t, vpp.Socket)
+		way := testkit.StartUnixProxy(t, vpp.Socket)
+		a := startAgent(t, way.Addr)
 		awaitReady(t, a)
 		a.want(true, append(framesOf("loop1"), loopKey, loop)...)
 		a.awaitApplied()
 		index := interface_types.InterfaceIndex(a.indexOf("loop1"))
-		if vpp.Sim != nil {
-			vpp.Sim.Drop() // the agent comes too late
-		}
+		way.Set(testkit.Drop) // the agent comes too late
 		c := vpp.Dial()
 		vpp.Ask(c, &vppif.DeleteLoopback{SwIfIndex: index}, &vppif.DeleteLoopbackReply{})
 		other := vpp.Loopback(c, "")
 		vpp.Ask(c, &vppl2.SwInterfaceSetL2Bridge{RxSwIfIndex: other, BdID: 7, Enable: true, Shg: 3}, &vppl2.SwInterfaceSetL2BridgeReply{})
+		way.Set(testkit.Pass)
 		steered := func() (names []string) {
 			for what := range segmentsIn(t, vpp) {
 				if name, is := strings.CutPrefix(what, "steering "); is {
