@@ -251,10 +251,10 @@ func (c *change) outcome(ctx context.Context, deadline time.Time) error {
 		return fmt.Errorf("declared, but its effect is unknown: %w", err)
 	}
 	fmt.Fprintf(c.Out, "Declared in %s: %s.\n", show.Line(c.source), show.Count(out.Count, "value"))
-	if out.Done {
+	if out.Done && !c.wait {
 		return nil
 	}
-	if err := printWaited(c.Out, "configured", out); err != nil {
+	if err := printWaited(c.Out, "configured", out); err != nil || out.Done {
 		return err
 	}
 	if c.wait || out.Hopeless {
