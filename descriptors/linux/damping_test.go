@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -144,19 +146,28 @@ func TestFights(t *testing.T) {
 	testkit.Need(t, "ip (iproute2)", err == nil)
 	a := newAgent()
 	a.with = withTAPs()
+	a.log = slog.New(&a.insisted)
 	if err := a.start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.end)
 	number := 10 // has two digits
-	// A few at a time: all of them together would take the time of a slow machine from each other.
-	for some := range slices.Chunk(fights(), 8) {
-		some = slices.DeleteFunc(some, func(f fight) bool { return !canHave(t, f) })
-		for i, f := range some {
-			some[i] = a.declare(t, f, number)
-			number++
-		}
-		a.fightAll(t, some)
+	byKind := map[string][]fight{}
+	for _, f := range fights() {
+		byKind[f.kind] = append(byKind[f.kind], f)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		t.Run(kind, func(t *testing.T) {
+			// A few at a time: all of them together would take the time of a slow machine from each other.
+			for some := range slices.Chunk(byKind[kind], 8) {
+				some = slices.DeleteFunc(some, func(f fight) bool { return !canHave(t, f) })
+				for i, f := range some {
+					some[i] = a.declare(t, f, number)
+					number++
+				}
+				a.fightAll(t, some)
+			}
+		})
 	}
 }
 
@@ -262,14 +273,15 @@ func (a *agent) fight(f fight) (judged bool, err error) {
 	if err := eventually(stands); err != nil {
 		return true, fmt.Errorf("at first: %w", err)
 	}
+	waits := func() bool { return a.insisted.has(f.contested) }
 	var acts []time.Time
-	for !a.waits(f.contested) && len(acts) < 2*insists {
+	for !waits() && len(acts) < 2*insists {
 		acts = append(acts, time.Now())
 		if err := sh(f.act); err != nil {
 			return true, err
 		}
 		err := eventually(func() error {
-			if a.waits(f.contested) {
+			if waits() {
 				return nil
 			}
 			return stands()
@@ -293,10 +305,37 @@ func (a *agent) fight(f fight) (judged bool, err error) {
 	return wrong != nil || len(acts) <= insists, wrong
 }
 
-// waits reports whether a value waits because somebody insists on something else.
-func (a *agent) waits(key string) bool {
-	st, _ := a.s.Status(key)
-	return st.State == scheduler.Retrying && strings.Contains(fmt.Sprint(st.Err), "somebody else")
+// warnings are the keys that the log says somebody insists on. It is a slog.Handler. The state of a value says it only
+// during the pause: the first one is shorter than two looks at it on a slow machine.
+type warnings struct {
+	mu   sync.Mutex // guards keys
+	keys map[string]bool
+}
+
+func (w *warnings) Enabled(_ context.Context, l slog.Level) bool { return l == slog.LevelWarn }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler           { return w }
+func (w *warnings) WithGroup(string) slog.Handler                { return w }
+
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	if !strings.HasPrefix(r.Message, "somebody else ") {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "key" {
+			w.keys[a.Value.String()] = true
+		}
+		return true
+	})
+	return nil
+}
+
+// has reports whether somebody insists on a value, or on its peer: the two ends of a VETH count as one.
+func (w *warnings) has(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.keys[key] || w.keys[strings.Replace(key, "/interface/if", "/interface/peer", 1)]
 }
 
 // withTAPs returns a function that adds interfaces of VPP which are TAPs without a VPP. They stay when the agent starts

@@ -128,6 +128,8 @@ type agent struct {
 	names    testkit.Memory                                   // of the namespaces that were made, across restarts
 	wait     bool                                             // values wait for namespaces, as a setting demands
 	with     func(*scheduler.Scheduler, *linux.Options) error // adds more before each start; nil: nothing
+	log      *slog.Logger                                     // of the scheduler
+	insisted warnings
 
 	socket      string // of the container engine
 	startEngine func(path string) (engineOfContainers, error)
@@ -147,7 +149,7 @@ type engineOfContainers interface {
 
 func newAgent() *agent {
 	fake := func(path string) (engineOfContainers, error) { return fakeengine.Start(path) }
-	return &agent{known: testkit.Memory{}, names: testkit.Memory{}, wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake}
+	return &agent{known: testkit.Memory{}, names: testkit.Memory{}, wanted: map[string]proto.Message{}, containers: map[string]string{}, startEngine: fake, log: slog.New(slog.DiscardHandler), insisted: warnings{keys: map[string]bool{}}}
 }
 
 func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {
@@ -165,7 +167,7 @@ func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, 
 }
 
 func (a *agent) start() error {
-	a.s = scheduler.New(scheduler.Options{FieldChecks: limits.Validation, Log: slog.New(slog.DiscardHandler)})
+	a.s = scheduler.New(scheduler.Options{FieldChecks: limits.Validation, Log: a.log})
 	o := linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler), Known: a.known, KnownNamespaces: a.names}
 	o.Namespaces.Wait = a.wait
 	if a.socket != "" {
