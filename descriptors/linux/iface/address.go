@@ -79,7 +79,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 		return none, err
 	}
 	defer space.Close()
-	addr := kernel.Addr{Link: meta.Index, Prefix: p}
+	addr, began := kernel.Addr{Link: meta.Index, Prefix: p}, h.Watch.Clock()
 	// The kernel may have IPv6 disabled on new links (sysctl
 	// net.ipv6.conf.default.disable_ipv6), and would refuse the address.
 	if p.Addr().Is6() {
@@ -97,7 +97,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	if err != nil {
 		return none, err
 	}
-	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index})
+	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index}, began)
 	if p.Addr().Is4() {
 		return none, h.inOrder(space, meta, h.declaring(a))
 	}

@@ -168,6 +168,7 @@ func (h *handler) early(id linkID, shared bool, have []kernel.Addr, declared []n
 // addMissing adds those addresses of early in the declared order that are not there. A link whose
 // promote_secondaries could not be set has perhaps lost others with them; their events are seen.
 func (h *handler) addMissing(space *netns.Space, meta Meta, name string, order []netip.Prefix, keyOf map[netip.Prefix]string, early []netip.Prefix) error {
+	began := h.Watch.Clock()
 	for _, p := range order {
 		if !slices.Contains(early, p) {
 			continue
@@ -179,7 +180,7 @@ func (h *handler) addMissing(space *netns.Space, meta Meta, name string, order [
 		if meta.shared() {
 			h.marks.putAddr(linkID{meta.NS, meta.Index}, p, name)
 		}
-		h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: keyOf[p], Link: meta.Index})
+		h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: keyOf[p], Link: meta.Index}, began)
 	}
 	return nil
 }

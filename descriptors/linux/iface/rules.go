@@ -50,7 +50,7 @@ func (h *handler) createRules(_ context.Context, key string, _ *emptypb.Empty) (
 
 // watchRules records the rules for drift detection.
 func (h *handler) watchRules(space *netns.Space, meta Meta, key string) {
-	h.Watch.Created(space, drift.VRFRules(space.ID, meta.Index), drift.Entry{Key: key, Link: meta.Index})
+	h.Watch.Created(space, drift.VRFRules(space.ID, meta.Index), drift.Entry{Key: key, Link: meta.Index}, 0)
 }
 
 // deleteRules leaves the rules.

@@ -256,7 +256,7 @@ func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *inte
 			l = h.known(space, l) // somebody may have overwritten it just now
 		}
 		h.marks.put(linkID{space.ID, l.Index}, l.Alias, l.MAC.String())
-		h.Watch.Created(space, drift.Interface(space.ID, l.Index), h.entryOf(key, l, v))
+		h.Watch.Created(space, drift.Interface(space.ID, l.Index), h.entryOf(key, l, v), 0)
 	}
 	return metaOf(space, l, v)
 }

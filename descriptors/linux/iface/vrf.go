@@ -106,11 +106,12 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 		}
 	}
 	h.members.enter(name, vrf)
-	h.Watch.Created(space, drift.Membership(space.ID, meta.Index), drift.Entry{Key: key, Link: meta.Index, Master: master.Index})
+	h.Watch.Created(space, drift.Membership(space.ID, meta.Index), drift.Entry{Key: key, Link: meta.Index, Master: master.Index}, 0)
 	return none, nil
 }
 
-// deleteVRF takes the interface out of its VRF. Forget comes first, so the kernel's event is not taken for drift.
+// deleteVRF takes the interface out of its VRF, unless it is in another one by now. Forget comes first, so the kernel's event
+// is not taken for drift.
 func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interface, _ struct{}) error {
 	name, vrf, _ := keys.ParseVRF(key)
 	h.members.leave(name, vrf)
@@ -119,11 +120,14 @@ func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interfa
 		return nil //nolint:nilerr // the membership vanished with the interface or its namespace
 	}
 	defer space.Close()
-	h.Watch.Forget(drift.Membership(space.ID, meta.Index))
+	h.Watch.ForgetAs(drift.Membership(space.ID, meta.Index), key)
 	if v.GetType() == interfaces.Interface_EXISTING {
 		return nil
 	}
-	err = space.SetMaster(meta.Index, 0)
+	l, err := space.LinkByIndex(meta.Index)
+	if master, ok := h.index.Get(vrf); err == nil && ok && l.Master == master.Index {
+		err = space.SetMaster(meta.Index, 0)
+	}
 	if errors.Is(err, unix.ENODEV) {
 		return nil
 	}

@@ -119,10 +119,12 @@ func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kerne
 	if err := h.hasNeighbours(space, v.GetInterface(), meta, n); err != nil {
 		return ARPMeta{}, err
 	}
+	began := h.Watch.Clock()
 	if err := put(space, n); err != nil {
 		return ARPMeta{}, err
 	}
-	return h.createdARP(space, key, n), nil
+	h.Watch.Created(space, drift.Neighbour(space.ID, n), entryOfARP(key, n), began)
+	return ARPMeta{NS: space.ID, Neighbour: n}, nil
 }
 
 // hasNeighbours refuses a neighbour of IPv4 on a loopback or point-to-point link: the kernel has one entry, 0.0.0.0, for all
@@ -167,12 +169,6 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 		}
 	}
 	return space.AddNeighbour(n, true)
-}
-
-// createdARP tells the watcher about the neighbour, and returns the metadata.
-func (h handler) createdARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
-	h.Watch.Created(space, drift.Neighbour(space.ID, n), entryOfARP(key, n))
-	return ARPMeta{NS: space.ID, Neighbour: n}
 }
 
 // entryOfARP returns the watcher's form: a neighbour is ours while its MAC address is.

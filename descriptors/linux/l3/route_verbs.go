@@ -55,6 +55,7 @@ func (h handler) createThrough(name string, values []scheduler.Desired[*l3.Route
 			routes, index = append(routes, r), append(index, i)
 		}
 	}
+	began := h.Watch.Clock()
 	results := space.AddRoutes(routes...)
 	there := placesOf(space, routes, results)
 	for n, err := range results {
@@ -63,7 +64,7 @@ func (h handler) createThrough(name string, values []scheduler.Desired[*l3.Route
 			err = h.takePlace(space, values[i].Key, routes[n], there)
 		}
 		if out[i].Err = err; err == nil {
-			out[i].Meta = h.createdRoute(space, values[i].Key, routes[n])
+			out[i].Meta = h.createdRoute(space, values[i].Key, routes[n], began)
 		}
 	}
 }
@@ -77,9 +78,9 @@ func (h handler) table(meta iface.Meta) uint32 {
 	return cmp.Or(vrf.Table, kernel.MainTable)
 }
 
-// createdRoute tells the watcher about the route, and returns the metadata.
-func (h handler) createdRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
-	h.Watch.Created(space, drift.Route(space.ID, r), entryOfRoute(key, r))
+// createdRoute tells the watcher about the route of a verb that began then, and returns the metadata.
+func (h handler) createdRoute(space *netns.Space, key string, r kernel.Route, began uint64) RouteMeta {
+	h.Watch.Created(space, drift.Route(space.ID, r), entryOfRoute(key, r), began)
 	return RouteMeta{NS: space.ID, Route: r}
 }
 
@@ -104,6 +105,7 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	if was.NS == space.ID && was.Route.Is(r) {
 		return was, nil // only the notation differs
 	}
+	began := h.Watch.Clock()
 	how, _ := h.Watch.Lost(drift.Route(was.NS, was.Route), key)
 	h.Watch.Forget(drift.Route(was.NS, was.Route))
 	// A request to remove a route without a gateway means the first one on the link, whatever its gateway. One
@@ -121,7 +123,7 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	if err != nil {
 		return RouteMeta{}, err
 	}
-	return h.createdRoute(space, key, r), nil
+	return h.createdRoute(space, key, r, began), nil
 }
 
 // gone returns nil if the route that is to be removed does not exist, else the error.

@@ -117,6 +117,12 @@ func disconnected(ns kernel.ID, e kernel.Event) (o Object, ok bool) {
 	return Object{NS: ns, Kind: kindConnected, Link: r.Link, Prefix: r.Dst}, ok
 }
 
+// connects reports whether the kernel adds a route to dst with the address t: to its own network, to an address in that,
+// or to all multicast addresses of IPv6.
+func (t Object) connects(dst netip.Prefix) bool {
+	return t.Prefix.Contains(dst.Addr()) || dst.Addr().IsMulticast() && t.Prefix.Addr().Is6()
+}
+
 // gone returns the event that reports t as missing. For a route it is an empty list of the routes in its place.
 func (t Object) gone() kernel.Event {
 	e := kernel.Event{Gone: true}

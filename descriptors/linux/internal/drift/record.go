@@ -56,10 +56,11 @@ type record struct {
 	byLink  map[link]*recorded   // the last one that was added; the others follow it
 	newest  map[string]*recorded // the last one that was added, by key
 	count   map[kernel.ID]int    // number of objects in each namespace
-	clock   uint64               // counts the additions and retrievals
+	clock   uint64               // counts the additions and retrievals, and what is added to past
 	losses  map[Object]loss      // the routes that were lost while others stand in their place
 	awaited map[Object]bool      // places that values wait for; see Watcher.Await
 	doubted map[Object]doubt     // addresses that another host has; see Watcher.Doubt
+	past    past
 }
 
 // A recorded is an object in the record.
@@ -273,13 +274,11 @@ func (r *record) routes(o Object, yield func(Object)) {
 	}
 }
 
-// in yields the recorded addresses of a link with which the kernel adds a route to the network of o: their own network,
-// an address in it, or all multicast addresses of IPv6.
+// in yields the recorded addresses of a link with which the kernel adds a route to the network of o.
 func (r *record) in(o Object) iter.Seq[*recorded] {
 	return func(yield func(*recorded) bool) {
 		for on := range r.on(link{o.NS, o.Link}) {
-			with := on.Prefix.Contains(o.Prefix.Addr()) || o.Prefix.Addr().IsMulticast() && on.Prefix.Addr().Is6()
-			if on.Kind == KindAddress && with && !yield(on) {
+			if on.Kind == KindAddress && on.connects(o.Prefix) && !yield(on) {
 				return
 			}
 		}
@@ -359,8 +358,11 @@ func (r *record) checkLink(o Object, l kernel.Link, gone bool) (f finding) {
 	f.changed = one != nil && one.differs(l)
 	f.unmarked = one != nil && one.Alias != "" && one.Alias != kernel.JoinAlias(l.Alias, l.Owner)
 	member := Membership(o.NS, o.Link)
-	if m := r.objects[member]; m != nil && m.Master != l.Master {
+	switch m := r.objects[member]; {
+	case m != nil && m.Master != l.Master:
 		f.lost = append(f.lost, member)
+	case m == nil && one != nil && r.objects[VRFRules(o.NS, l.Master)] != nil: // in a VRF of the agent, and declared in none
+		f.changed = true
 	}
 	return f
 }

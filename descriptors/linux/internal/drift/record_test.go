@@ -142,3 +142,23 @@ func TestEventsInThePlaceOfARoute(t *testing.T) {
 		})
 	}
 }
+
+// A link in a VRF of the agent that its value does not name has changed. Another master is a matter of others.
+func TestVRFThatIsNotDeclared(t *testing.T) {
+	ns := kernel.ID{Ino: 1}
+	const vrf, bridge = 9, 8
+	for _, declared := range []bool{false, true} {
+		for _, master := range []int{0, vrf, bridge} {
+			r := newRecord()
+			r.add(Interface(ns, 3), Entry{Key: "link"})
+			r.add(VRFRules(ns, vrf), Entry{Key: "rules"})
+			if declared {
+				r.add(Membership(ns, 3), Entry{Key: "member", Master: vrf})
+			}
+			f := r.check(Interface(ns, 3), kernel.Event{What: kernel.Link{Index: 3, Master: master}})
+			if f.changed != (!declared && master == vrf) || (len(f.lost) == 1) != (declared && master != vrf) {
+				t.Errorf("declared %v, master %d: %+v", declared, master, f)
+			}
+		}
+	}
+}

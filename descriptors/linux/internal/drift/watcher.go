@@ -2,6 +2,7 @@
 // when another program removes or changes them.
 //
 //	caller                                calls
+//	a verb before it creates an object    Clock
 //	a verb that has created an object     Created
 //	a verb before it changes or removes   Forget
 //	Retrieve, for each object it finds    Retrieved
@@ -141,10 +142,9 @@ func (w *Watcher) OnUnmarked(f func(ns kernel.ID, link int)) { w.unmarked = f }
 // announced anyway.
 func (w *Watcher) Announce(space *netns.Space) (leave func()) { return w.presences.announce(space) }
 
-// Created records that the agent has created t in the given namespace. An
-// interface is checked once more: another program may have changed it before
-// it was recorded.
-func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
+// Created records that the agent has created t in the given namespace, in a verb that began when Clock returned began.
+// What another program may have changed before it was recorded is checked.
+func (w *Watcher) Created(space *netns.Space, t Object, e Entry, began uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.record.doubted, t)
@@ -152,8 +152,8 @@ func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
 		delete(w.moved, e.Key)
 		maps.DeleteFunc(w.lostAs, func(_ Object, key string) bool { return key == e.Key })
 	}
-	if w.note(space, t, e) && t.Kind == KindInterface {
-		w.recheck(t)
+	if w.note(space, t, e) {
+		w.recheck(w.record.missed(t, e, began)...)
 	}
 }
 
@@ -192,6 +192,7 @@ func (w *Watcher) noteEvent(ns kernel.ID, e kernel.Event) (matters, freed bool) 
 	if _, route := e.What.(kernel.Route); route {
 		matters = w.record.note(objectOf(ns, e.What), e)
 	}
+	w.record.remember(ns, e)
 	return matters, w.freed(ns, e)
 }
 
@@ -229,7 +230,7 @@ func (w *Watcher) Retrieved(space *netns.Space, t Object, e Entry) {
 	}
 }
 
-// Clock returns the time for Unseen, in a count of its own.
+// Clock returns the time for Created and Unseen, in a count of its own.
 func (w *Watcher) Clock() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,10 +260,12 @@ func (w *Watcher) note(space *netns.Space, t Object, e Entry) bool {
 	return true
 }
 
-// recheck queues a check of t.
-func (w *Watcher) recheck(t Object) {
-	w.fresh = append(w.fresh, t)
-	w.wake.Set()
+// recheck queues a check of objects.
+func (w *Watcher) recheck(objects ...Object) {
+	if len(objects) > 0 {
+		w.fresh = append(w.fresh, objects...)
+		w.wake.Set()
+	}
 }
 
 // Forget removes t from the record. Verbs call it before they change or remove t.
@@ -271,6 +274,15 @@ func (w *Watcher) Forget(t Object) {
 	defer w.mu.Unlock()
 	w.record.remove(t)
 	delete(w.record.doubted, t)
+}
+
+// ForgetAs is Forget, unless t was recorded for another key since.
+func (w *Watcher) ForgetAs(t Object, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.record.key(t) == key {
+		w.record.remove(t)
+	}
 }
 
 // Renamed says that what was created for one key belongs to another key from now on.

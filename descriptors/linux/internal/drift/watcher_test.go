@@ -31,7 +31,8 @@ type space struct {
 	mu     sync.Mutex // guards the fields below
 	now    *kernel.Link
 	routes []kernel.Route
-	dumps  int // of routes
+	bare   []kernel.Addr
+	dumps  int // of routes, addresses, neighbours
 }
 
 // set sets the actual state of link 3; nil means that it does not exist.
@@ -60,6 +61,20 @@ func (s *space) Routes(keep func(kernel.Route) bool) (out []kernel.Route, err er
 		}
 	}
 	return out, nil
+}
+
+func (s *space) Addrs(int) ([]kernel.Addr, error) { return dumpOf[kernel.Addr](s, nil), nil }
+func (s *space) Neighbours() ([]kernel.Neighbour, error) {
+	return dumpOf[kernel.Neighbour](s, nil), nil
+}
+func (s *space) Bare() ([]kernel.Addr, error) { return dumpOf(s, s.bare), nil }
+func (s *space) HasVRFRules() (bool, error)   { return false, nil }
+
+func dumpOf[T any](s *space, all []T) []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dumps++
+	return all
 }
 
 func (h host) Stat(path string) (kernel.ID, error)                { return h[path].id, nil }
@@ -136,7 +151,7 @@ func watch(t *testing.T, story func(*watching)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Created(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, State: Up})
+		w.Created(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, State: Up}, 0)
 		at.Close()
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -257,7 +272,7 @@ func TestSilentlyRemovedRoutes(t *testing.T) {
 				defer at.Close()
 				for _, dst := range all {
 					r := route(dst)
-					w.Created(at, Route(w.red.id, r), Entry{Key: dst, Link: 3, Route: r})
+					w.Created(at, Route(w.red.id, r), Entry{Key: dst, Link: 3, Route: r}, 0)
 					if tt.stays {
 						w.red.routes = append(w.red.routes, r)
 					}
@@ -282,7 +297,7 @@ func TestCreatedInterfaceIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up}, 0)
 		at.Close()
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -306,7 +321,7 @@ func TestUnseenInterfacesAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer own.Close()
-		w.Created(at, Membership(w.red.id, 3), Entry{Key: "member", Link: 3})
+		w.Created(at, Membership(w.red.id, 3), Entry{Key: "member", Link: 3}, 0)
 		has := func(red, mine int) {
 			t.Helper()
 			w.still(func() {
@@ -320,7 +335,7 @@ func TestUnseenInterfacesAreDropped(t *testing.T) {
 		w.Unseen(began)
 		has(2, 0)
 		began = w.Clock()
-		w.Created(own, Interface(w.own.id, 3), Entry{Key: "mine", Link: 3})
+		w.Created(own, Interface(w.own.id, 3), Entry{Key: "mine", Link: 3}, 0)
 		w.Unseen(began)
 		has(0, 1)
 		w.Unseen(w.Clock())
@@ -389,7 +404,7 @@ func TestLossOfAnOldLinkIsNotThatOfTheNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer own.Close()
-		w.Created(own, Interface(w.own.id, 3), Entry{Key: "link", Link: 3, State: Up})
+		w.Created(own, Interface(w.own.id, 3), Entry{Key: "link", Link: 3, State: Up}, 0)
 		w.red.set(nil)
 		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
@@ -402,7 +417,7 @@ func TestLossOfAnOldLinkIsNotThatOfTheNew(t *testing.T) {
 		}
 		defer at.Close()
 		w.red.set(&up)
-		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up}, 0)
 		w.Forget(Interface(w.red.id, 3)) // the newer object is removed; the older one stays
 		w.own.set(nil)
 		w.own.events <- []kernel.Event{{Gone: true, What: link3(false)}}
@@ -496,7 +511,7 @@ func TestSubscriptionEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, State: Up}, 0)
 		at.Close()
 		w.red.set(nil)
 		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}

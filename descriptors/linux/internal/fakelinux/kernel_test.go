@@ -42,7 +42,7 @@ func TestFakeIsLikeTheKernel(t *testing.T) {
 	})
 }
 
-// alike expects the same of a VRF and its port from each host.
+// alike expects the same of VRFs and their port from each host.
 func alike(t *testing.T, host kernel.Host, here, there string) {
 	t.Helper()
 	k, _, err := host.Open(here)
@@ -59,6 +59,7 @@ func alike(t *testing.T, host kernel.Host, here, there string) {
 	addr := func(on, prefix string) kernel.Addr {
 		return kernel.Addr{Link: index[on], Prefix: netip.MustParsePrefix(prefix)}
 	}
+	add6 := func() error { return k.AddAddr(addr("d", "fd00::1/64")) }
 	steps := []struct {
 		name string
 		do   func() error
@@ -83,8 +84,25 @@ func alike(t *testing.T, host kernel.Host, here, there string) {
 		{"the address again", func() error { return k.AddAddr(addr("d", "10.0.0.1/24")) }, unix.EEXIST, ""},
 		{"an address that is not there", func() error { return k.DelAddr(addr("d", "10.0.0.2/24")) }, unix.EADDRNOTAVAIL, ""},
 		{"up", func() error { return k.SetUp(index["d"], true) }, nil, "v vrf 1280 table 10, d dummy 1500 up in v 10.0.0.1/24 rules"},
-		{"the VRF goes", func() error { return k.DelLink(index["v"]) }, nil, "d dummy 1500 up 10.0.0.1/24 rules"},
+		{"an IPv6 address", add6, nil, "v vrf 1280 table 10, d dummy 1500 up in v 10.0.0.1/24 fd00::1/64 rules"},
+		{"with another length", func() error { return k.AddAddr(addr("d", "fd00::1/80")) }, unix.EEXIST, ""},
+		{"the same VRF", func() error { return k.SetMaster(index["d"], index["v"]) }, nil, ""},
+		{"down", func() error { return k.SetUp(index["d"], false) }, nil, "v vrf 1280 table 10, d dummy 1500 in v 10.0.0.1/24 rules"},
+		{"an IPv6 address while it is down", add6, nil, "v vrf 1280 table 10, d dummy 1500 in v 10.0.0.1/24 fd00::1/64 rules"},
+		{"make another VRF", func() error { return k.AddLink(kernel.Link{Kind: "vrf", Name: "w", Table: 11}) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 in v 10.0.0.1/24 fd00::1/64 rules"},
+		{"to the other VRF while it is down", func() error { return k.SetMaster(index["d"], index["w"]) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 in w 10.0.0.1/24 rules"},
+		{"up again", func() error { return k.SetUp(index["d"], true) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up in w 10.0.0.1/24 rules"},
+		{"an IPv6 address again", add6, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up in w 10.0.0.1/24 fd00::1/64 rules"},
+		{"back while it is up", func() error { return k.SetMaster(index["d"], index["v"]) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up in v 10.0.0.1/24 rules"},
+		{"out of it", func() error { return errors.Join(add6(), k.SetMaster(index["d"], 0)) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up 10.0.0.1/24 rules"},
+		{"out of none", func() error { return errors.Join(add6(), k.SetMaster(index["d"], 0)) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up 10.0.0.1/24 fd00::1/64 rules"},
+		{"an MTU without IPv6", func() error { return k.SetMTU(index["d"], 1279) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1279 up 10.0.0.1/24 rules"},
+		{"an MTU with it", func() error { return k.SetMTU(index["d"], 1500) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up 10.0.0.1/24 rules"},
+		{"into the VRF once more", func() error { return errors.Join(k.SetMaster(index["d"], index["v"]), add6()) }, nil, "v vrf 1280 table 10, w vrf 65575 table 11, d dummy 1500 up in v 10.0.0.1/24 fd00::1/64 rules"},
+		{"the VRF is down", func() error { return errors.Join(k.SetUp(index["v"], true), k.SetUp(index["v"], false)) }, nil, ""},
+		{"the VRF goes", func() error { return k.DelLink(index["v"]) }, nil, "w vrf 65575 table 11, d dummy 1500 up 10.0.0.1/24 rules"},
 		{"twice", func() error { return k.DelLink(index["v"]) }, unix.ENODEV, ""},
+		{"the other VRF goes", func() error { return k.DelLink(index["w"]) }, nil, "d dummy 1500 up 10.0.0.1/24 rules"},
 		{"moved", func() error { return k.Move(index["d"], other) }, nil, "rules"},
 	}
 	before := ""
@@ -97,9 +115,7 @@ func alike(t *testing.T, host kernel.Host, here, there string) {
 			t.Fatal(err)
 		}
 		for _, l := range links {
-			if l.Name == "v" || l.Name == "d" {
-				index[l.Name] = l.Index
-			}
+			index[l.Name] = l.Index
 		}
 		if s.then == "" {
 			s.then = before
@@ -111,11 +127,11 @@ func alike(t *testing.T, host kernel.Host, here, there string) {
 	}
 }
 
-// state returns the links v and d, and whether there are rules of VRFs.
+// state returns the links v, w and d, and whether there are rules of VRFs.
 func state(t *testing.T, k kernel.Kernel, links []kernel.Link) string {
 	t.Helper()
 	var out []string
-	for _, name := range []string{"v", "d"} {
+	for _, name := range []string{"v", "w", "d"} {
 		i := slices.IndexFunc(links, func(l kernel.Link) bool { return l.Name == name })
 		if i < 0 {
 			continue
@@ -138,7 +154,7 @@ func state(t *testing.T, k kernel.Kernel, links []kernel.Link) string {
 			t.Fatal(err)
 		}
 		for _, a := range addrs {
-			if a.Prefix.Addr().Is4() {
+			if !a.Prefix.Addr().IsLinkLocalUnicast() { // which the kernel adds
 				text += fmt.Sprint(" ", a.Prefix)
 			}
 		}

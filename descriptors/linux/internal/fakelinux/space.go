@@ -142,6 +142,7 @@ func (s *space) DelLink(index int) error {
 		for _, port := range s.links {
 			if port.Master == index {
 				port.Master = 0
+				port.loseIPv6()
 			}
 		}
 		for _, o := range s.host.spaces {
@@ -170,9 +171,21 @@ func (s *space) SetAlias(index int, alias string) error {
 	})
 }
 
+// loseIPv6 removes the addresses of IPv6, as the kernel does when a link is set down, enters or leaves a master, or has
+// an MTU below that of IPv6.
+func (l *link) loseIPv6() {
+	l.addrs = slices.DeleteFunc(l.addrs, func(p netip.Prefix) bool { return p.Addr().Is6() })
+}
+
 // SetUp sets the administrative state.
 func (s *space) SetUp(index int, up bool) error {
-	return s.change(index, func(l *link) error { l.Up = up; return nil })
+	return s.change(index, func(l *link) error {
+		if !up {
+			l.loseIPv6()
+		}
+		l.Up = up
+		return nil
+	})
 }
 
 // SetMTU returns EINVAL outside of the range of a VRF, and accepts every MTU of other links.
@@ -180,6 +193,9 @@ func (s *space) SetMTU(index, mtu int) error {
 	return s.change(index, func(l *link) error {
 		if l.Kind == "vrf" && (mtu < kernel.MinMTUIPv6 || mtu > mtuVRF) {
 			return fmt.Errorf("giving link %d the MTU %d: %w", index, mtu, unix.EINVAL)
+		}
+		if mtu < kernel.MinMTUIPv6 {
+			l.loseIPv6()
 		}
 		l.MTU = mtu
 		return nil
@@ -200,7 +216,11 @@ func (s *space) SetMAC(index int, mac net.HardwareAddr) error {
 // SetMaster puts the link into a VRF; 0 takes it out. It leaves the old one before the new one may refuse it.
 func (s *space) SetMaster(index, master int) error {
 	return s.change(index, func(l *link) error {
+		if l.Master == master {
+			return nil
+		}
 		l.Master = 0
+		l.loseIPv6()
 		if master != 0 && (s.links[master] == nil || l.Kind == "vrf") {
 			return fmt.Errorf("putting link %d under link %d: %w", index, master, unix.EINVAL)
 		}
@@ -242,10 +262,10 @@ func (s *space) Addrs(index int) (out []kernel.Addr, err error) {
 	return out, nil
 }
 
-// AddAddr returns EEXIST for an address that the link has.
+// AddAddr returns EEXIST for an address that the link has; for IPv6, with any prefix length.
 func (s *space) AddAddr(a kernel.Addr) error {
 	return s.change(a.Link, func(l *link) error {
-		if slices.Contains(l.addrs, a.Prefix) {
+		if slices.ContainsFunc(l.addrs, func(p netip.Prefix) bool { return p == a.Prefix || p.Addr().Is6() && p.Addr() == a.Prefix.Addr() }) {
 			return unix.EEXIST
 		}
 		l.addrs = append(l.addrs, a.Prefix)
