@@ -199,11 +199,12 @@ func (a *assembly) decode(e kvdbsync.Event) any {
 func (a *assembly) describe(context.Context) (err error) {
 	options := a.conf.scheduler.options(a.known, a.loggers.Logger("kvscheduler"), a.out)
 	options.Models, options.FieldChecks = a.Models, limits.Validation
-	if a.known.history != nil {
-		a.past = past.New(past.Options{Store: a.known.history, Next: options.TransactionLog, Log: a.Log})
-		options.TransactionLog = a.past
-	}
 	a.Scheduler = scheduler.New(options)
+	if a.known.history != nil {
+		a.past = past.New(past.Options{Store: a.known.history, History: a.Scheduler, Log: a.Log})
+		a.closers = append(a.closers, a.past.Save)
+		a.below = append(a.below, Task{"past transactions", a.past.Run})
+	}
 	if a.known.deaths != nil {
 		a.conf.vpp.Memory = a.known.deaths
 	}

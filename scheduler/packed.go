@@ -70,9 +70,20 @@ func (k *keptRecord) unpacked() *Record {
 		for _, v := range k.values {
 			r.Values = append(r.Values, Change{Key: v.Key(), Value: v})
 		}
-		r.Planned, r.Executed = sharing(nil).Unpack(k.planned, k.values), sharing(nil).Unpack(k.executed, k.values)
+		r.Planned = sharing(nil).Unpack(k.planned, k.values, k.planned.Len())
+		r.Executed = sharing(nil).Unpack(k.executed, k.values, k.executed.Len())
 		return &r
 	})
+}
+
+// head returns the record with its first operations, at most so many if it is packed, and the number of all.
+func (k *keptRecord) head(most int) (*Record, int) {
+	if k.executed.Len() == 0 {
+		return k.Record, len(k.Executed)
+	}
+	r := *k.Record
+	r.Executed = sharing(nil).Unpack(k.executed, k.values, most)
+	return &r, k.executed.Len()
 }
 
 // wantedIn returns the values of changes; nil if a change is more than that.

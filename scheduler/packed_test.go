@@ -64,5 +64,11 @@ func TestPackedRecords(t *testing.T) {
 		if got := packed.unpacked(); !reflect.DeepEqual(got, r) {
 			t.Errorf("%s: the record differs after it was packed", name)
 		}
+		for _, k := range []*keptRecord{kept, packed} {
+			head, all := k.head(2)
+			if all != manyOperations || !reflect.DeepEqual(head.Executed[:2], r.Executed[:2]) {
+				t.Errorf("%s: of %d operations, the first ones are %v", name, all, head.Executed)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -97,7 +98,28 @@ const mostKeyText = 4 << 10
 
 // History returns the kept records, oldest first. Their errors have the text only. A text
 // longer than 1 KiB or a key longer than 4 KiB is cut and ends with "… (N bytes)".
-func (s *Scheduler) History() []*Record { return history.All(s.history, (*keptRecord).unpacked) }
+func (s *Scheduler) History() []*Record {
+	kept, _ := s.history.Since(0)
+	out := make([]*Record, len(kept))
+	for i, k := range kept {
+		out[i] = k.unpacked()
+	}
+	return out
+}
+
+// HistorySince yields the kept records without the first n of all transactions that have ended, oldest first, each with the
+// number of its executed operations. all is the next n. A record of many operations has at least the first ones, most of
+// them, and may lack Values and Planned: to make all of them for a reader takes memory.
+func (s *Scheduler) HistorySince(n uint64, most int) (records iter.Seq2[*Record, int], all uint64) {
+	kept, all := s.history.Since(n)
+	return func(yield func(*Record, int) bool) {
+		for _, k := range kept {
+			if !yield(k.head(most)) {
+				return
+			}
+		}
+	}, all
+}
 
 // kept returns a copy of the record for the history and the transaction log. Errors are
 // replaced by their texts, because an error may hold any memory. Texts are cut; values are

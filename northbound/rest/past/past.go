@@ -1,13 +1,15 @@
 // Package past keeps the newest transactions in a folder, so that an agent can show those before its last start: which keys
 // changed, and with which outcome. It saves no values, which may be secrets.
 //
-//	log := past.New(past.Options{Store: store, Next: txnlog.New(...)})
-//	scheduler.Options{TransactionLog: log}
+//	log := past.New(past.Options{Store: store, History: scheduler})
+//	go log.Run(ctx)
 //	...
+//	log.Save() // when the scheduler has ended
 //	all := log.Earlier()
 //
-// The Store belongs to the caller, who also runs it. A transaction is saved soon after its end; one that a kill overtakes is
-// missing. Transactions without an operation, and retries that fail as before, are not kept: a value that fails for a week would
+// The Store belongs to the caller, who also runs it. A transaction costs nothing here when it ends: Run saves all new ones of
+// the scheduler's history together, every Period, and the caller those that are left at the end. So a kill loses the last ones.
+// Transactions without an operation, and retries that fail as before, are not kept: a value that fails for a week would
 // displace all others.
 package past
 
@@ -21,12 +23,15 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
-	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/northbound/rest/internal/records"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
+
+// Period is the time after which new transactions are saved: a kill loses those of so long a time.
+const Period = 10 * time.Second
 
 const (
 	// most is how many transactions are kept, of all runs together.
@@ -41,29 +46,32 @@ type Store interface {
 	Save(changes iter.Seq2[string, []byte]) error
 }
 
-// Options configure a Log. Store is required.
-type Options struct {
-	Store Store
-	// Next also gets all transactions. Defaults to nobody.
-	Next scheduler.TransactionLog
-	Log  *slog.Logger // Defaults to discarding
+// A History has the transactions of this run. *scheduler.Scheduler is one.
+type History interface {
+	HistorySince(n uint64, most int) (records iter.Seq2[*scheduler.Record, int], all uint64)
 }
 
-// A Log is a scheduler.TransactionLog that saves transactions.
+// Options configure a Log. Store and History are required.
+type Options struct {
+	Store   Store
+	History History
+	Log     *slog.Logger // Defaults to discarding
+}
+
+// A Log saves transactions.
 type Log struct {
 	Options
-	ready wake.Signal
 
 	mu      sync.Mutex // guards the fields below
-	waiting []*scheduler.Record
-	keys    []string // in the Store, oldest first
-	earlier int      // the number of keys, the first ones, that were there at the start
+	saved   uint64     // how many transactions of the History were looked at
+	keys    []string   // in the Store, oldest first
+	earlier int        // the number of keys, the first ones, that were there at the start
 }
 
 // New returns a Log. It reads the Store.
 func New(o Options) *Log {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	l := &Log{Options: o, ready: wake.New()}
+	l := &Log{Options: o}
 	for key := range o.Store.Load() {
 		l.keys = append(l.keys, key)
 	}
@@ -92,71 +100,50 @@ func (l *Log) Earlier() (out []wire.Record) {
 	return out
 }
 
-// Run implements scheduler.TransactionLog. It also runs Next.
+// Run saves new transactions every Period until ctx ends.
 func (l *Log) Run(ctx context.Context) error {
-	var next sync.WaitGroup
-	defer next.Wait()
-	failed := make(chan error, 1)
-	if l.Next != nil {
-		next.Go(func() { failed <- l.Next.Run(ctx) })
-	}
+	tick := time.NewTicker(Period)
+	defer tick.Stop()
 	for {
 		select {
-		case err := <-failed:
-			if err != nil {
-				return err
-			}
-			failed = nil // it has ended with ctx
-		case <-l.ready.C():
+		case <-tick.C:
+			l.Save()
 		case <-ctx.Done():
-			l.save()
-			if l.Next == nil || failed == nil {
-				return nil
-			}
-			return <-failed
+			return nil
 		}
-		l.save()
 	}
 }
 
-// Begin implements scheduler.TransactionLog.
-func (l *Log) Begin(r *scheduler.Record) {
-	if l.Next != nil {
-		l.Next.Begin(r)
-	}
-}
-
-// End implements scheduler.TransactionLog.
-func (l *Log) End(r *scheduler.Record) {
-	if l.Next != nil {
-		l.Next.End(r)
-	}
-	if !tells(r) {
-		return
-	}
+// Save saves the transactions that have ended since the last call, and removes the oldest ones that are too many.
+func (l *Log) Save() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 2*most { // the older half would be removed again
-		l.waiting = slices.Delete(l.waiting, 0, most)
+	all, n := l.History.HistorySince(l.saved, mostOperations)
+	l.saved = n
+	changes := map[string][]byte{}
+	for r, operations := range all {
+		if !tells(r) {
+			continue
+		}
+		text, err := json.Marshal(recordOf(r, operations))
+		if err != nil {
+			l.Log.Warn("a transaction cannot be saved for the next start", "seq", r.Seq, "err", err)
+			continue
+		}
+		// The time of the start orders the transactions of all runs. Numbers begin anew with each.
+		key := fmt.Sprintf("%020d-%010d", r.Start.UnixNano(), r.Seq)
+		changes[key], l.keys = text, append(l.keys, key)
+		if old := l.keys[0]; len(l.keys) > most {
+			changes[old] = nil
+			l.keys, l.earlier = l.keys[1:], max(0, l.earlier-1)
+		}
 	}
-	l.waiting = append(l.waiting, r)
-	l.ready.Set()
-}
-
-// Flush implements scheduler.TransactionLog.
-func (l *Log) Flush(ctx context.Context) error {
-	if l.Next == nil {
-		return nil
+	if len(changes) == 0 {
+		return
 	}
-	return l.Next.Flush(ctx)
-}
-
-// Loss implements scheduler.TransactionLog. It is that of Next.
-func (l *Log) Loss() (transactions, plans uint64) {
-	if l.Next == nil {
-		return 0, 0
+	if err := l.Store.Save(maps.All(changes)); err != nil {
+		l.Log.Warn("transactions are not saved for the next start", "err", err)
 	}
-	return l.Next.Loss()
 }
 
 // tells reports whether a transaction is kept.
@@ -172,49 +159,12 @@ func tells(r *scheduler.Record) bool {
 	})
 }
 
-// save writes the transactions that wait, and removes the oldest ones that are too many.
-func (l *Log) save() {
-	l.mu.Lock()
-	waiting := l.waiting
-	l.waiting = nil
-	l.mu.Unlock()
-	if len(waiting) == 0 {
-		return
-	}
-	changes := map[string][]byte{}
-	var added []string
-	for _, r := range waiting {
-		text, err := json.Marshal(recordOf(r))
-		if err != nil {
-			l.Log.Warn("a transaction cannot be saved for the next start", "seq", r.Seq, "err", err)
-			continue
-		}
-		// The time of the start orders the transactions of all runs. Numbers begin anew with each.
-		key := fmt.Sprintf("%020d-%010d", r.Start.UnixNano(), r.Seq)
-		changes[key], added = text, append(added, key)
-	}
-	l.mu.Lock()
-	l.keys = append(l.keys, added...)
-	for old := len(l.keys) - most; old > 0; old-- {
-		changes[l.keys[0]] = nil
-		l.keys, l.earlier = l.keys[1:], max(0, l.earlier-1)
-	}
-	l.mu.Unlock()
-	if err := l.Store.Save(maps.All(changes)); err != nil {
-		l.Log.Warn("transactions are not saved for the next start", "err", err)
-	}
-}
-
-// recordOf returns a transaction without values.
-func recordOf(r *scheduler.Record) wire.Record {
+// recordOf returns a transaction without values. r has the first of so many operations.
+func recordOf(r *scheduler.Record, operations int) wire.Record {
 	out := records.Of(r).Head
 	out.Earlier = true
-	ops := r.Executed
-	if out.Cut = len(ops) - mostOperations; out.Cut > 0 {
-		ops = ops[:mostOperations]
-	}
-	out.Cut = max(0, out.Cut)
-	bare := slices.Clone(ops)
+	bare := slices.Clone(r.Executed[:min(len(r.Executed), mostOperations)])
+	out.Cut = operations - len(bare)
 	for i := range bare {
 		bare[i].Old, bare[i].New = nil, nil
 	}

@@ -1,7 +1,6 @@
 package past_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -42,21 +42,27 @@ func (s *shelf) Save(changes iter.Seq2[string, []byte]) error {
 	return nil
 }
 
-// run has a Log that gets records, and ends.
+// A history has the transactions of one run.
+type history []*scheduler.Record
+
+func (h history) HistorySince(n uint64, most int) (iter.Seq2[*scheduler.Record, int], uint64) {
+	return func(yield func(*scheduler.Record, int) bool) {
+		for _, r := range h[n:] {
+			head := *r
+			head.Executed = head.Executed[:min(len(head.Executed), most)]
+			if !yield(&head, len(r.Executed)) {
+				return
+			}
+		}
+	}, uint64(len(h))
+}
+
+// run has a Log of a run that makes records, and ends.
 func run(t *testing.T, s *shelf, records ...*scheduler.Record) *past.Log {
 	t.Helper()
-	l := past.New(past.Options{Store: s})
-	ctx, end := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	for _, r := range records {
-		l.Begin(r)
-		l.End(r)
-	}
-	end()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	l := past.New(past.Options{Store: s, History: history(records)})
+	l.Save()
+	l.Save() // there is nothing new
 	return l
 }
 
@@ -120,6 +126,25 @@ func TestTransactionsWithoutNewsAreNotKept(t *testing.T) {
 	if got := told(past.New(past.Options{Store: s})); got != "#3 agentctl, by anna: CREATE config/3 CONFIGURED \n" {
 		t.Errorf("it has\n%s", got)
 	}
+}
+
+// TestTransactionsAreSavedTogether: a kill loses those of the last Period.
+func TestTransactionsAreSavedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{all: map[string][]byte{}}
+		l := past.New(past.Options{Store: s, History: history{record(0, nil), record(1, nil)}})
+		go func() { _ = l.Run(t.Context()) }()
+		<-time.After(past.Period - 1)
+		synctest.Wait()
+		if got := told(past.New(past.Options{Store: s})); got != "" {
+			t.Errorf("before the end of the period, it has\n%s", got)
+		}
+		<-time.After(1)
+		synctest.Wait()
+		if got := len(past.New(past.Options{Store: s}).Earlier()); got != 2 {
+			t.Errorf("after the period, it has %d", got)
+		}
+	})
 }
 
 func TestOldTransactionsAreRemoved(t *testing.T) {

@@ -3,7 +3,7 @@
 // differ in their keys and values, and most of their other fields are zero.
 //
 //	packed := columns.Pack(len(operations), func(i int) Operation { return operations[i] })
-//	operations = packed.Unpack()
+//	operations = packed.Unpack(packed.Len())
 package columns
 
 import "reflect"
@@ -50,12 +50,12 @@ func (p Packed[S]) Bytes() (n int) {
 	return n
 }
 
-// Unpack returns new copies of the structs; nil if there are none.
-func (p Packed[S]) Unpack() []S {
+// Unpack returns new copies of the first structs, at most so many; nil if there are none.
+func (p Packed[S]) Unpack(most int) []S {
 	if p.n == 0 {
 		return nil
 	}
-	all := make([]S, p.n)
+	all := make([]S, min(p.n, most))
 	for i := range all {
 		row := reflect.ValueOf(&all[i]).Elem()
 		for f, column := range p.columns {

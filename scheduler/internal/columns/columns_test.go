@@ -42,7 +42,7 @@ func TestPackAndUnpack(t *testing.T) {
 				Waits: rapid.SliceOf(rapid.String()).Draw(t, "waits"),
 			}
 		})).Draw(t, "items")
-		if got := pack(all).Unpack(); !slices.EqualFunc(got, all, same) {
+		if got := pack(all).Unpack(len(all)); !slices.EqualFunc(got, all, same) {
 			t.Fatalf("got %v; want %v", got, all)
 		}
 	})

@@ -59,9 +59,9 @@ func (s Sharing[S, I]) Pack(structs []S, items Items[I]) Shared[S] {
 	return p
 }
 
-// Unpack returns new copies of the structs; nil if there are none.
-func (s Sharing[S, I]) Unpack(p Shared[S], items []I) []S {
-	all := p.rest.Unpack()
+// Unpack returns new copies of the first structs, at most so many; nil if there are none.
+func (s Sharing[S, I]) Unpack(p Shared[S], items []I, most int) []S {
+	all := p.rest.Unpack(most)
 	for i := range all {
 		if at := p.from[i]; at > 0 {
 			s.Restore(&all[i], items[at-1])

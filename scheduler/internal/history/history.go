@@ -15,10 +15,11 @@ type History[T comparable] struct {
 	maxCount, maxBytes int
 	replacing          sync.WaitGroup
 
-	mu    sync.Mutex
-	list  []T
-	sizes []int
-	bytes int
+	mu      sync.Mutex
+	list    []T
+	removed uint64 // number of items that came before those in list
+	sizes   []int
+	bytes   int
 }
 
 // New returns an empty history with bounds.
@@ -44,6 +45,7 @@ func (h *History[T]) trim() {
 		old++
 	}
 	h.list, h.sizes = h.list[old:], h.sizes[old:]
+	h.removed += uint64(old)
 }
 
 // Replace has another form of an item made by a goroutine of its own, and puts it into the place of the item, if
@@ -75,16 +77,13 @@ func (h *History[T]) put(item, other T, size int) {
 	}
 }
 
-// All returns the items in their public form, oldest first.
-func All[T comparable, P any](h *History[T], public func(T) P) []P {
+// Since returns the kept items in the order in which they were added, without the first n of all that were ever added. It
+// returns how many were added until now, which is the next n.
+func (h *History[T]) Since(n uint64) (items []T, all uint64) {
 	h.mu.Lock()
-	items := slices.Clone(h.list)
-	h.mu.Unlock()
-	out := make([]P, len(items))
-	for i, item := range items {
-		out[i] = public(item)
-	}
-	return out
+	defer h.mu.Unlock()
+	all = h.removed + uint64(len(h.list))
+	return slices.Clone(h.list[min(max(n, h.removed), all)-h.removed:]), all
 }
 
 // MaxText is the maximum length of the text of a kept error, in bytes.

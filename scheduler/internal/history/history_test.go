@@ -25,8 +25,8 @@ func TestTheOldestItemsLeave(t *testing.T) {
 		for i, size := range c.sizes {
 			h.Add(i, size)
 		}
-		if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v are kept, want %v", name, got, c.want)
+		if got, all := h.Since(0); !slices.Equal(got, c.want) || all != uint64(len(c.sizes)) {
+			t.Errorf("%s: %v are kept of %d, want %v", name, got, all, c.want)
 		}
 	}
 }
@@ -43,8 +43,21 @@ func TestReplace(t *testing.T) {
 	proceed <- true                                 // nobody has waited for it
 	h.Replace(0, func() (int, int) { return 5, 1 }) // no longer kept
 	h.Wait()
-	if got := history.All(h, func(i int) int { return i }); !slices.Equal(got, []int{10, 2, 3}) {
+	if got, _ := h.Since(0); !slices.Equal(got, []int{10, 2, 3}) {
 		t.Errorf("%v are kept, want [10 2 3]", got)
+	}
+}
+
+// TestSince leaves out what was asked for before, whether it is still kept or not.
+func TestSince(t *testing.T) {
+	h := history.New[int](3, 100)
+	for i := range 5 {
+		h.Add(i, 1)
+	}
+	for n, want := range [][]int{{2, 3, 4}, {2, 3, 4}, {2, 3, 4}, {3, 4}, {4}, {}, {}} {
+		if got, all := h.Since(uint64(n)); !slices.Equal(got, want) || all != 5 {
+			t.Errorf("since %d: %v of %d, want %v of 5", n, got, all, want)
+		}
 	}
 }
 
