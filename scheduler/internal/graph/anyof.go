@@ -3,8 +3,8 @@ package graph
 import "github.com/keyplane/keyplane/scheduler/internal/waitlist"
 
 // replaceProviders finds new providers for edges that lost theirs, after all simultaneous
-// changes were made. It reports whether there were such edges.
-func (g *Graph) replaceProviders() bool {
+// changes were made.
+func (g *Graph) replaceProviders() {
 	waiting := g.lostProvider
 	g.lostProvider = nil
 	for _, e := range waiting {
@@ -19,7 +19,6 @@ func (g *Graph) replaceProviders() bool {
 			g.unmeet(e)
 		}
 	}
-	return len(waiting) > 0
 }
 
 // announce offers n, which became available, to the edges without a provider.

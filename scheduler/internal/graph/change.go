@@ -8,11 +8,6 @@ func (g *Graph) setDesired(n *Node, v *version) {
 	old := n.desired
 	g.addToKind(n, v)
 	n.desired = v
-	if n.actual != nil {
-		n.claimRank = n.claimant().rankAfter(n.actual)
-	} else {
-		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
-	}
 	if n.running != abandoned { // otherwise it stays failed, whatever is desired
 		n.errs.SetFailure(nil)
 	}
@@ -20,9 +15,10 @@ func (g *Graph) setDesired(n *Node, v *version) {
 	n.retry()
 	g.retain(v)
 	g.release(old)
-	g.reopenClaims(old)
-	g.reopenClaims(v)
-	g.reopenClaims(n.actual)
+	if n.hasClaims() || old.hasClaims() {
+		g.rankDesired(n, old)
+		g.reopenAll(old, v, n.actual)
+	}
 	g.changed(n)
 }
 
@@ -41,13 +37,13 @@ func (g *Graph) replaceActual(n *Node, v *version, meta any, going bool) {
 		n.actual = v
 		g.countDependents(v, +1)
 	}
-	if v != nil {
-		n.claimRank = n.claimant().rankAfter(v)
-	}
 	g.release(old)
-	g.reopenClaims(old)
-	g.reopenClaims(v)
-	g.reopenClaims(n.desired)
+	if n.hasClaims() || old.hasClaims() {
+		if v != nil {
+			n.claimRank = n.claimant().rankAfter(v)
+		}
+		g.reopenAll(old, v, n.desired)
+	}
 	n.meta = meta
 	n.toDelete, n.retention = going, retained
 	if v != nil {
@@ -109,7 +105,9 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 		}
 		g.meet(e)
 	}
-	g.announce(n)
+	if len(g.waiting) > 0 {
+		g.announce(n)
+	}
 }
 
 // becameUnavailable makes dependencies on the node unmet. Any-of dependencies first look

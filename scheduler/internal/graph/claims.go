@@ -5,10 +5,34 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
+// hasClaims reports that a version of n claims something, or that n holds something as an earlier version did.
+func (n *Node) hasClaims() bool {
+	return n.claimRank != newcomer || n.desired.hasClaims() || n.actual.hasClaims()
+}
+
+// hasClaims reports that v claims something; a nil version does not.
+func (v *version) hasClaims() bool { return v != nil && v.ClaimSet() != nil }
+
+// rankDesired ranks n, whose desired version has replaced old.
+func (g *Graph) rankDesired(n *Node, old *version) {
+	if n.actual != nil {
+		n.claimRank = n.claimant().rankAfter(n.actual)
+	} else {
+		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
+	}
+}
+
+// reopenAll marks the claims of versions as unresolved.
+func (g *Graph) reopenAll(versions ...*version) {
+	for _, v := range versions {
+		g.reopenClaims(v)
+	}
+}
+
 // reopenClaims marks the claims of v as unresolved. It is called when v becomes desired or
 // actual, or stops to be, and when the rank of its node changes.
 func (g *Graph) reopenClaims(v *version) {
-	if v == nil || v.ClaimSet() == nil {
+	if !v.hasClaims() {
 		return
 	}
 	edges := v.edges()
@@ -33,9 +57,9 @@ func (g *Graph) reopenClaim(of *Node) {
 	}
 }
 
-// claimed notes that the resource n has a claim that does not yield, if e is one.
+// claimed notes that the resource n has a claim that does not yield, if e, which is a claim, is one.
 func (n *Node) claimed(e *edge) {
-	if e.claim != nil && !e.claim.Yields && n.resource == shared {
+	if !e.claim.Yields && n.resource == shared {
 		n.resource = exclusive
 	}
 }

@@ -22,13 +22,16 @@ func (g *Graph) drain() {
 	g.replaceProviders()
 	for {
 		g.Pace()
-		g.ResolveClaims()
+		if len(g.unresolved) > 0 {
+			g.ResolveClaims()
+		}
 		n := g.dirty.Pop()
-		if n == nil {
-			if g.replaceProviders() {
-				continue
-			}
+		switch {
+		case n == nil && len(g.lostProvider) == 0:
 			return
+		case n == nil:
+			g.replaceProviders()
+			continue
 		}
 		n.queued = false
 		if n.running == idle {

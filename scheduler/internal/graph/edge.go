@@ -106,7 +106,9 @@ func (g *Graph) attach(e *edge, to *Node) {
 	e.to = to
 	e.pos = int32(len(to.in()))
 	to.setIn(append(to.in(), e))
-	to.claimed(e)
+	if e.claim != nil {
+		to.claimed(e)
+	}
 	if e.ofActual() {
 		to.dependents++
 	}

@@ -109,7 +109,7 @@ func (v *version) contested() bool {
 // heir returns the node that takes over what n has, which is to be deleted: it has the same identity, says
 // the same, and waits for nothing else. It returns nil if there is none.
 func (g *Graph) heir(n *Node) (best *Node) {
-	if !n.toDelete || n.desired != nil || n.actual == nil || n.actual.ClaimSet() == nil || n.base != nil {
+	if n.desired != nil || n.actual == nil || n.actual.ClaimSet() == nil || n.base != nil {
 		return nil
 	}
 	of := g.Node(identityOf(n.actual.Value).Resource())
@@ -137,8 +137,12 @@ func (v *version) waitsOnlyFor(n *Node) bool {
 	})
 }
 
-// handOver makes the actual value of n that of its heir.
-func (g *Graph) handOver(n, heir *Node) {
+// handOver makes the actual value of n, which is to be deleted, that of its heir. It reports whether there is one.
+func (g *Graph) handOver(n *Node) bool {
+	heir := g.heir(n)
+	if heir == nil {
+		return false
+	}
 	g.saveNode(heir)
 	kind, meta := n.actual.Kind.(value.Identified), n.meta
 	heir.last = n.last
@@ -147,4 +151,5 @@ func (g *Graph) handOver(n, heir *Node) {
 	if !g.planning() {
 		kind.Renamed(n.key, heir.key)
 	}
+	return true
 }

@@ -328,7 +328,7 @@ func (g *Graph) lacking(v *version) int32 {
 }
 
 // lacks reports that a dependency of v is known to be missing.
-func (g *Graph) lacks(v *version) bool { return g.lacking(v) > 0 }
+func (g *Graph) lacks(v *version) bool { return v.unmet > 0 && g.lacking(v) > 0 }
 
 // waits reports that an unmet dependency of v is unknown.
 func (g *Graph) waits(v *version) bool { return g.lacking(v) < v.unmet }

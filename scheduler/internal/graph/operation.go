@@ -14,7 +14,7 @@ func (g *Graph) Next() (Op, bool) {
 		if op, ok := g.start(); ok {
 			return op, true
 		}
-		if g.deleting+g.applying > 0 || !g.breakDeadlock() {
+		if g.deleting+g.applying > 0 || len(g.blocked)+len(g.cycles) == 0 || !g.breakDeadlock() {
 			return Op{}, false
 		}
 	}
@@ -80,11 +80,11 @@ func (g *Graph) Cancel(op Op) {
 // queue until breakDeadlock puts them there.
 func (g *Graph) start() (Op, bool) {
 	for {
-		q, next := &g.applies, actionApply
+		q, next, opposite := &g.applies, actionApply, g.deleting
 		if g.deletes.Len() > 0 {
-			q, next = &g.deletes, actionDelete
+			q, next, opposite = &g.deletes, actionDelete, g.applying
 		}
-		if next == actionDelete && g.applying > 0 || next == actionApply && g.deleting > 0 {
+		if opposite > 0 {
 			return Op{}, false
 		}
 		n := q.Pop()
@@ -92,10 +92,8 @@ func (g *Graph) start() (Op, bool) {
 			return Op{}, false
 		}
 		n.queued = false
-		heir := g.heir(n)
 		switch {
-		case heir != nil:
-			g.handOver(n, heir)
+		case n.toDelete && g.handOver(n): // nothing is to be done
 		case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next):
 			g.classify(n)
 		case n.cycle != nil && n.cycle.inFlight:
