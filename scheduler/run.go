@@ -326,7 +326,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	o.NewErr = t.Err
 	s.counters.Operation(t)
 	t.Report(s.graph)
-	if n.NeedsReading() {
+	if s.graph.NeedsReading(n) {
 		r.unclear = append(r.unclear, n)
 		s.readOrphan(t.Op)
 	}

@@ -3,16 +3,16 @@ package graph
 // setDesired and setActual are the only functions that replace versions. They keep edges,
 // counts and queues up to date.
 func (g *Graph) setDesired(n *Node, v *version) {
-	g.saveNode(n)
 	g.setRenewed(n, false)
 	old := n.desired
 	g.addToKind(n, v)
-	n.desired = v
+	s := g.edit(n)
+	s.desired = v
 	if n.running != abandoned { // otherwise it stays failed, whatever is desired
-		n.errs.SetFailure(nil)
+		s.errs.SetFailure(nil)
 	}
-	n.recreate = false
-	n.retry()
+	s.recreate = false
+	s.retry()
 	g.retain(v)
 	g.release(old)
 	if n.hasClaims() || old.hasClaims() {
@@ -28,26 +28,25 @@ func (g *Graph) setActual(n *Node, v *version, meta any) { g.replaceActual(n, v,
 // replaceActual replaces the actual version, and counts the dependents of both versions.
 // The new one is retained before the old one is released, because they may be the same.
 func (g *Graph) replaceActual(n *Node, v *version, meta any, going bool) {
-	g.saveNode(n)
 	old, was := n.actual, n.available()
 	g.addToKind(n, v)
 	g.retain(v)
 	if old != v {
 		g.countDependents(old, -1)
-		n.actual = v
+		g.edit(n).actual = v
 		g.countDependents(v, +1)
 	}
 	g.release(old)
 	if n.hasClaims() || old.hasClaims() {
 		if v != nil {
-			n.claimRank = n.claimant().rankAfter(v)
+			g.edit(n).claimRank = n.claimant().rankAfter(v)
 		}
 		g.reopenAll(old, v, n.desired)
 	}
-	n.meta = meta
-	n.toDelete, n.retention = going, retained
+	s := g.edit(n)
+	s.meta, s.toDelete, s.retention = meta, going, retained
 	if v != nil {
-		n.missing = false
+		s.missing = false
 	}
 	g.availabilityChanged(n, was)
 	g.changed(n)
@@ -59,7 +58,7 @@ func (g *Graph) replaceActual(n *Node, v *version, meta any, going bool) {
 // changed queues a node for classification and for publication.
 func (g *Graph) changed(n *Node) {
 	if n.desired == nil && n.actual == nil {
-		n.base = nil
+		g.edit(n).base = nil
 	}
 	g.touch(n)
 	g.push(n)
@@ -70,9 +69,8 @@ func (g *Graph) setToDelete(n *Node, going bool) {
 	if going == n.toDelete {
 		return
 	}
-	g.saveNode(n)
 	was := n.available()
-	n.toDelete = going
+	g.edit(n).toDelete = going
 	g.availabilityChanged(n, was)
 }
 
@@ -99,8 +97,7 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 	g.available.Set(n.key, n)
 	for _, e := range n.in() {
 		if e.assumed {
-			g.saveVersion(e.v)
-			e.assumed = false
+			g.editEdge(e).assumed = false
 			g.push(e.v.node) // until now, no version of it was deleted as outdated
 		}
 		g.meet(e)
@@ -124,8 +121,8 @@ func (g *Graph) becameUnavailable(n *Node) {
 
 // clearFailure forgets the error of the last operation.
 func (g *Graph) clearFailure(n *Node) {
-	g.saveNode(n)
-	n.errs.SetFailure(nil)
-	n.suspension = notSuspended
+	s := g.edit(n)
+	s.errs.SetFailure(nil)
+	s.suspension = notSuspended
 	g.touch(n)
 }

@@ -16,9 +16,9 @@ func (v *version) hasClaims() bool { return v != nil && v.ClaimSet() != nil }
 // rankDesired ranks n, whose desired version has replaced old.
 func (g *Graph) rankDesired(n *Node, old *version) {
 	if n.actual != nil {
-		n.claimRank = n.claimant().rankAfter(n.actual)
+		g.edit(n).claimRank = n.claimant().rankAfter(n.actual)
 	} else {
-		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
+		g.edit(n).claimRank = min(n.claimRank, n.claimant().rankAfter(old))
 	}
 }
 
@@ -51,16 +51,15 @@ func (g *Graph) reopenClaims(v *version) {
 // no resolution: all of them share it.
 func (g *Graph) reopenClaim(of *Node) {
 	if of != nil && of.resource == exclusive {
-		g.saveIncoming(of)
-		of.resource = undecided
+		g.bookkeep(of).resource = undecided
 		g.unresolved = append(g.unresolved, of)
 	}
 }
 
 // claimed notes that the resource n has a claim that does not yield, if e, which is a claim, is one.
-func (n *Node) claimed(e *edge) {
+func (g *Graph) claimed(n *Node, e *edge) {
 	if !e.claim.Yields && n.resource == shared {
-		n.resource = exclusive
+		g.bookkeep(n).resource = exclusive
 	}
 }
 
@@ -74,11 +73,10 @@ func (g *Graph) ResolveClaims() {
 		g.Pace()
 		of := g.unresolved[0]
 		g.unresolved = g.unresolved[1:]
-		g.saveIncoming(of)
-		of.resource = shared
+		g.bookkeep(of).resource = shared
 		var all claimants
 		for _, e := range of.in() {
-			of.claimed(e)
+			g.claimed(of, e)
 			all.add(e)
 		}
 		for _, e := range of.in() {
@@ -161,8 +159,7 @@ func (g *Graph) setResult(e *edge, all *claimants) {
 	if is == was {
 		return
 	}
-	g.saveVersion(e.v)
-	e.claim.claimResult = is
+	g.editEdge(e).claim.claimResult = is
 	if is.holder == nil {
 		g.meet(e)
 	} else {
@@ -252,8 +249,7 @@ func (g *Graph) resetRank(n *Node) {
 	if n.claimRank == newcomer {
 		return
 	}
-	g.saveNode(n)
-	n.claimRank = newcomer
+	g.edit(n).claimRank = newcomer
 	g.reopenClaims(n.desired)
 }
 
@@ -262,8 +258,7 @@ func (g *Graph) resetRank(n *Node) {
 func (g *Graph) resetRanks(losers []*Node) {
 	for _, n := range losers {
 		if n.LosesClaim() {
-			g.saveNode(n)
-			n.claimRank = newcomer
+			g.edit(n).claimRank = newcomer
 		}
 	}
 }

@@ -44,8 +44,7 @@ func (g *Graph) drain() {
 func (g *Graph) classify(n *Node) {
 	n.queued = true // the changes that classify makes itself need no second visit
 	if n.missing && n.desired != nil && n.desired.unmet > 0 {
-		g.saveNode(n)
-		n.missing = false // from now on n is pending like any other node
+		g.edit(n).missing = false // from now on n is pending like any other node
 		g.touch(n)
 	}
 	if n.actual != n.desired && n.actual != nil && n.desired != nil && suffices(n.key, n.actual.Value, n.desired.Value) {
@@ -145,12 +144,11 @@ func (g *Graph) updateRetention(n *Node) bool {
 	if n.retention == retained && (cannot || !n.toDelete || n.errs.Failure() == nil) {
 		return cannot
 	}
-	g.saveNode(n)
 	if !cannot && n.retention == retained { // its Delete failed
-		n.retention = retentionUnclear
+		g.edit(n).retention = retentionUnclear
 	}
 	if cannot || !g.outdated(n) {
-		n.retention = retained
+		g.edit(n).retention = retained
 	}
 	return cannot || n.retention != retained
 }

@@ -48,8 +48,7 @@ func (g *Graph) queueLast(step action, to *queue.Queue[*Node]) (found bool) {
 func (g *Graph) deleteOutdated() (found bool) {
 	for _, n := range g.blocked {
 		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked && !g.waitsToBeKnown(n) {
-			g.saveNode(n)
-			n.retention, found = retentionEnded, true
+			g.edit(n).retention, found = retentionEnded, true
 			g.push(n)
 		}
 	}
@@ -154,8 +153,8 @@ func (g *Graph) assumeMet(n *Node) {
 	edges := n.desired.edges()
 	for i := range edges {
 		if e := &edges[i]; !e.met && e.to.cycle == n.cycle {
-			g.meet(e) // meet also saves e
-			e.assumed = true
+			g.meet(e)
+			g.editEdge(e).assumed = true
 		}
 	}
 }

@@ -5,8 +5,8 @@ func (g *Graph) retain(v *version) {
 	if v == nil {
 		return
 	}
-	g.saveVersion(v)
-	if v.refs++; v.refs == 1 {
+	s := g.editVersion(v)
+	if s.refs++; s.refs == 1 {
 		g.link(v)
 	}
 }
@@ -16,8 +16,8 @@ func (g *Graph) release(v *version) {
 	if v == nil {
 		return
 	}
-	g.saveVersion(v)
-	if v.refs--; v.refs == 0 {
+	s := g.editVersion(v)
+	if s.refs--; s.refs == 0 {
 		g.unlink(v)
 	}
 }
@@ -29,8 +29,7 @@ func (g *Graph) countDependents(v *version, by int32) {
 	}
 	for _, e := range v.edges() {
 		if to := e.to; to != nil {
-			g.saveIncoming(to)
-			to.dependents += by
+			g.bookkeep(to).dependents += by
 			g.dependentLeft(to)
 		}
 	}
@@ -50,7 +49,7 @@ func (g *Graph) link(v *version) {
 	if n.base != nil {
 		size++
 	}
-	edges := v.newEdges(size)
+	edges := g.editVersion(v).newEdges(size)
 	for i := range v.Deps {
 		edges[i] = edge{v: v, dep: &v.Deps[i]}
 	}
@@ -60,15 +59,17 @@ func (g *Graph) link(v *version) {
 	if n.base != nil {
 		edges[size-1] = edge{v: v}
 	}
-	v.unmet = 0
+	s := g.editVersion(v)
+	s.unmet = 0
 	for i := range edges {
 		e := &edges[i]
 		to := g.target(e)
 		if to != nil {
 			g.attach(e, to)
 		}
-		if e.met = e.claim != nil || to != nil && to.available(); !e.met {
-			v.unmet++
+		met := e.claim != nil || to != nil && to.available()
+		if g.editEdge(e).met = met; !met {
+			s.unmet++
 			g.await(e)
 		}
 	}
@@ -95,22 +96,22 @@ func (g *Graph) unlink(v *version) {
 			g.detach(e)
 		}
 	}
-	v.single, v.several = false, nil
+	s := g.editVersion(v)
+	s.single, s.several = false, nil
 }
 
 // attach points an edge to a node. The edge remembers its position among the incoming
 // edges.
 func (g *Graph) attach(e *edge, to *Node) {
-	g.saveIncoming(to)
 	g.logStep(step{edge: e, to: to, added: true})
 	e.to = to
 	e.pos = int32(len(to.in()))
 	to.setIn(append(to.in(), e))
 	if e.claim != nil {
-		to.claimed(e)
+		g.claimed(to, e)
 	}
 	if e.ofActual() {
-		to.dependents++
+		g.bookkeep(to).dependents++
 	}
 }
 
@@ -118,7 +119,6 @@ func (g *Graph) attach(e *edge, to *Node) {
 // which takes the same time for any number of edges.
 func (g *Graph) detach(e *edge) {
 	to := e.to
-	g.saveIncoming(to)
 	g.logStep(step{edge: e, to: to, pos: e.pos})
 	last := len(to.in()) - 1
 	to.in()[e.pos] = to.in()[last]
@@ -127,7 +127,7 @@ func (g *Graph) detach(e *edge) {
 	to.setIn(to.in()[:last])
 	e.to, e.pos = nil, 0
 	if e.ofActual() {
-		to.dependents--
+		g.bookkeep(to).dependents--
 		g.dependentLeft(to)
 	}
 	if last == 0 {
@@ -140,13 +140,11 @@ func (g *Graph) meet(e *edge) {
 	if e.met {
 		return
 	}
-	g.saveVersion(e.v)
-	e.met = true
+	g.editEdge(e).met = true
 	g.stopAwaiting(e)
-	e.v.unmet--
+	g.editVersion(e.v).unmet--
 	if e.v.unmet == 0 && e.v == e.v.node.desired && e.v.node.suspension != contested {
-		g.saveNode(e.v.node)
-		e.v.node.retry()
+		g.edit(e.v.node).retry()
 	}
 	g.touchUnapplied(e.v.node)
 	g.push(e.v.node) // even with other unmet edges: they may be a cycle
@@ -157,9 +155,9 @@ func (g *Graph) unmeet(e *edge) {
 	if !e.met {
 		return
 	}
-	g.saveVersion(e.v)
-	e.met, e.assumed = false, false
-	e.v.unmet++
+	s := g.editEdge(e)
+	s.met, s.assumed = false, false
+	g.editVersion(e.v).unmet++
 	g.await(e)
 	g.touchUnapplied(e.v.node)
 	g.push(e.v.node)

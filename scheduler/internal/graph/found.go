@@ -18,11 +18,10 @@ import (
 func (g *Graph) Found(v *Value, meta any, foreign bool) (changed bool, vanished []string) {
 	n := g.node(v.Key)
 	if n.Hung() {
-		n.unseen = true
+		g.bookkeep(n).unseen = true
 		return false, nil // what was read may be older than the effect of the operation
 	}
 	asDesired := n.desired != nil && n.actual == n.desired && n.running == idle && !n.kindUnknown()
-	g.saveNode(n)
 	g.setForeign(n, foreign && n.desired == nil)
 	known := n.matchFound(v)
 	vanished = g.foundDerived(n, v, known)
@@ -34,7 +33,7 @@ func (g *Graph) Found(v *Value, meta any, foreign bool) (changed bool, vanished 
 		g.sight(n)
 		return false, vanished
 	}
-	n.removable = n.removable || g.complete && !n.rejectedOrBase()
+	g.edit(n).removable = n.removable || g.complete && !n.rejectedOrBase()
 	g.setActual(n, known, meta)
 	g.sight(n)
 	return asDesired && n.actual != n.desired, vanished
@@ -68,7 +67,7 @@ func (g *Graph) setForeign(n *Node, foreign bool) {
 	if n.foreign == foreign {
 		return
 	}
-	n.foreign = foreign
+	g.edit(n).foreign = foreign
 	if n.actual != nil {
 		g.touch(n)
 		g.push(n)
@@ -80,7 +79,7 @@ func (g *Graph) setMeta(n *Node, meta any) {
 	if !reflect.DeepEqual(n.meta, meta) {
 		g.touch(n)
 	}
-	n.meta = meta
+	g.edit(n).meta = meta
 }
 
 // foundDerived updates the actual values derived from n after v was found, each by its
@@ -131,9 +130,8 @@ func (g *Graph) foundPart(n *Node, d *Value) bool {
 // becomes a part of base, unless it has another base or is declared.
 func (g *Graph) derivedNode(key string, base *Node) *Node {
 	n := g.node(key)
-	g.saveNode(n)
 	if n.base == nil && n.desired == nil {
-		n.base = base
+		g.edit(n).base = base
 		if n.actual != nil { // it was found before its base
 			g.setActual(n, g.newVersion(n, n.actual.Value), n.meta)
 		}
@@ -164,19 +162,19 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 		return
 	}
 	if n.Hung() {
-		n.unseen = true
+		g.bookkeep(n).unseen = true
 		return
 	}
-	g.saveNode(n)
 	wasUnknown := n.kindUnknown()
 	for _, d := range n.actualParts() {
 		if !readBack || evidence(d.actual.Kind) != value.ReadAlone {
 			g.loseNode(d, readBack)
 		}
 	}
-	n.missing = n.desired != nil && !n.kindUnknown()
-	n.suspension = notSuspended
-	n.errs.SetFailure(nil) // it was about the value that is gone
+	s := g.edit(n)
+	s.missing = n.desired != nil && !n.kindUnknown()
+	s.suspension = notSuspended
+	s.errs.SetFailure(nil) // it was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.retract(n)
 	g.resetRank(n)

@@ -44,6 +44,11 @@
 // the competing claims; the edge of the holder is met. Claims on identities are made when
 // two keys may name one thing; see identity.go.
 //
+// # Changes
+//
+// [Graph.edit] and its kin in saved.go return the state of a node, a version or an edge to be changed, after the journal of
+// a plan has a copy. There is no other way to change one: a test looks for other writes in the source.
+//
 // # Cost
 //
 // The cost follows the size of a change: each dependency is an edge with a flag, each
@@ -69,7 +74,7 @@
 //	change.go                      a node gets another version
 //	anyof.go, claims.go, edge.go   dependencies, and resources that values claim
 //	nodes.go, kind.go, await.go    lists of nodes and edges
-//	saved.go                       earlier states, for the journal
+//	saved.go                       the writers of all state, and earlier states for the journal
 //	graph.go                       the lists of a graph
 //	version.go, node.go, state.go  the state of a node
 //	connection.go, value.go        what the owner gives

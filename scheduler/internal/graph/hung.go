@@ -22,7 +22,6 @@ func (g *Graph) endDetached(op Op, meta any, err error) {
 func (g *Graph) Abandon(op Op, err error) {
 	n := op.Node
 	if n.running == detached {
-		g.saveNode(n)
 		g.touch(n)
 		g.countDetached(op, -1)
 	} else {
@@ -34,7 +33,7 @@ func (g *Graph) Abandon(op Op, err error) {
 		g.retract(n)
 		return
 	}
-	n.errs.SetFailure(err)
+	g.edit(n).errs.SetFailure(err)
 	if op.Verb == value.Create && n.cycle != nil {
 		g.suspendCycle(n)
 	} else {
@@ -51,7 +50,6 @@ func (g *Graph) Postpone(op Op, err error) {
 		g.Done(op, nil, err)
 		return
 	}
-	g.saveNode(n)
 	awaited := n.running == inFlight || n.suspended() // else there is a new desired value
 	if n.running == inFlight {
 		g.count(value.Create, -1)
@@ -61,8 +59,9 @@ func (g *Graph) Postpone(op Op, err error) {
 	}
 	n.running = idle
 	if awaited {
-		n.errs.SetFailure(err)
-		n.suspension = postponed
+		s := g.edit(n)
+		s.errs.SetFailure(err)
+		s.suspension = postponed
 	}
 	g.touch(n)
 	g.push(n)
@@ -87,14 +86,13 @@ func (g *Graph) suspendCycle(n *Node) {
 // leaveFlight ends the flight of an operation that continues to run.
 func (g *Graph) leaveFlight(op Op) {
 	n := op.Node
-	g.saveNode(n)
-	n.last = op.Verb
+	g.edit(n).last = op.Verb
 	g.count(op.Verb, -1)
 	g.touch(n)
 	if n.connection().Lost() {
 		return
 	}
-	n.suspension = suspended
+	g.edit(n).suspension = suspended
 	if op.Verb == value.Create {
 		doubtful := *op.New
 		doubtful.Doubt = true
@@ -124,7 +122,6 @@ func (g *Graph) countDetached(op Op, by int) {
 // until Retry or a new desired value, unless there was one of them meanwhile.
 func (g *Graph) Returned(op Op, meta any, err error) {
 	n := op.Node
-	g.saveNode(n)
 	n.running = idle
 	g.touch(n)
 	g.push(n)
@@ -133,10 +130,10 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	}
 	switch {
 	case n.actual == nil:
-		n.unseen = true // it was lost meanwhile
+		g.bookkeep(n).unseen = true // it was lost meanwhile
 	case err == nil:
-		n.foreign = false
-		n.recreate = n.recreate && op.Verb == value.Delete
+		s := g.edit(n)
+		s.foreign, s.recreate = false, n.recreate && op.Verb == value.Delete
 		g.setActual(n, op.version, meta)
 	case op.Verb == value.Create:
 		g.setActual(n, nil, nil)
@@ -146,10 +143,11 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	if !n.suspended() || n.connection().Lost() {
 		err = nil
 	}
-	switch n.errs.SetFailure(err); {
+	g.edit(n).errs.SetFailure(err)
+	switch {
 	case err == nil:
-		n.retry()
+		g.edit(n).retry()
 	case n.cycle != nil:
-		n.suspension = suspendedInCycle
+		g.edit(n).suspension = suspendedInCycle
 	}
 }

@@ -143,9 +143,8 @@ func (g *Graph) handOver(n *Node) bool {
 	if heir == nil {
 		return false
 	}
-	g.saveNode(heir)
 	kind, meta := n.actual.Kind.(value.Identified), n.meta
-	heir.last = n.last
+	g.edit(heir).last = n.last
 	g.setActual(n, nil, nil)
 	g.setActual(heir, heir.desired, meta)
 	if !g.planning() {

@@ -5,9 +5,8 @@ import "github.com/keyplane/keyplane/scheduler/internal/value"
 // Want sets the desired value of v's key, and of its derived keys.
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
-	g.saveNode(n)
 	if n.errs.Rejection() != nil {
-		n.errs.SetRejection(nil)
+		g.edit(n).errs.SetRejection(nil)
 		g.touch(n)
 	}
 	g.wantNode(n, g.identify(v), nil)
@@ -19,9 +18,9 @@ func (g *Graph) Unwant(key string) {
 	if n == nil || n.base != nil {
 		return
 	}
-	g.saveNode(n)
-	n.errs.SetRejection(nil)
-	n.removable = true
+	s := g.edit(n)
+	s.errs.SetRejection(nil)
+	s.removable = true
 	g.unwantNode(n)
 }
 
@@ -29,19 +28,16 @@ func (g *Graph) Unwant(key string) {
 // desired. If there is none, an actual value stays.
 func (g *Graph) Reject(key string, err error) {
 	n := g.node(key)
-	g.saveNode(n)
-	n.errs.SetRejection(err)
+	g.edit(n).errs.SetRejection(err)
 	g.touch(n)
 }
 
 // Spare keeps the value that was found under key, although it is not desired.
 func (g *Graph) Spare(key string) {
 	n := g.node(key)
-	g.saveNode(n)
-	n.removable = false
+	g.edit(n).removable = false
 	for _, d := range n.actualParts() {
-		g.saveNode(d)
-		d.removable = false
+		g.edit(d).removable = false
 	}
 }
 
@@ -52,8 +48,7 @@ func (g *Graph) Complete() {
 	g.complete = true
 	unwanted := func(n *Node) bool { return n.desired == nil && n.actual != nil && !n.foreign && !n.rejectedOrBase() }
 	for _, n := range g.sortedBy(unwanted) {
-		g.saveNode(n)
-		n.removable = true
+		g.edit(n).removable = true
 		g.push(n)
 	}
 }
@@ -62,8 +57,7 @@ func (g *Graph) Complete() {
 func (g *Graph) Retry(key string) {
 	if n := g.Node(key); n != nil && n.suspended() {
 		g.setRenewed(n, false)
-		g.saveNode(n)
-		n.retry()
+		g.edit(n).retry()
 		g.push(n)
 	}
 }
@@ -75,9 +69,9 @@ func (g *Graph) Suspend(key string, err error) {
 	if n == nil || n.desired == nil || n.actual == n.desired || n.running != idle {
 		return
 	}
-	g.saveNode(n)
-	n.errs.SetFailure(err)
-	n.suspension = contested
+	s := g.edit(n)
+	s.errs.SetFailure(err)
+	s.suspension = contested
 	g.touch(n)
 }
 
@@ -85,14 +79,14 @@ func (g *Graph) Suspend(key string, err error) {
 // identical value only ends a failed state: to declare a value again is to ask for another
 // attempt.
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
-	g.saveNode(n)
 	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && n.desired.Declared().Same(v.Declared()) && len(n.desired.Claims()) == len(v.Claims()) {
-		n.retry()
+		g.edit(n).retry()
 		g.push(n)
 		return
 	}
 	old := n.desired
-	n.base, n.foreign = base, false
+	s := g.edit(n)
+	s.base, s.foreign = base, false
 	g.setDesired(n, g.newVersion(n, v))
 	for _, d := range v.Derived() {
 		g.wantNode(g.node(d.Key), d, n)
@@ -111,7 +105,7 @@ func (g *Graph) unwantNode(n *Node) {
 	old := n.desired
 	g.setDesired(n, nil)
 	if n.actual != nil && n.kindUnknown() {
-		n.last = value.Delete // it is deleted when its kind is known
+		g.edit(n).last = value.Delete // it is deleted when its kind is known
 	}
 	if old != nil {
 		g.unwantDerived(n, old.Derived())
@@ -131,8 +125,7 @@ func (g *Graph) unwantDerived(base *Node, was []*Value) {
 	}
 	for _, d := range was {
 		if dn := g.Node(d.Key); dn != nil && dn.base == base && !still[d.Key] {
-			g.saveNode(dn)
-			dn.removable = true
+			g.edit(dn).removable = true
 			g.unwantNode(dn)
 		}
 	}

@@ -197,11 +197,12 @@ func (g *Graph) Undo() {
 			continue
 		}
 		n := m.node
-		n.base = m.state.base
-		n.errs.SetRejection(m.state.errs.Rejection())
-		n.removable = m.state.removable || m.state.actual == nil
+		s := g.edit(n)
+		s.base = m.state.base
+		s.errs.SetRejection(m.state.errs.Rejection())
+		s.removable = m.state.removable || m.state.actual == nil
 		g.setDesired(n, m.state.desired)
-		n.claimRank = m.state.claimRank
+		g.edit(n).claimRank = m.state.claimRank
 	}
 	for _, n := range queued {
 		g.push(n)

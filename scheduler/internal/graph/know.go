@@ -39,8 +39,7 @@ func (g *Graph) Disconnect(c *Connection, reason string) {
 		for _, n := range nodes {
 			// What was known not to exist does not come to exist by the loss. Its dependents may just be leaving.
 			if absent := n.actual == nil && n.running == idle && !n.Unknown(); n.sighted != absent {
-				g.saveNode(n)
-				n.sighted = absent
+				g.edit(n).sighted = absent
 			}
 		}
 		for _, k := range c.kinds {
@@ -91,8 +90,7 @@ func (g *Graph) BeginRead(c *Connection) {
 	g.setPhase(c, reading)
 	if wasGone { // it is there after all, and so may its values be
 		for _, n := range g.nodesOf(c) {
-			g.saveNode(n)
-			n.sighted = false
+			g.edit(n).sighted = false
 		}
 	}
 	if wasLost {
@@ -163,8 +161,7 @@ func (g *Graph) sightLoss(n *Node, kindUnknown bool) {
 	if n.sighted || !kindUnknown {
 		return
 	}
-	g.saveNode(n)
-	n.sighted = true
+	g.edit(n).sighted = true
 	g.touch(n)
 	g.reconsiderDoubtful()
 }
@@ -177,8 +174,7 @@ func (g *Graph) sight(n *Node) {
 	}
 	nodes := g.withFollowers([]*Node{n})
 	g.reconsider(nodes, func() {
-		g.saveNode(n)
-		n.sighted = true
+		g.edit(n).sighted = true
 	})
 	for _, n := range nodes {
 		g.touch(n)

@@ -208,10 +208,10 @@ func (n *Node) unused() bool {
 // retry allows the next attempt. If an earlier Delete failed, its reason may have ended;
 // until that is known n stays unavailable. Otherwise dependents would be created only to
 // be deleted again.
-func (n *Node) retry() {
-	n.suspension, n.retention = notSuspended, retained
-	if n.toDelete {
-		n.retention = retentionUnclear
+func (s *nodeState) retry() {
+	s.suspension, s.retention = notSuspended, retained
+	if s.toDelete {
+		s.retention = retentionUnclear
 	}
 }
 
@@ -278,8 +278,10 @@ func (n *Node) Detached() bool { return n.running == detached }
 
 // NeedsReading reports that Found or Lost was ignored because of a running operation, since
 // the last call. The node must be read back when the operation has ended.
-func (n *Node) NeedsReading() bool {
+func (g *Graph) NeedsReading(n *Node) bool {
 	was := n.unseen && n.running == idle
-	n.unseen = n.unseen && !was
+	if was {
+		g.bookkeep(n).unseen = false
+	}
 	return was
 }

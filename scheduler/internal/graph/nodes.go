@@ -53,7 +53,7 @@ func (g *Graph) newVersion(n *Node, v *Value) *version {
 	if n.life == planned {
 		w.saved = true
 	} else {
-		g.saveVersion(w)
+		g.editVersion(w)
 	}
 	w.Value, w.node = v, n
 	return w

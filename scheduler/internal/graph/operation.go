@@ -28,9 +28,9 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.endDetached(op, meta, err)
 		return
 	}
-	g.saveNode(n)
 	n.running = idle
-	n.last = op.Verb
+	s := g.edit(n)
+	s.last = op.Verb
 	g.count(op.Verb, -1)
 	inCycle := n.cycle != nil
 	g.cycleStepDone(n)
@@ -38,11 +38,11 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.push(n) // nobody knows the effect; the kind is read back, or the operation is repeated
 		return
 	}
-	n.errs.SetFailure(err)
+	s.errs.SetFailure(err)
 	if err != nil {
-		n.suspension = suspended
+		s.suspension = suspended
 		if inCycle {
-			n.suspension = suspendedInCycle
+			s.suspension = suspendedInCycle
 		}
 		g.retract(n)
 		g.touch(n)
@@ -53,8 +53,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		}
 		return
 	}
-	n.foreign = false
-	n.recreate = n.recreate && op.Verb == value.Delete
+	s.foreign, s.recreate = false, n.recreate && op.Verb == value.Delete
 	g.setActual(n, op.version, meta)
 	g.setRenewed(n, false)
 }
@@ -132,8 +131,7 @@ func (g *Graph) launch(n *Node) Op {
 	switch {
 	case n.toDelete:
 		op.Verb = value.Delete
-		g.saveNode(n)
-		n.recreate = n.desired != nil && n.desired != n.actual && n.retention != retentionEnded
+		g.edit(n).recreate = n.desired != nil && n.desired != n.actual && n.retention != retentionEnded
 	case n.actual == nil:
 		op.Verb = value.Create
 	default:

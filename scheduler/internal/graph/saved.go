@@ -89,28 +89,38 @@ func (j *journal) keepLength(k *kindNodes) {
 	}
 }
 
-// saveNode, saveIncoming and saveVersion are called before each change. Without a journal
-// they cost almost nothing.
+// edit, bookkeep, editVersion and editEdge are the only ways to change a node, a version or an edge: they copy it for the
+// journal before its first change, and return what may be changed. Without a journal they cost almost nothing. A test looks
+// for other writes.
 
-// saveNode copies n before its first change since Begin.
-func (g *Graph) saveNode(n *Node) {
+// edit returns the state of n to be changed.
+func (g *Graph) edit(n *Node) *nodeState {
 	if g.journal != nil && n.saved != nodeSaved {
 		g.journal.addNode(n, nodeSaved)
 	}
+	return &n.nodeState
 }
 
-// saveIncoming copies n before its incoming edges change.
-func (g *Graph) saveIncoming(n *Node) {
+// bookkeep is edit for what Undo does not restore: what is known of the edges that end at n, and notes.
+func (g *Graph) bookkeep(n *Node) *nodeState {
 	if g.journal != nil && n.saved == unsaved {
 		g.journal.addNode(n, incomingSaved)
 	}
+	return &n.nodeState
 }
 
-// saveVersion copies v before its first change since Begin.
-func (g *Graph) saveVersion(v *version) {
+// editVersion returns the state of v to be changed.
+func (g *Graph) editVersion(v *version) *versionState {
 	if g.journal != nil && !v.saved {
 		g.journal.addVersion(v)
 	}
+	return &v.versionState
+}
+
+// editEdge returns an edge to be changed.
+func (g *Graph) editEdge(e *edge) *edge {
+	g.editVersion(e.v)
+	return e
 }
 
 // logStep logs a change of a list, unless nothing of it stays after a plan.

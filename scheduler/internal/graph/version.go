@@ -50,8 +50,8 @@ type versionState struct {
 }
 
 // newEdges makes so many edges. Most versions have one edge, for which the node has room.
-func (v *version) newEdges(n int) []edge {
-	v.single = n == 1 && v == &v.node.own
+func (v *versionState) newEdges(n int) []edge {
+	v.single = n == 1 && v == &v.node.own.versionState
 	if n > 0 && !v.single {
 		several := make([]edge, n)
 		v.several = &several
@@ -60,7 +60,7 @@ func (v *version) newEdges(n int) []edge {
 }
 
 // edges returns the edges; a version that is not in use has none.
-func (v *version) edges() []edge {
+func (v *versionState) edges() []edge {
 	switch {
 	case v.single:
 		return v.node.ownEdge[:]
