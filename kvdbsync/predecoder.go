@@ -23,14 +23,14 @@ type predecoder struct {
 
 // decodeAll decodes events, on all CPUs if there are many.
 func decodeAll(decode func(Event) any, events []Event) {
-	p := predecoder{decode: decode}
-	if len(events) > predecodeChunk {
-		p.add(events[predecodeChunk:])
-	}
 	for i := range events[:min(len(events), predecodeChunk)] {
 		events[i].Decoded = decode(events[i])
 	}
-	p.finish()
+	if len(events) > predecodeChunk {
+		p := predecoder{decode: decode}
+		p.add(events[predecodeChunk:])
+		p.finish()
+	}
 }
 
 // add queues events. The predecoder owns their Decoded until finish or stop.

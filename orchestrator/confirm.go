@@ -31,7 +31,9 @@ func (t *transactions) begin() (number uint64) {
 // end notes that a transaction has ended.
 func (t *transactions) end(number uint64) {
 	t.running = slices.DeleteFunc(t.running, func(n uint64) bool { return n == number })
-	t.confirm()
+	if len(t.waiting) > 0 {
+		t.confirm()
+	}
 }
 
 // add notes that a listing of a source is merged. Before the first transaction, that one will have

@@ -33,9 +33,9 @@ func (d dataset) listing() (l kvdbsync.Listing) {
 
 // saveDataset saves the dataset of a source when none of its keys are in doubt. So the
 // first listing after a restart can be distrusted for the same reasons as any other.
-func (o *Orchestrator) saveDataset(l *source, c kvdbsync.Change) {
-	now := datasetOf(c.Listing)
-	if o.memory == nil || !c.Resynced || len(l.doubts) > 0 || len(l.saved) > 0 || now == "" || now == l.dataset {
+func (o *Orchestrator) saveDataset(l *source, listing kvdbsync.Listing) {
+	now := datasetOf(listing)
+	if o.memory == nil || len(l.doubts) > 0 || len(l.saved) > 0 || now == "" || now == l.dataset {
 		return
 	}
 	l.dataset = now

@@ -96,14 +96,13 @@ func (l *source) publish() {
 		doubted = l.entries.Len()
 	}
 	l.published.doubted.Store(int64(doubted))
-	l.published.faults.Store(texts(l.problems))
 }
 
-// texts returns the first problems as text. The pointer makes the snapshot comparable.
-func texts(problems []error) *[]string {
-	var out []string
-	for _, p := range problems[:min(len(problems), maxFaults)] {
-		out = append(out, p.Error())
+// publishProblems publishes the first problems as text.
+func (l *source) publishProblems() {
+	var texts []string
+	for _, p := range l.problems[:min(len(l.problems), maxFaults)] {
+		texts = append(texts, p.Error())
 	}
-	return &out
+	l.published.faults.Store(&texts)
 }

@@ -52,8 +52,6 @@ func (r *savedKey) faulty() bool { return r != nil && (r.newest != nil || r.faul
 // matches reports that an event delivers the saved content.
 func (r *savedKey) matches(e kvdbsync.Event) bool {
 	switch {
-	case r == nil:
-		return false
 	case e.Err != nil:
 		return r.fault == e.Err.Error()
 	case r.faulty():

@@ -335,17 +335,25 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	if c.Synced && !l.synced {
 		l.distrust = c.Listing.Succeeds(l.dataset.listing())
 	}
-	o.withholdDoubtful(l, &c)
+	if c.Resynced || len(l.doubts) > 0 || slices.ContainsFunc(c.Events, isAbsent) {
+		o.withholdDoubtful(l, &c)
+	}
 	// Deferred removals make changes from values that no source has any more.
 	fresh := len(o.deferred) == 0 && !slices.ContainsFunc(o.sources, func(l *source) bool { return l.entries.Len() > 0 })
 	changes, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
-	changes = append(changes, o.dropStale(l, c)...)
-	l.reportProblems(o.log, c.Problems)
+	if c.Synced && len(l.saved) > 0 {
+		changes = append(changes, o.dropStale(l, c)...)
+	}
+	if len(c.Problems)+len(l.problems) > 0 {
+		l.reportProblems(o.log, c.Problems)
+	}
 	l.synced = l.synced || c.Synced
 	l.publish()
 	o.saveUnsaved()
-	o.saveDataset(l, c)
+	if c.Resynced {
+		o.saveDataset(l, c.Listing)
+	}
 	o.commit(ctx, l, l.Name, changes, fresh)
 	if c.Resynced {
 		o.txns.add(l, c.Listing.Began)

@@ -43,7 +43,9 @@ func (o *Orchestrator) idle() bool { return len(o.sources) == 0 && !o.told }
 // nil. fresh says that changes are the whole desired state.
 func (o *Orchestrator) commit(ctx context.Context, l *source, description string, changes []scheduler.Change, fresh bool) {
 	before := o.phase
-	o.phase = o.reached()
+	if o.phase < pruned {
+		o.phase = o.reached()
+	}
 	if o.phase == starting {
 		return // the callers of Declare wait, too
 	}
@@ -129,10 +131,10 @@ func (o *Orchestrator) ended(ctx context.Context, out outcome) {
 	o.txns.end(out.number)
 	switch {
 	case out.record != nil:
-		if withheld := o.report(out.record); withheld {
+		if out.err != nil && o.report(out.record) { // some were withheld
 			o.missed(ctx, out)
 		}
-		if out.phase >= known {
+		if out.phase >= known && o.complete != nil {
 			o.reportComplete()
 		}
 	case ctx.Err() == nil:

@@ -213,9 +213,6 @@ func (o *Orchestrator) savedEntry(l *source, key string, r *savedKey, valid deco
 // dropStale removes saved keys that are missing from the first complete listing, if that
 // listing is credible. While the source has problems, which may hide keys, they stay.
 func (o *Orchestrator) dropStale(l *source, c kvdbsync.Change) []scheduler.Change {
-	if !c.Synced || len(l.saved) == 0 {
-		return nil
-	}
 	if len(c.Problems) > 0 {
 		return o.useSaved(l, "it has problems")
 	}

@@ -160,7 +160,7 @@ func (l *source) withheld() bool {
 	return ok && source.Health().State == kvdbsync.Withheld
 }
 
-// reportProblems logs the first new problems, and the number of all.
+// reportProblems replaces the problems, and logs the first new ones and the number of all.
 func (l *source) reportProblems(log *slog.Logger, problems []error) {
 	known := map[string]bool{}
 	for _, p := range l.problems {
@@ -183,6 +183,7 @@ func (l *source) reportProblems(log *slog.Logger, problems []error) {
 		log.Info("source has no problems any more", "source", l.Name)
 	}
 	l.problems = problems
+	l.publishProblems()
 }
 
 // maxLoggedRefusals is how many refused values of one change are logged one by one. Their
