@@ -50,7 +50,7 @@ const (
 func (s *Scheduler) drive(ctx context.Context, r *run) {
 	begun := time.Now()
 	for s.advance(ctx, r); r.phase != ended; s.advance(ctx, r) {
-		if r.yields || s.waitsForParked(r) || r.turnIsOver(begun) || !s.await(ctx, r, true) {
+		if r.yields || len(s.parked) > 0 && waitsForOthers(r) || r.turnIsOver(begun) || !s.await(ctx, r, true) {
 			s.park(r)
 			return
 		}
@@ -66,12 +66,12 @@ func (r *run) turnIsOver(begun time.Time) bool {
 	return reads && r.parked || takesTurns && time.Since(begun) >= parkAfter
 }
 
-// waitsForParked reports that r, which cannot go on, has no verb of its own that could end
+// waitsForOthers reports that r, which cannot go on, has no verb of its own that could end
 // the wait: parked runs hold its values, and none of them goes on before r is parked. Waiting
 // for parkAfter in vain would add up, since each of many parked runs may come to this point
 // several times.
-func (s *Scheduler) waitsForParked(r *run) bool {
-	return (r.phase == executing || r.phase == retrying) && r.tasks.Running() == 0 && len(s.parked) > 0
+func waitsForOthers(r *run) bool {
+	return (r.phase == executing || r.phase == retrying) && r.tasks.Running() == 0
 }
 
 // advance lets r go on until it ends or must wait.
@@ -174,7 +174,7 @@ func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 	case readingBack, readingFailed:
 		return s.reader.CanGo(&r.reading)
 	case executing, retrying:
-		return r.tasks.Ready() || r.tasks.Running() == 0 && !s.obstructed(ctx, r)
+		return r.tasks.Ready() || r.tasks.Running() == 0 && !(s.graph.Awaiting() && s.obstructed(ctx, r))
 	case ended:
 	}
 	return true
@@ -227,9 +227,6 @@ func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 // transaction has the operations of its values, even if the end of another transaction
 // made them possible.
 func (s *Scheduler) ownerOf(r *run, n *graph.Node) *run {
-	if len(s.parked) == 0 {
-		return r
-	}
 	owner, concerned := r, r.scope.Concerns(n)
 	for _, p := range s.parked {
 		if (!concerned || p.rec.Seq > owner.rec.Seq) && p.scope.Concerns(n) {
@@ -240,9 +237,9 @@ func (s *Scheduler) ownerOf(r *run, n *graph.Node) *run {
 }
 
 // obstructed reports whether operations of values that r declares wait for a read-back, or
-// for operations of other runs.
+// for operations of other runs. That is possible only while the graph is awaiting.
 func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
-	if !s.graph.Awaiting() || r.rec.Type == Notification || ctx.Err() != nil {
+	if r.rec.Type == Notification || ctx.Err() != nil {
 		return false
 	}
 	waits := func(n *graph.Node) bool { return (n.Held() || n.Detached()) && s.ownerOf(r, n) == r }

@@ -33,7 +33,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 	for _, t := range tasks {
 		n := t.Op.Node
 		s.log.Info("an abandoned verb has returned", "descriptor", t.Verbs.Descriptor, "key", n.Key(), "operation", verbs[t.Op.Verb], "took", t.Took, "err", t.Err)
-		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).Known())
+		o := operation(t.Op, s.statuses.At(n.Slot).Known())
 		o.NewErr, o.Order = t.Err, t.Order
 		s.graph.Returned(t.Op, t.Meta, t.Err)
 		if s.graph.NeedsReading(n) || t.Err != nil {

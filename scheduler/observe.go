@@ -128,7 +128,7 @@ func (s *Scheduler) notice(r *run) {
 		old := s.statuses.At(n.Slot)
 		state := s.publish(r.rec.Start, n, old)
 		if state == Configured && !r.didTo(old) || !r.rec.Refresh && (state == Obtained || State(old.Known().State) == Obtained) {
-			r.recordNoop(n, old, state)
+			r.recordNoop(n, old, state, false)
 		}
 	}
 	r.known = s.graph.ChangedLen()

@@ -51,15 +51,56 @@ var verbs = [...]Verb{
 	value.Delete: Delete,
 }
 
-// operation describes op before it is executed.
-func operation(op graph.Op, d *descriptor, was standing.Standing) Operation {
-	derived := op.Node.Base() != nil
+// A recorder describes the operations of one record while they happen, in a run or in a plan. The zero recorder has none.
+type recorder struct{ recreated recreation.Marks }
+
+// begins describes op, which begins. was is the standing of its value.
+func (c *recorder) begins(op graph.Op, was standing.Standing) Operation {
+	part, second := c.recreated.Begins(op)
+	o := operation(op, was)
+	o.Recreate = o.Recreate || part
+	if second { // between the deletion and the creation
+		o.OldState = Removed
+	}
+	return o
+}
+
+// operation describes op without its result. was is the standing of its value before.
+func operation(op graph.Op, was standing.Standing) Operation {
+	d, derived := kind.OfOp(op), op.Node.Base() != nil
 	return Operation{
 		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: kind.Message(op.Old), New: kind.Message(op.New),
 		OldState: State(was.State), OldErr: was.Err(),
 		Noop: d == nil || d.Passive(), Derived: derived && d != nil, Property: derived && d == nil,
 		Recreate: op.Recreate,
 	}
+}
+
+// ends completes o, the description of op, which has led to state.
+func (c *recorder) ends(o *Operation, op graph.Op, state State) {
+	if o.NewState = state; state != Pending {
+		return
+	}
+	if c.recreated.Ended(op, o.Recreate) {
+		o.NewState = Removed
+		return
+	}
+	o.Waits = value.Labels(op.Node.Unmet())
+}
+
+// changes describes the present state of n, if that is a change without a verb. was is the earlier standing; done says
+// that the record has an operation of n. It returns false if there is nothing to report.
+func (c *recorder) changes(n *graph.Node, was standing.Standing, state State, done bool) (o Operation, news bool) {
+	if !done {
+		return noop(n, was, state)
+	}
+	if !c.recreated.Unfinished(n) {
+		return o, false
+	}
+	was.State = uint8(Removed) // between the deletion and the creation
+	o, news = noop(n, was, state)
+	o.Recreate = true
+	return o, news
 }
 
 // noop describes a change of a node without a verb. It returns false if there is nothing
@@ -98,20 +139,4 @@ func noop(n *graph.Node, was standing.Standing, state State) (Operation, bool) {
 	default: // a verb leads to the other states, and has its own record
 		return o, false
 	}
-}
-
-// markBegun marks the record of an operation that begins, if it is a part of a recreation.
-func markBegun(m *recreation.Marks, op graph.Op, o *Operation) {
-	part, second := m.Begins(op)
-	if o.Recreate = o.Recreate || part; second {
-		o.OldState = Removed
-	}
-}
-
-// stateAfter returns the state to record after an operation that led to state.
-func stateAfter(m *recreation.Marks, op graph.Op, o *Operation, state State) State {
-	if state == Pending && m.Ended(op, o.Recreate) {
-		return Removed
-	}
-	return state
 }

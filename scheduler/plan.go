@@ -10,9 +10,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/loan"
-	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 	"github.com/keyplane/keyplane/scheduler/internal/standing"
-	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // ErrUnsettled is the error of Plan if other work interrupted it too often.
@@ -91,7 +89,7 @@ func (s *Scheduler) simulateRun(run *run) {
 func (s *Scheduler) planned() (f forecast) {
 	g := s.graph
 	told := map[*graph.Node]standing.Standing{}
-	var recreated recreation.Marks
+	var record recorder
 	was := func(n *graph.Node) standing.Standing {
 		if x, ok := told[n]; ok {
 			return x
@@ -100,31 +98,22 @@ func (s *Scheduler) planned() (f forecast) {
 	}
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
-		o := operation(op, kind.OfOp(op), was(n))
+		o := record.begins(op, was(n))
 		o.Base = kind.BaseOf(n) // a derived value that is deleted has none afterwards
-		markBegun(&recreated, op, &o)
 		g.Done(op, op.Meta, nil)
-		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
-			o.NewState = Removed
+		state := s.stateOf(n)
+		if state == Nonexistent {
+			state = Removed
 		}
-		told[n] = *standing.Of(n, uint8(o.NewState), time.Time{})
-		o.NewState = stateAfter(&recreated, op, &o, o.NewState)
-		if o.NewState == Pending {
-			o.Waits = value.Labels(n.Unmet())
-		}
+		told[n] = *standing.Of(n, uint8(state), time.Time{})
+		record.ends(&o, op, state)
 		f.Add(o, kind.BaseOf(n))
 	}
 	for n := range g.Changed(0) {
 		g.Pace()
-		before := was(n)
-		if _, ok := told[n]; ok {
-			if !recreated.Unfinished(n) {
-				continue
-			}
-			before.State = uint8(Removed) // between the deletion and the creation
-		}
-		if o, ok := noop(n, before, s.stateOf(n)); ok {
-			o.Recreate, o.Base = recreated.Unfinished(n), kind.BaseOf(n)
+		_, done := told[n]
+		if o, ok := record.changes(n, was(n), s.stateOf(n), done); ok {
+			o.Base = kind.BaseOf(n)
 			f.AddNoop(noticed{Op: o, Base: n.Root().Key()})
 		}
 	}

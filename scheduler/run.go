@@ -15,7 +15,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
-	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/scope"
 	"github.com/keyplane/keyplane/scheduler/internal/standing"
@@ -41,7 +40,7 @@ type run struct {
 	quiet     []string      // keys without an operation that may be outdated in the memory
 	failed    []*graph.Node // nodes with failed verbs
 	unclear   []*graph.Node // nodes to read back, because an observation was ignored
-	recreated recreation.Marks
+	recorder
 	noops     []noticed     // not in the record yet; see insertNoops
 	nodes     []*graph.Node // of rec.Executed; nil or missing: unknown
 	begun     int           // number of operations before the first verb
@@ -152,7 +151,9 @@ func (s *Scheduler) complete(r *run) {
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
-	r.insertNoops()
+	if len(r.noops) > 0 {
+		r.insertNoops()
+	}
 	if r.skipped { // not begun when the scheduler stopped
 		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == Nonexistent })
 	}
@@ -171,7 +172,9 @@ func (s *Scheduler) complete(r *run) {
 
 // record adds r, which has ended, to the history, and to what counts and logs transactions. began is when that began.
 func (s *Scheduler) record(r *run, began time.Time) {
-	s.report(r)
+	if r.rec.Type != Northbound { // the caller of Commit gets the failures, and decides what to log
+		s.report(r)
+	}
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
@@ -187,12 +190,8 @@ func (s *Scheduler) record(r *run, began time.Time) {
 const maxLoggedFailures = 10
 
 // report logs the failures of a transaction without a waiting caller. It does not repeat
-// an error that a retry got again. A caller of Commit gets the failures in the error and
-// decides itself what to log.
+// an error that a retry got again.
 func (s *Scheduler) report(r *run) {
-	if r.rec.Type == Northbound {
-		return
-	}
 	failures := 0
 	for i := range r.rec.Executed {
 		op := &r.rec.Executed[i]
@@ -229,7 +228,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	for s.launch(ctx, r, most) {
 		most = min(2*most, mostTogether)
 	}
-	if r.tasks.Running() > 0 || s.obstructed(ctx, r) {
+	if r.tasks.Running() > 0 || s.graph.Awaiting() && s.obstructed(ctx, r) {
 		return false
 	}
 	if len(s.parked) == 0 {
@@ -254,7 +253,11 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 			break
 		}
 		d := kind.OfOp(op)
-		t := s.issue(s.ownerOf(r, op.Node), op, d)
+		owner := r
+		if len(s.parked) > 0 {
+			owner = s.ownerOf(r, op.Node)
+		}
+		t := s.issue(owner, op, d)
 		if d == nil || d.Passive() {
 			s.done(t.Owner.(*run), t)
 			continue
@@ -296,13 +299,12 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	if r.withheld != nil {
 		t.Withheld, t.Root = r.withheld, op.Node.Root().Key()
 	}
-	o := operation(op, d, s.statuses.At(op.Node.Slot).Known())
+	o := r.begins(op, s.statuses.At(op.Node.Slot).Known())
 	o.Revert, o.Retry = r.reverting, r.retry // all that a retry does follows from a retried value
 	if !o.Noop {
 		s.ordered++
 		t.Order, o.Order = s.ordered, s.ordered
 	}
-	markBegun(&r.recreated, op, &o)
 	for len(r.nodes) < len(r.rec.Executed) {
 		r.nodes = append(r.nodes, nil)
 	}
@@ -345,12 +347,10 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	if d := kind.OfOp(t.Op); d != nil && d.Referenced {
 		s.graph.Identify(n)
 	}
-	o.NewState, o.Meta = stateAfter(&r.recreated, t.Op, o, state), n.Meta()
-	if o.NewState == Pending {
-		o.Waits = value.Labels(n.Unmet())
-	}
+	r.ends(o, t.Op, state)
+	o.Meta = n.Meta()
 	if n.State() == graph.Rejected {
-		r.recordNoop(n, old, state)
+		r.recordNoop(n, old, state, false)
 	}
 	s.statuses.At(n.Slot).Mark(r.mark())
 }
@@ -369,21 +369,12 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	if !done && s.ledger.Outdated(n) { // also if notice has published it
 		r.quiet = append(r.quiet, n.Key())
 	}
-	unfinished := r.recreated.Unfinished(n)
-	if !n.News && (!unfinished || len(n.Unmet()) == 0) {
+	if !n.News && (!r.recreated.Unfinished(n) || len(n.Unmet()) == 0) {
 		return
 	}
 	state := s.publish(r.rec.Start, n, old)
-	switch {
-	case !done && !r.isUntold(old, state):
-		r.recordNoop(n, old, state)
-	case done && unfinished:
-		was := old.Known()
-		was.State = uint8(Removed) // between the deletion and the creation
-		if o, ok := noop(n, was, state); ok {
-			o.Recreate = true
-			r.addNoop(n, o)
-		}
+	if done || !r.isUntold(old, state) {
+		r.recordNoop(n, old, state, done)
 	}
 }
 
@@ -397,18 +388,15 @@ func (r *run) isUntold(old *standing.Standing, state State) bool {
 // didTo reports whether r executed an operation of the value with standing x.
 func (r *run) didTo(x *standing.Standing) bool { return x != nil && x.Txn == r.mark() }
 
-// recordNoop records a change of a node without a verb.
-func (r *run) recordNoop(n *graph.Node, old *standing.Standing, state State) {
-	if state == Removed {
+// recordNoop records a change of a node without a verb. done says that the record has an operation of the node.
+func (r *run) recordNoop(n *graph.Node, old *standing.Standing, state State, done bool) {
+	if state == Removed && !done {
 		state = Nonexistent
 	}
-	if o, ok := noop(n, old.Known(), state); ok {
-		r.addNoop(n, o)
+	o, news := r.changes(n, old.Known(), state, done)
+	if !news {
+		return
 	}
-}
-
-// addNoop adds the record of a change without a verb.
-func (r *run) addNoop(n *graph.Node, o Operation) {
 	o.Retry, o.Meta = r.retry, n.Meta()
 	r.noops = append(queue.Doubled(r.noops), noticed{Op: o, Base: n.Root().Key()})
 }
