@@ -203,22 +203,23 @@ func (s *Scheduler) awaitParked(ctx context.Context) {
 	}
 }
 
-// await waits until r can go on. If impatient is true, it returns false after parkAfter without
-// progress of r. Parked runs do not go on meanwhile. So only a run that begins when none is parked
-// may wait without limit: another one might wait for a parked run.
+// await waits until r can go on. If impatient is true, it returns false after parkAfter. Parked runs do not go on
+// meanwhile. So only a run that begins when none is parked may wait without limit: another one might wait for a parked run.
 func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 	var limit <-chan time.Time
+	var over time.Time
 	for !s.isReady(ctx, r) {
-		if impatient {
-			limit = s.patience.C(s.progress)
+		switch {
+		case !impatient:
+		case limit == nil:
+			s.parking.Reset(parkAfter)
+			limit, over = s.parking.C, time.Now().Add(parkAfter)
+		case !time.Now().Before(over):
+			return false
 		}
 		s.pulse.Rest()
 		s.deliver(s.executor.Await(ctx, s.reader.Ready(), limit))
-		if limit != nil && s.patience.Exhausted(s.progress) && !s.isReady(ctx, r) {
-			return false
-		}
 	}
-	s.progress++
 	return true
 }
 

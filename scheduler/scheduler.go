@@ -24,7 +24,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/loan"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
-	"github.com/keyplane/keyplane/scheduler/internal/patience"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/shown"
@@ -101,9 +100,7 @@ type Scheduler struct {
 	lines    readback.Lines
 	parked   []*run // in the order in which they were parked
 	reader   *readback.Reader
-	// progress counts the waits of runs that have ended.
-	progress uint64
-	patience patience.Timer
+	parking  *time.Timer // when the run that is driven has waited for parkAfter
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
 	completed []*run
@@ -132,7 +129,6 @@ func New(opts Options) *Scheduler {
 		lines:        readback.Lines{},
 		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
-		patience:     patience.Timer{Period: parkAfter},
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),
 		retries:      retry.New(retry.Policy(opts.Retry)),
@@ -264,6 +260,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // loop does one piece of work after the other until ctx ends: next waits for the work and
 // returns it. Retries are work like any other, so the timer is set again before each wait.
 func (s *Scheduler) loop(ctx context.Context) {
+	s.parking = time.NewTimer(parkAfter)
+	defer s.parking.Stop()
 	s.ledger.Load()
 	s.publishConnections()
 	s.handleInbox(ctx, s.inbox.Take()) // connections that are ready already are read back before the first transaction

@@ -53,9 +53,9 @@ type watchdog struct {
 }
 
 // Await returns finished tasks. Overdue verbs are abandoned and count as finished. It
-// returns none when other has a token, which is taken, or when patience fires. After ctx
+// returns none when other has a token, which is taken, or when limit fires. After ctx
 // has ended, Await waits at most shutdownTimeout.
-func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-chan time.Time) []*Task {
+func (e *Executor) Await(ctx context.Context, other <-chan struct{}, limit <-chan time.Time) []*Task {
 	for {
 		select {
 		case <-e.finished.ready.C():
@@ -72,10 +72,10 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-
 			return e.finished.take()
 		case <-other:
 			return nil
-		case <-patience:
+		case <-limit:
 			return nil
 		case <-ended:
-			e.watchdog.stop = time.Now().Add(min(e.abandonAfter(), shutdownTimeout))
+			e.watchdog.stop = time.Now().Add(min(e.abandonAfter, shutdownTimeout))
 			e.watch(time.Until(e.watchdog.stop))
 		case <-e.watchdog.timer.C:
 			if out := e.TakeOverdue(ctx); len(out) > 0 {
@@ -85,13 +85,10 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-
 	}
 }
 
-// abandonAfter returns the time after which a verb is abandoned.
-func (e *Executor) abandonAfter() time.Duration { return e.timeout + grace(e.timeout) }
-
 // Watch has overdue verbs abandoned from now on, until Idle. It is called when a verb begins.
 func (e *Executor) Watch() {
 	if !e.watchdog.set {
-		e.watch(e.abandonAfter())
+		e.watch(e.abandonAfter)
 	}
 }
 
@@ -118,9 +115,9 @@ func (e *Executor) Idle() {
 // verb that begins later is checked at the next timer.
 func (e *Executor) abandonOverdue(ctx context.Context) (out []*Task) {
 	now := time.Now()
-	next := e.abandonAfter()
+	next := e.abandonAfter
 	for _, p := range e.pools {
-		abandoned, remaining := p.abandonOverdue(now, e.abandonAfter(), e.watchdog.stop)
+		abandoned, remaining := p.abandonOverdue(now, e.abandonAfter, e.watchdog.stop)
 		next = min(next, remaining)
 		for _, w := range abandoned {
 			out = append(out, e.abandon(w)...)

@@ -102,17 +102,19 @@ func (t *Task) Report(g *graph.Graph) {
 // An Executor has the pools of all connections. All methods but Running are for one
 // goroutine.
 type Executor struct {
-	timeout  time.Duration
-	log      *slog.Logger
-	pools    map[string]*Pool
-	finished *results
-	late     *results
-	watchdog watchdog
+	timeout time.Duration
+	// abandonAfter is the time after which a verb is abandoned.
+	abandonAfter time.Duration
+	log          *slog.Logger
+	pools        map[string]*Pool
+	finished     *results
+	late         *results
+	watchdog     watchdog
 }
 
 // New returns an Executor. timeout limits each verb.
 func New(timeout time.Duration, log *slog.Logger) *Executor {
-	return &Executor{timeout: timeout, log: log, pools: map[string]*Pool{}, finished: newResults(), late: newResults()}
+	return &Executor{timeout: timeout, abandonAfter: timeout + grace(timeout), log: log, pools: map[string]*Pool{}, finished: newResults(), late: newResults()}
 }
 
 // Has reports whether the connection has a pool.
