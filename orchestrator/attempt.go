@@ -22,10 +22,10 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 		return
 	}
 	undo := o.checkpoint(l, events)
-	lessons := o.lessons(l, events)
+	unsaved := o.unsavedOf(l, events)
 	changes, _ := o.merge(l, events)
 	if len(changes) == 0 {
-		err := o.keep(l, lessons, undo)
+		err := o.keep(l, unsaved, undo)
 		l.publish()
 		o.finish(l, r, nil, err)
 		return
@@ -42,7 +42,7 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 		}
 	} else {
 		o.phase = max(o.phase, partial)
-		err = o.keep(l, lessons, undo)
+		err = o.keep(l, unsaved, undo)
 		if err != nil {
 			o.takeBack(ctx, l, o.reversed(record, changes))
 		}
@@ -61,8 +61,8 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 }
 
 // keep saves the changes of a successful attempt, or undoes it.
-func (o *Orchestrator) keep(l *source, lessons []unsavedEvent, undo func()) error {
-	err := o.record(l, lessons)
+func (o *Orchestrator) keep(l *source, unsaved []unsavedEvent, undo func()) error {
+	err := o.record(l, unsaved)
 	if err != nil {
 		undo()
 	}

@@ -286,7 +286,7 @@ func (o *Orchestrator) layerCount() (n int) {
 // dropEmpty removes a layer or an unconfigured source without keys. It is called before the answer, so that a
 // caller which has the answer no longer sees it. A layer stays while the Memory lacks changes of it.
 func (o *Orchestrator) dropEmpty(l *source) {
-	if (l.layer || l.unconfigured) && l.entries.Len() == 0 && len(l.owed) == 0 {
+	if (l.layer || l.unconfigured) && l.entries.Len() == 0 && len(l.unrecorded) == 0 {
 		o.rank(slices.DeleteFunc(slices.Clone(o.sources), func(other *source) bool { return other == l }))
 	}
 }

@@ -114,10 +114,10 @@ type unsavedEvent struct {
 }
 
 // unsavedPairs yields the changes of the Memory.
-func unsavedPairs(lessons []unsavedEvent) iter.Seq2[string, []byte] {
+func unsavedPairs(unsaved []unsavedEvent) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		for i := range lessons {
-			if !lessons[i].each(yield) {
+		for i := range unsaved {
+			if !unsaved[i].each(yield) {
 				return
 			}
 		}

@@ -180,13 +180,13 @@ type Orchestrator struct {
 	grace                   time.Duration
 	gracePercent, graceKeys int
 
-	phase    phase
-	complete func() // nil: was called
-	first    []First
-	told     bool // first has changed a layer
-	patience time.Duration
-	deferred map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
-	unsaved  []unsavedEvent              // changes that Memory has not learned yet
+	phase     phase
+	complete  func() // nil: was called
+	first     []First
+	madeFirst bool // first has changed a layer
+	patience  time.Duration
+	deferred  map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
+	unsaved   []unsavedEvent              // changes that Memory has not learned yet
 
 	asked    chan func() // questions for Run's goroutine
 	stopped  chan struct{}
@@ -194,7 +194,7 @@ type Orchestrator struct {
 	waiting  []*request // requests in the next transaction
 	outcomes outcomes
 	txns     transactions
-	aside    aside
+	large    largeDecoder
 	pulse    pulse.Pulse // of Run's goroutine
 	stacked  []*entry    // reused by stack
 }
@@ -202,7 +202,7 @@ type Orchestrator struct {
 // New returns an Orchestrator of opts.Sources. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
-		outcomes: outcomes{ready: wake.New()}, aside: newAside(opts.Decoding),
+		outcomes: outcomes{ready: wake.New()}, large: newLargeDecoder(opts.Decoding),
 		retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
@@ -230,7 +230,7 @@ func (o *Orchestrator) Pulse() *pulse.Pulse { return &o.pulse }
 // Run merges the sources until ctx ends. It is called once.
 func (o *Orchestrator) Run(ctx context.Context) error {
 	defer o.stop()
-	defer o.aside.working.Wait()
+	defer o.large.working.Wait()
 	o.loadMemory()
 	o.makeFirst()
 	patience, begun := time.NewTimer(o.patience), time.Now()
@@ -240,7 +240,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C()), receive(o.outcomes.ready.C()), receive(o.aside.ready.C())}
+	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C()), receive(o.outcomes.ready.C()), receive(o.large.ready.C())}
 	others := len(cases)
 	for _, l := range o.fixed {
 		l.publish()
@@ -293,16 +293,16 @@ func (o *Orchestrator) handle(ctx context.Context, l *source) {
 	} else if change, ok := l.Feed.Take(); ok {
 		// The first transaction has all that the sources have delivered, so it waits.
 		if o.phase >= partial && isLarge(change.Events) {
-			o.decodeAside(ctx, l, change)
+			o.decodeLarge(ctx, l, change)
 			return
 		}
 		o.take(ctx, l, change)
 	}
 }
 
-// takeDecoded merges the changes that were decoded aside.
+// takeDecoded merges the changes that a largeDecoder has decoded.
 func (o *Orchestrator) takeDecoded(ctx context.Context) {
-	for _, a := range o.aside.take() {
+	for _, a := range o.large.take() {
 		a.source.busy = false
 		o.take(ctx, a.source, a.change)
 	}

@@ -37,7 +37,7 @@ func (o *Orchestrator) reached() phase {
 // idle reports that there is no source: neither a store nor a program has declared anything
 // since the start. Then nobody can tell which actual values are still desired. After a change of
 // Options.First somebody can: its layer had values before the start, and may be empty now.
-func (o *Orchestrator) idle() bool { return len(o.sources) == 0 && !o.told }
+func (o *Orchestrator) idle() bool { return len(o.sources) == 0 && !o.madeFirst }
 
 // commit commits changes, after the sources may have reached another phase. They come from l, or from several sources if l is
 // nil. fresh says that changes are the whole desired state.

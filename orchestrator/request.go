@@ -137,7 +137,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 		o.attempt(ctx, l, r, events)
 		return
 	}
-	if err := o.record(l, o.lessons(l, events)); err != nil {
+	if err := o.record(l, o.unsavedOf(l, events)); err != nil {
 		o.finish(l, r, nil, err)
 		return
 	}
@@ -170,13 +170,13 @@ func (o *Orchestrator) decodeRequest(r *request, events []kvdbsync.Event) {
 // ErrNotRecorded is the error of a request that the next start would not know.
 var ErrNotRecorded = errors.New("the request is refused because it cannot be saved for the next start")
 
-// lessons returns the changes of the Memory that events make, after those that it still lacks. It
+// unsavedOf returns the changes of the Memory that events make, after those that it still lacks. It
 // is called before the events are merged.
-func (o *Orchestrator) lessons(l *source, events []kvdbsync.Event) []unsavedEvent {
+func (o *Orchestrator) unsavedOf(l *source, events []kvdbsync.Event) []unsavedEvent {
 	if o.memory == nil || l.volatile {
 		return nil
 	}
-	out := slices.Grow(slices.Clone(l.owed), len(events))
+	out := slices.Grow(slices.Clone(l.unrecorded), len(events))
 	for i := range events {
 		d, _ := events[i].Decoded.(decoded)
 		out = append(out, l.unsavedEvent(&events[i], d))
@@ -185,14 +185,14 @@ func (o *Orchestrator) lessons(l *source, events []kvdbsync.Event) []unsavedEven
 }
 
 // record saves the changes of a request for l.
-func (o *Orchestrator) record(l *source, lessons []unsavedEvent) error {
-	if len(lessons) == 0 {
+func (o *Orchestrator) record(l *source, unsaved []unsavedEvent) error {
+	if len(unsaved) == 0 {
 		return nil
 	}
-	if err := o.memory.Record(unsavedPairs(lessons)); err != nil {
+	if err := o.memory.Record(unsavedPairs(unsaved)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 	}
-	l.owed = nil
+	l.unrecorded = nil
 	return nil
 }
 

@@ -115,10 +115,10 @@ func (o *Orchestrator) makeOne(q Request) error {
 	}
 	events := r.changes(l)
 	o.decodeRequest(&r, events)
-	lessons := o.lessons(l, events)
-	err := o.record(l, lessons)
+	unsaved := o.unsavedOf(l, events)
+	err := o.record(l, unsaved)
 	if err != nil {
-		l.owed = lessons
+		l.unrecorded = unsaved
 	}
 	for i := range events {
 		old, d := l.entries.Get(events[i].Key), events[i].Decoded.(decoded)
@@ -128,7 +128,7 @@ func (o *Orchestrator) makeOne(q Request) error {
 			l.set(events[i].Key, old, d.entryAfter(events[i].Key, old))
 		}
 	}
-	o.told = true
+	o.madeFirst = true
 	l.publish()
 	o.dropEmpty(l)
 	return r.failure(err)

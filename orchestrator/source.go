@@ -18,7 +18,7 @@ type source struct {
 	entries  *keyset.Set[entry]
 	refused  int // number of entries with an error
 	synced   bool
-	busy     bool // a change of it is being decoded; see aside
+	busy     bool // a change of it is being decoded; see largeDecoder
 	layer    bool // it exists while it has keys; see LayerOptions
 	volatile bool // the Memory does not keep it
 	// It is known from the Memory only; see unconfigured.go.
@@ -35,9 +35,9 @@ type source struct {
 	dataset   dataset         // the last known dataset
 	distrust  error           // why the first listing may show another dataset
 	missed    map[string]bool // keys with operations that were withheld; see withholder
-	// owed are changes of Options.First that the Memory could not record. The next recorded
+	// unrecorded are changes of Options.First that the Memory could not record. The next recorded
 	// request has them.
-	owed []unsavedEvent
+	unrecorded []unsavedEvent
 
 	published published
 }

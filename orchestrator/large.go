@@ -15,7 +15,7 @@ import (
 // sources wait meanwhile.
 const mostAtOnce = 64 << 10
 
-// aside decodes large changes of sources beside Run's goroutine. A source can bring
+// A largeDecoder decodes large changes of sources beside Run's goroutine. A source can bring
 // megabytes of values at once, which take seconds on a busy machine. The other sources do
 // not wait for them.
 //
@@ -26,7 +26,7 @@ const mostAtOnce = 64 << 10
 // up to ten times its bytes, and a value that turns out to be invalid needs them only for that
 // time. No deadlock: decoding waits for its turn and for Options.Decoding, and whoever has one of
 // them only computes.
-type aside struct {
+type largeDecoder struct {
 	memory  *budget.Budget
 	ready   wake.Signal   // set when there are decoded changes
 	turn    chan struct{} // has a token while a change is decoded
@@ -36,32 +36,32 @@ type aside struct {
 	done []arrival
 }
 
-// An arrival is a change of a source that was decoded aside.
+// An arrival is a change of a source that was decoded by a largeDecoder.
 type arrival struct {
 	source *source
 	change kvdbsync.Change
 }
 
-// newAside returns an aside that decodes nothing yet.
-func newAside(memory *budget.Budget) aside {
-	return aside{memory: memory, ready: wake.New(), turn: make(chan struct{}, 1)}
+// newLargeDecoder returns one that decodes nothing yet.
+func newLargeDecoder(memory *budget.Budget) largeDecoder {
+	return largeDecoder{memory: memory, ready: wake.New(), turn: make(chan struct{}, 1)}
 }
 
 // take removes and returns the decoded changes, oldest first.
-func (a *aside) take() []arrival {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := a.done
-	a.done = nil
+func (d *largeDecoder) take() []arrival {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := d.done
+	d.done = nil
 	return out
 }
 
 // put adds a decoded change.
-func (a *aside) put(l *source, c kvdbsync.Change) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.done = append(a.done, arrival{l, c})
-	a.ready.Set()
+func (d *largeDecoder) put(l *source, c kvdbsync.Change) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done = append(d.done, arrival{l, c})
+	d.ready.Set()
 }
 
 // DecodingCost is about the memory, in bytes, that decoding takes for each byte of a value.
@@ -102,13 +102,13 @@ func isLarge(events []kvdbsync.Event) bool {
 	return false
 }
 
-// decodeAside decodes a change on other goroutines. They leave one processor to Run's
+// decodeLarge decodes a change on other goroutines. They leave one processor to Run's
 // goroutine. When ctx ends the change is dropped, as the agent ends too.
-func (o *Orchestrator) decodeAside(ctx context.Context, l *source, c kvdbsync.Change) {
+func (o *Orchestrator) decodeLarge(ctx context.Context, l *source, c kvdbsync.Change) {
 	l.busy = true
-	o.aside.working.Go(func() {
-		o.aside.turn <- struct{}{}
-		defer func() { <-o.aside.turn }()
+	o.large.working.Go(func() {
+		o.large.turn <- struct{}{}
+		defer func() { <-o.large.turn }()
 		for rest := c.Events; len(rest) > 0; {
 			n, bytes := nextPart(rest)
 			if !o.decodePart(ctx, rest[:n], bytes) {
@@ -116,13 +116,13 @@ func (o *Orchestrator) decodeAside(ctx context.Context, l *source, c kvdbsync.Ch
 			}
 			rest = rest[n:]
 		}
-		o.aside.put(l, c)
+		o.large.put(l, c)
 	})
 }
 
 // decodePart decodes events as soon as there is so much memory. It returns false if ctx has ended.
 func (o *Orchestrator) decodePart(ctx context.Context, events []kvdbsync.Event, bytes int64) bool {
-	leave, err := o.aside.memory.Enter(ctx, bytes)
+	leave, err := o.large.memory.Enter(ctx, bytes)
 	if err != nil {
 		return false
 	}
