@@ -11,7 +11,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // A Connection is a link to a system that can be lost. While it is lost, as at the start, nobody
@@ -21,7 +20,7 @@ import (
 type Connection struct {
 	s    *Scheduler
 	name string
-	line *readback.Line
+	of   *kind.Connection
 	why  string // why it is lost
 
 	intercept    func(key string, value proto.Message, verb func() error) error
@@ -45,11 +44,11 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 	case s.executor.Has(name):
 		return nil, errRegistered(name)
 	}
-	g = &Connection{s: s, name: name, line: s.lines.Named(name)}
-	g.line.Losable = true
+	g = &Connection{s: s, name: name, of: s.links.Named(name)}
+	g.of.Losable = true
 	s.connections[name] = g
 	g.why = errNotConnected.Error()
-	s.graph.Disconnect(&g.line.Link, g.reason(errNotConnected))
+	s.graph.Disconnect(&g.of.Connection, g.reason(errNotConnected))
 	s.publishConnections()
 	return g, nil
 }
@@ -123,21 +122,21 @@ func (g *Connection) ReadyAgain() { g.s.inbox.Connection(g, inbox.Change{Ready: 
 // disconnect marks the connection as lost, or replaces the reason of a lost one. The retries of its
 // values end, because the values are read back and reconciled as soon as the connection is ready.
 func (s *Scheduler) disconnect(g *Connection, why error) {
-	if g.line.Link.Lost() {
+	if g.of.Lost() {
 		s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
 	} else {
 		s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
 	}
 	g.why = why.Error()
-	s.graph.Disconnect(&g.line.Link, g.reason(why))
+	s.graph.Disconnect(&g.of.Connection, g.reason(why))
 	s.publishConnections()
 	for _, d := range s.registry.All {
-		if readback.LineOf(d) == g.line {
+		if d.Connection == g.of {
 			s.shown.Drop(d)
 		}
 	}
 	for n := range s.graph.Changed(0) {
-		if d := kind.Of(n); d != nil && readback.LineOf(d) == g.line {
+		if d := kind.Of(n); d != nil && d.Connection == g.of {
 			s.retries.Drop(n.Key())
 		}
 	}
@@ -154,7 +153,7 @@ func (s *Scheduler) updateReason(g *Connection, why error) {
 
 // handleConnection handles a change of a connection.
 func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news inbox.Change) {
-	if news.Lost != nil && !news.Ready && g.line.Link.Lost() {
+	if news.Lost != nil && !news.Ready && g.of.Lost() {
 		s.updateReason(g, news.Lost)
 		return
 	}
@@ -166,8 +165,8 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news in
 	if news.Ready {
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
-		g.line.Same = !news.Other
-		s.reader.Want(&r.reading, s.reader.EverythingAfter(g.line), g.line)
+		g.of.Same = !news.Other
+		s.reader.Want(&r.reading, s.reader.EverythingAfter(g.of), g.of)
 	}
 	s.finish(ctx, r)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
-	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // A ConnectionStatus is what is known of a Connection, and of the values behind it, at one time. It is
@@ -77,10 +76,10 @@ func (s *Scheduler) publishConnections() {
 
 // status returns the status of the connection, with the present time.
 func (g *Connection) status(now time.Time) ConnectionStatus {
-	link := &g.line.Link
+	link := &g.of.Connection
 	c := ConnectionStatus{Name: g.name, State: ConnectionReady, Since: now}
 	for _, d := range g.s.registry.All {
-		if readback.LineOf(d) != g.line || !d.Known.Unknown() {
+		if d.Connection != g.of || !d.Known.Unknown() {
 			continue
 		}
 		c.Kinds = append(c.Kinds, UnknownKind{d.Name, d.Known.Why(), now})
@@ -169,7 +168,7 @@ func (s *Scheduler) Forget(ctx context.Context, connection string) (*Record, err
 
 // forget carries out Forget, and reports nil if the connection is not lost.
 func (s *Scheduler) forget(ctx context.Context, g *Connection, outcome chan<- *Record) {
-	if !g.line.Link.Lost() {
+	if !g.of.Lost() {
 		outcome <- nil
 		return
 	}
@@ -178,14 +177,14 @@ func (s *Scheduler) forget(ctx context.Context, g *Connection, outcome chan<- *R
 	r.rec.Description = g.name + ": gone for good"
 	r.done = func(rec *Record) { outcome <- rec }
 	for _, d := range s.registry.Order {
-		if readback.LineOf(d) != g.line {
+		if d.Connection != g.of {
 			continue
 		}
 		for _, n := range s.graph.Of(d) {
 			d.Index.Drop(d.NameIn(n.Key()))
 		}
 	}
-	s.graph.Forget(&g.line.Link)
+	s.graph.Forget(&g.of.Connection)
 	s.publishConnections()
 	s.finish(ctx, r)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
@@ -185,7 +184,7 @@ func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 func (s *Scheduler) deliver(tasks []*executor.Task) {
 	s.pulse.Work()
 	for _, t := range tasks {
-		readback.LineOf(kind.OfOp(t.Op)).Verbs--
+		kind.OfOp(t.Op).Connection.Verbs--
 		t.Owner.(*run).tasks.Finish(t)
 	}
 }
@@ -249,8 +248,8 @@ func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
 
 // obstructsReplace is obstructed for the values that r removes because it does not name them.
 func (s *Scheduler) obstructsReplace(r *run, waits func(*graph.Node) bool) bool {
-	for _, l := range s.lines {
-		if slices.ContainsFunc(l.Link.Held(), func(n *graph.Node) bool { return r.scope.Concerns(n) && waits(n) }) {
+	for _, l := range s.links {
+		if slices.ContainsFunc(l.Held(), func(n *graph.Node) bool { return r.scope.Concerns(n) && waits(n) }) {
 			return true
 		}
 	}

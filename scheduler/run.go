@@ -41,9 +41,9 @@ type run struct {
 	failed    []*graph.Node // nodes with failed verbs
 	unclear   []*graph.Node // nodes to read back, because an observation was ignored
 	recorder
-	noops     []noticed     // not in the record yet; see insertNoops
-	nodes     []*graph.Node // of rec.Executed; nil or missing: unknown
-	begun     int           // number of operations before the first verb
+	noops []noticed     // not in the record yet; see insertNoops
+	nodes []*graph.Node // of rec.Executed; nil or missing: unknown
+	begun int           // number of operations before the first verb
 	// jitter is the relative extension of retry delays. It is the same for all failures of
 	// a run, so that they are retried together.
 	jitter float64
@@ -273,12 +273,12 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 		s.ledger.Before(executor.Operations(together))
 	}
 	for _, t := range together {
-		readback.LineOf(kind.OfOp(t.Op)).Verbs++
+		kind.OfOp(t.Op).Connection.Verbs++
 		if t.Owner.(*run) != r { // it is parked
 			s.graph.Detach(t.Op)
 		}
 	}
-	s.executor.Push(ctx, together, func(t *executor.Task) *executor.Pool { return kind.OfOp(t.Op).Pool })
+	s.executor.Push(ctx, together, func(t *executor.Task) *executor.Pool { return kind.OfOp(t.Op).Connection.Pool })
 	begun := len(together) > 0
 	clear(together)
 	s.together = together[:0]

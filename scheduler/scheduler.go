@@ -97,8 +97,8 @@ type Scheduler struct {
 	ordered  uint64 // number of operations with a verb that have begun
 	retries  *retry.Schedule
 	contests *contest.Delays
-	lines    readback.Lines
-	parked   []*run // in the order in which they were parked
+	links    kind.Connections // of all descriptors; those that can be lost are also in connections
+	parked   []*run           // in the order in which they were parked
 	reader   *readback.Reader
 	parking  *time.Timer // when the run that is driven has waited for parkAfter
 	// completed has the runs that are not yet saved in the memory. Their callers do not
@@ -126,7 +126,7 @@ func New(opts Options) *Scheduler {
 		inbox:        inbox.New[*Connection](),
 		watchers:     watch.NewHub((*standing.Standing).Key),
 		connections:  map[string]*Connection{},
-		lines:        readback.Lines{},
+		links:        kind.Connections{},
 		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
 		stopped:      make(chan struct{}),
@@ -160,10 +160,9 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	}
 	s.counters.AddDescriptor(d.Name)
 	name = cmp.Or(name, d.Name)
-	l := s.lines.Named(name)
-	d.Line, d.Link, d.Losable = l, &l.Link, l.Losable
-	s.graph.Join(&l.Link, &d.Known)
-	d.Pool = s.executor.Pool(name, cmp.Or(max(s.opts.Limits[name], 0), s.opts.Concurrency))
+	d.Connection = s.links.Named(name)
+	s.graph.Join(&d.Connection.Connection, &d.Known)
+	d.Connection.Pool = s.executor.Pool(name, cmp.Or(max(s.opts.Limits[name], 0), s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
 		d.Verbs.Intercept, d.Verbs.InterceptAll = g.intercept, g.interceptTasks()
 		if g.intercept != nil && g.interceptAll == nil {

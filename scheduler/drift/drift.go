@@ -86,7 +86,7 @@ func Check(ctx context.Context, s *scheduler.Scheduler) (*Report, error) {
 		if isUnknown && inDoubt[d.Name] {
 			out.Unknown = append(out.Unknown, kind)
 		}
-		if d.Retrieve == nil || lost[d.Pool.Connection] || isUnknown {
+		if d.Retrieve == nil || lost[d.Connection.Pool.Connection] || isUnknown {
 			c.leaveOut(d)
 			continue
 		}

@@ -39,7 +39,7 @@ type Descriptor struct {
 func Descriptors(s *scheduler.Scheduler) []Descriptor {
 	var out []Descriptor
 	for _, d := range s.Inside().Registry.All {
-		out = append(out, Descriptor{d.Name, d.Prefix, d.Modelled, d.Retrieve != nil, d.Pool.Connection})
+		out = append(out, Descriptor{d.Name, d.Prefix, d.Modelled, d.Retrieve != nil, d.Connection.Pool.Connection})
 	}
 	slices.SortFunc(out, func(a, b Descriptor) int { return strings.Compare(a.Name, b.Name) })
 	return out

@@ -16,7 +16,7 @@ import (
 // described is a descriptor that only observes. The tests look at desired values, so it needs no verbs.
 func described() *kind.Descriptor {
 	d := kind.New("item")
-	d.Link = &graph.Connection{}
+	d.Connection = &kind.Connection{}
 	return d
 }
 

@@ -31,19 +31,14 @@ type Descriptor struct {
 	Match     func(key string) bool // nil: all keys with Prefix
 	After     []string              // descriptors that are read back first
 	Index     *index.Index
-	Pool      *executor.Pool
 
 	// Owned by the goroutine of the scheduler.
 	Reads executor.Reads
 	// Looks are the calls of those who only want to see the values; see readback.Look.
-	Looks executor.Reads
-	Verbs executor.Verbs
-	// Link is the connection that the descriptor shares with others of the same connection
-	// name; it is up for ever unless Losable. Line is the scheduler's knowledge about it.
-	Link    *graph.Connection
-	Known   graph.Knowledge
-	Line    any
-	Losable bool
+	Looks      executor.Reads
+	Verbs      executor.Verbs
+	Known      graph.Knowledge
+	Connection *Connection
 
 	Accepts       func(proto.Message) error // an error if the message has another type
 	IsMeta        func(any) bool            // reports whether it has the descriptor's metadata type
@@ -167,7 +162,7 @@ func (d *Descriptor) OnlyRemembered() bool { return d.Retrieve == nil }
 
 // EndWithBoot reports whether values that only the memory knows are gone after another boot of the
 // host. Those behind a connection are gone when that leads to another system.
-func (d *Descriptor) EndWithBoot() bool { return !d.Losable }
+func (d *Descriptor) EndWithBoot() bool { return !d.Connection.Losable }
 
 // HasMeta reports whether verbs of d need what Create has learned.
 func (d *Descriptor) HasMeta() bool { return d.Learns }

@@ -44,18 +44,18 @@ func (rb *Reader) Everything(ds []*kind.Descriptor) []Part {
 	return out
 }
 
-// EverythingOn is Everything for the descriptors of a line.
-func (rb *Reader) EverythingOn(l *Line) []Part {
-	return rb.Everything(slices.DeleteFunc(slices.Clone(rb.Registry.Order), func(d *kind.Descriptor) bool { return LineOf(d) != l }))
+// EverythingOn is Everything for the descriptors of a connection.
+func (rb *Reader) EverythingOn(c *kind.Connection) []Part {
+	return rb.Everything(slices.DeleteFunc(slices.Clone(rb.Registry.Order), func(d *kind.Descriptor) bool { return d.Connection != c }))
 }
 
 // EverythingAfter is EverythingOn with the descriptors of other connections that are to be read after these: what
 // they find depends on them.
-func (rb *Reader) EverythingAfter(l *Line) []Part {
+func (rb *Reader) EverythingAfter(c *kind.Connection) []Part {
 	wanted := map[string]bool{}
 	var ds []*kind.Descriptor
 	for _, d := range rb.Registry.Order { // each one follows those after which it is read
-		if LineOf(d) == l || slices.ContainsFunc(d.After, func(name string) bool { return wanted[name] }) {
+		if d.Connection == c || slices.ContainsFunc(d.After, func(name string) bool { return wanted[name] }) {
 			wanted[d.Name] = true
 			ds = append(ds, d)
 		}
@@ -166,7 +166,7 @@ func (rb *Reader) WithoutAnswer(d *kind.Descriptor) []string {
 	names := []string{d.Name}
 	for _, other := range rb.Registry.Order { // each one follows those after which it is read
 		isAfter := slices.ContainsFunc(other.After, func(name string) bool { return slices.Contains(names, name) })
-		if other != d && (isAfter || d.Losable && other.Line == d.Line) {
+		if other != d && (isAfter || d.Connection.Losable && other.Connection == d.Connection) {
 			names = append(names, other.Name)
 		}
 	}

@@ -7,9 +7,9 @@
 //	}
 //
 //	a Reading  waits for                                     then
-//	wanted     the readings and verbs of its lines           claimed: no verb of its lines begins
+//	wanted     the readings and verbs of its connections     claimed: no verb of them begins
 //	claimed    the call of its first part                    its result is applied, in pieces
-//	applied                                                  the next part; a line without parts is released
+//	applied                                                  the next part; a connection without parts is released
 //
 // The goroutine of the scheduler owns all of it. Only Retrieve runs on goroutines of its own:
 // one call at a time for each Reading. What is learned while a call runs is newer than its
@@ -74,32 +74,32 @@ type Reading struct {
 	Verbose bool            // log each value that is read back
 	Began   time.Time       // when the parts were wanted
 
-	errs    []error         // the reasons why descriptors could not be read back
-	parts   []Part          // not read yet; the first is being read
-	lines   map[*Line]int   // of the parts, with the losses when they were wanted
-	claimed bool            // it is the reader of its lines
-	call    *call           // of the first part; nil: not begun
-	silent  map[*Line]error // lines that are not asked again
+	errs        []error                    // the reasons why descriptors could not be read back
+	parts       []Part                     // not read yet; the first is being read
+	connections map[*kind.Connection]int   // of the parts, with the losses when they were wanted
+	claimed     bool                       // it is the reader of its connections
+	call        *call                      // of the first part; nil: not begun
+	silent      map[*kind.Connection]error // those that are not asked again
 }
 
 // Want has r read back these parts next. Values of a lost connection are left out, unless it is
 // joins, which was found ready again.
-func (rb *Reader) Want(r *Reading, parts []Part, joins *Line) {
-	r.parts, r.lines, r.claimed, r.silent = nil, map[*Line]int{}, false, nil
+func (rb *Reader) Want(r *Reading, parts []Part, joins *kind.Connection) {
+	r.parts, r.connections, r.claimed, r.silent = nil, map[*kind.Connection]int{}, false, nil
 	if joins != nil {
-		r.lines[joins] = joins.Link.Losses()
+		r.connections[joins] = joins.Losses()
 	}
 	for _, p := range parts {
-		if l := LineOf(p.Of); p.Of.Retrieve != nil && (l == joins || !l.Link.Lost()) {
+		if c := p.Of.Connection; p.Of.Retrieve != nil && (c == joins || !c.Lost()) {
 			r.parts = append(r.parts, p)
-			r.lines[l] = l.Link.Losses()
+			r.connections[c] = c.Losses()
 		}
 	}
 	r.Began = time.Now()
 }
 
-// Wanted reports whether r has lines to read. That is so even if a line has no values.
-func (r *Reading) Wanted() bool { return len(r.lines) > 0 }
+// Wanted reports whether r has connections to read. That is so even if one has no values.
+func (r *Reading) Wanted() bool { return len(r.connections) > 0 }
 
 // TakeErrors returns the reasons why descriptors could not be read back, once.
 func (r *Reading) TakeErrors() []error {
@@ -112,7 +112,7 @@ func (r *Reading) TakeErrors() []error {
 type Progress uint8
 
 const (
-	Waits  Progress = iota // for its lines or its call; see Reader.CanGo
+	Waits  Progress = iota // for its connections or its call; see Reader.CanGo
 	Yields                 // it can go on, but other work may go first
 	Done
 )
@@ -132,7 +132,7 @@ func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
 		}
 		p := r.parts[0]
 		if r.call == nil && rb.unable(r, p) == nil {
-			if LineOf(p.Of).Verbs > 0 {
+			if p.Of.Connection.Verbs > 0 {
 				return Waits
 			}
 			r.call = rb.begin(ctx, r, p)
@@ -154,20 +154,20 @@ func (rb *Reader) CanGo(r *Reading) bool {
 	case r.call != nil:
 		return r.call.hasEnded()
 	}
-	return LineOf(r.parts[0].Of).Verbs == 0
+	return r.parts[0].Of.Connection.Verbs == 0
 }
 
 // handle applies the result of the first part of r, or a piece of it. It returns true if there is
 // nothing left of it.
 func (rb *Reader) handle(r *Reading, p Part) bool {
-	l := LineOf(p.Of)
+	c := p.Of.Connection
 	err := rb.unable(r, p)
 	if r.call != nil {
 		err = r.call.err
 	}
 	switch {
-	case l.Link.Losses() != r.lines[l]: // what was read may be gone
-		r.leave(l)
+	case c.Losses() != r.connections[c]: // what was read may be gone
+		r.leave(c)
 		rb.endCall(r)
 		return true
 	case err == nil:
@@ -179,11 +179,11 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 			rb.Graph.Known(p.Of)
 		}
 	default:
-		if r.call != nil && l.Losable && (errors.Is(err, executor.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
+		if r.call != nil && c.Losable && (errors.Is(err, executor.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
 			if r.silent == nil {
-				r.silent = map[*Line]error{}
+				r.silent = map[*kind.Connection]error{}
 			}
-			r.silent[l] = fmt.Errorf("not asked, because %s got no answer: %w", p.Of.Name, err)
+			r.silent[c] = fmt.Errorf("not asked, because %s got no answer: %w", p.Of.Name, err)
 		}
 		news := rb.unread.add(p.Of.Name, err)
 		rb.Graph.Unread(p.Of, "it cannot be read back: "+err.Error())
@@ -201,7 +201,7 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 
 // unable returns the reason why a part is not asked for; nil: it is.
 func (rb *Reader) unable(r *Reading, p Part) error {
-	return cmp.Or(r.silent[LineOf(p.Of)], rb.unread.before(p.Of, rb.Registry.Order))
+	return cmp.Or(r.silent[p.Of.Connection], rb.unread.before(p.Of, rb.Registry.Order))
 }
 
 // endCall drops the call of the first part. A call that is still running is cancelled,

@@ -23,18 +23,18 @@ import (
 // A system has the items of one descriptor, by key.
 type system struct {
 	*readback.Reader
-	line     *readback.Line
-	d        *kind.Descriptor
-	items    []kind.Found
-	err      error
-	running  chan struct{} // Retrieve does not end before it is closed; nil: at once
-	vanished []string
+	connection *kind.Connection
+	d          *kind.Descriptor
+	items      []kind.Found
+	err        error
+	running    chan struct{} // Retrieve does not end before it is closed; nil: at once
+	vanished   []string
 }
 
 // newSystem returns a system with a connection that is up.
 func newSystem(t *testing.T) *system {
-	y := &system{line: &readback.Line{Losable: true}, d: kind.New("thing")}
-	y.d.Prefix, y.d.Line, y.d.Link, y.d.Losable = "thing/", y.line, &y.line.Link, true
+	y := &system{connection: &kind.Connection{Losable: true}, d: kind.New("thing")}
+	y.d.Prefix, y.d.Connection = "thing/", y.connection
 	y.d.Accepts = func(proto.Message) error { return nil }
 	y.d.Verbs.Create = func(context.Context, string, proto.Message) (any, error) { return nil, nil }
 	y.d.Retrieve = func(context.Context, []kind.Desired) iter.Seq2[kind.Found, error] {
@@ -142,14 +142,14 @@ func TestOneReaderOfALine(t *testing.T) {
 	var first, second readback.Reading
 	y.everything(&first)
 	y.everything(&second)
-	y.line.Verbs = 1
+	y.connection.Verbs = 1
 	if y.Go(t.Context(), &first) != readback.Waits || y.CanGo(&first) {
 		t.Error("a verb runs, and Retrieve was called")
 	}
 	if y.Go(t.Context(), &second) != readback.Waits || y.CanGo(&second) {
 		t.Error("two readings have one line")
 	}
-	y.line.Verbs = 0
+	y.connection.Verbs = 0
 	y.finish(t, &first)
 	if !y.CanGo(&second) {
 		t.Error("the second reading still waits for the first")
@@ -166,7 +166,7 @@ func TestLossEndsAReading(t *testing.T) {
 	y.everything(&r)
 	y.running = make(chan struct{})
 	y.Go(t.Context(), &r)
-	y.Graph.Disconnect(&y.line.Link, "gone")
+	y.Graph.Disconnect(&y.connection.Connection, "gone")
 	close(y.running)
 	y.finish(t, &r)
 	y.expect(t, "")
@@ -174,7 +174,7 @@ func TestLossEndsAReading(t *testing.T) {
 	if r.Wanted() {
 		t.Error("a lost connection is read")
 	}
-	y.Want(&r, y.Everything([]*kind.Descriptor{y.d}), y.line) // it is ready again
+	y.Want(&r, y.Everything([]*kind.Descriptor{y.d}), y.connection) // it is ready again
 	y.finish(t, &r)
 	y.expect(t, "thing/a")
 }

@@ -98,7 +98,7 @@ func (u *unread) before(d *kind.Descriptor, all []*kind.Descriptor) error {
 	}
 	for _, o := range all {
 		name := o.Name
-		if o.Line != d.Line || !slices.Contains(d.After, name) {
+		if o.Connection != d.Connection || !slices.Contains(d.After, name) {
 			continue
 		}
 		if why := u.why[name]; why != nil {
