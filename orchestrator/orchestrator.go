@@ -341,7 +341,9 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	// Deferred removals make changes from values that no source has any more.
 	fresh := len(o.deferred) == 0 && !slices.ContainsFunc(o.sources, func(l *source) bool { return l.entries.Len() > 0 })
 	changes, said := o.merge(l, c.Events)
-	o.reportRefusals(l, c.Events, said)
+	if l.refused > 0 {
+		o.reportRefusals(l, c.Events, said)
+	}
 	if c.Synced && len(l.saved) > 0 {
 		changes = append(changes, o.dropStale(l, c)...)
 	}

@@ -101,7 +101,9 @@ func (s *Scheduler) beginExecution(r *run) {
 	if r.afterReading != nil {
 		r.afterReading()
 	}
-	s.simulateRun(r)
+	if s.opts.Simulate || r.simulate || r.retry {
+		s.simulateRun(r)
+	}
 	if !r.retry { // a retry begins with its first operation
 		s.logBegin(r.rec)
 	}

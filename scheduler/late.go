@@ -44,6 +44,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		old := s.statuses.At(n.Slot)
 		o.NewState = s.publish(r.rec.Start, n, old)
 		s.statuses.At(n.Slot).Mark(r.mark())
+		s.remember(r, t, &o)
 		r.rec.Executed = append(r.rec.Executed, o)
 		nodes = append(nodes, n)
 	}

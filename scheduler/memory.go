@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/bootid"
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 )
@@ -45,6 +46,13 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 	return memory.New(s.opts.Memory, cmp.Or(s.opts.Boot, bootid.Read()), s.log, s.graph, kindOf, prepare)
 }
 
+// remember notes the outcome of an operation of r, which is described by o, if the memory may have to follow it.
+func (s *Scheduler) remember(r *run, t *executor.Task, o *Operation) {
+	if !o.Derived && !o.Noop && s.ledger.Follows(t.Op, t.Err) {
+		r.outcomes = append(r.outcomes, memory.Outcome{Key: o.Key, Unsure: t.Err != nil})
+	}
+}
+
 // rememberCompleted saves the outcome of completed runs, and has their large records packed. Their callers go
 // first. It yields the processor first, so that the caller of Commit goes on meanwhile.
 func (s *Scheduler) rememberCompleted() {
@@ -52,26 +60,11 @@ func (s *Scheduler) rememberCompleted() {
 		runtime.Gosched()
 	}
 	for _, r := range s.completed {
-		s.ledger.After(r.outcome)
+		s.ledger.After(r.outcomes)
 		if k := r.kept; k != nil && k.isLarge() {
 			s.history.Replace(k, func() (*keptRecord, int) { return k.packed(&s.registry.Sizes) })
 		}
 	}
 	clear(s.completed)
 	s.completed = s.completed[:0]
-}
-
-// outcome yields the keys of the run, and whether their state is uncertain.
-func (r *run) outcome(yield func(string, bool) bool) {
-	for i := range r.rec.Executed {
-		op := &r.rec.Executed[i]
-		if !op.Derived && !op.Noop && !yield(op.Key, op.NewErr != nil) {
-			return
-		}
-	}
-	for _, key := range r.quiet {
-		if !yield(key, true) {
-			return
-		}
-	}
 }

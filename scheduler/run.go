@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/intent"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/memory"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
@@ -33,13 +34,13 @@ type run struct {
 	withheld  func(key string) error // see Txn.Withheld
 	retry     bool
 	reverting bool
-	simulate  bool          // plan before the first operation
-	parked    bool          // now or before
-	known     int           // number of changed nodes that notice has handled
-	skipped   bool          // some operations were not begun
-	quiet     []string      // keys without an operation that may be outdated in the memory
-	failed    []*graph.Node // nodes with failed verbs
-	unclear   []*graph.Node // nodes to read back, because an observation was ignored
+	simulate  bool             // plan before the first operation
+	parked    bool             // now or before
+	known     int              // number of changed nodes that notice has handled
+	skipped   bool             // some operations were not begun
+	outcomes  []memory.Outcome // that the memory may have to follow
+	failed    []*graph.Node    // nodes with failed verbs
+	unclear   []*graph.Node    // nodes to read back, because an observation was ignored
 	recorder
 	noops []noticed     // not in the record yet; see insertNoops
 	nodes []*graph.Node // of rec.Executed; nil or missing: unknown
@@ -326,6 +327,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	}
 	o := &r.rec.Executed[t.Index]
 	o.NewErr = t.Err
+	s.remember(r, t, o)
 	s.counters.Operation(t)
 	t.Report(s.graph)
 	if s.graph.NeedsReading(n) {
@@ -367,7 +369,7 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	old := s.statuses.At(n.Slot)
 	done := r.didTo(old)
 	if !done && s.ledger.Outdated(n) { // also if notice has published it
-		r.quiet = append(r.quiet, n.Key())
+		r.outcomes = append(r.outcomes, memory.Outcome{Key: n.Key(), Unsure: true})
 	}
 	if !n.News && (!r.recreated.Unfinished(n) || len(n.Unmet()) == 0) {
 		return

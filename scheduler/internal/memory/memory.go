@@ -297,14 +297,26 @@ func (l *Ledger) recordComing(records []record, kind Kind, v *graph.Value) []rec
 	return append(records, record{key: v.Key, data: []byte(resolved)})
 }
 
-// After saves the outcome for keys. The flag of a key is set if no verb of it has succeeded.
-func (l *Ledger) After(ended iter.Seq2[string, bool]) {
+// An Outcome is the end of an operation, or another change, that the store may have to follow.
+type Outcome struct {
+	Key    string
+	Unsure bool // no verb of the key has succeeded
+}
+
+// Follows reports whether the outcome of an operation may be other than Before has written. After most it is the same:
+// the value exists, with the only resolved key that it has had.
+func (l *Ledger) Follows(op graph.Op, err error) bool {
+	return l.store != nil && (err != nil || op.Verb == value.Delete || len(l.references) > 0 || op.New.Kind.(Kind).OnlyRemembered())
+}
+
+// After saves outcomes.
+func (l *Ledger) After(ended []Outcome) {
 	if l.store == nil {
 		return
 	}
 	records := l.buffer[:0]
-	for key, unsure := range ended {
-		records = l.recordEnd(records, key, unsure)
+	for _, o := range ended {
+		records = l.recordEnd(records, o.Key, o.Unsure)
 	}
 	l.save(records)
 }

@@ -39,16 +39,22 @@ type kind struct {
 	onlyRemembered bool
 	hasMeta        bool
 	lasts          bool   // its values outlive a boot
+	plain          bool   // its values have no references
 	moved          string // where references lead now
 }
 
-func (k *kind) Passive() bool                     { return false }
-func (k *kind) OnlyRemembered() bool              { return k.onlyRemembered }
-func (k *kind) EndWithBoot() bool                 { return !k.lasts }
-func (k *kind) HasMeta() bool                     { return k.hasMeta }
-func (k *kind) SaveMeta(any) ([]byte, error)      { return nil, nil }
-func (k *kind) LoadMeta([]byte) (any, error)      { return nil, nil }
-func (k *kind) ResolvedKey(v *graph.Value) string { return "resolved/" + k.moved + v.Key }
+func (k *kind) Passive() bool                { return false }
+func (k *kind) OnlyRemembered() bool         { return k.onlyRemembered }
+func (k *kind) EndWithBoot() bool            { return !k.lasts }
+func (k *kind) HasMeta() bool                { return k.hasMeta }
+func (k *kind) SaveMeta(any) ([]byte, error) { return nil, nil }
+func (k *kind) LoadMeta([]byte) (any, error) { return nil, nil }
+func (k *kind) ResolvedKey(v *graph.Value) string {
+	if k.plain {
+		return ""
+	}
+	return "resolved/" + k.moved + v.Key
+}
 func (k *kind) Equivalent(_ string, old, new any) bool {
 	return proto.Equal(old.(proto.Message), new.(proto.Message))
 }
@@ -85,8 +91,8 @@ func create(t *testing.T, l *memory.Ledger, g *graph.Graph, v *graph.Value) grap
 	return op
 }
 
-func ended(key string, unsure bool) iter.Seq2[string, bool] {
-	return func(yield func(string, bool) bool) { yield(key, unsure) }
+func ended(key string, unsure bool) []memory.Outcome {
+	return []memory.Outcome{{Key: key, Unsure: unsure}}
 }
 
 // TestKeyIsRememberedBeforeCreate: a process that is killed before or after the verb knows the
@@ -146,6 +152,40 @@ func TestFailedAttemptsLeaveOneRecord(t *testing.T) {
 	}
 	if got, want := string(s["a"]), "resolved/a\x00resolved/far/a"; got != want {
 		t.Errorf("the store has %q, want %q", got, want)
+	}
+}
+
+// TestOrdinaryOutcomesAreNotFollowed: after a Create or an Update that has succeeded, the store has all already, unless the value
+// is known from the store alone, or exists under another key too.
+func TestOrdinaryOutcomesAreNotFollowed(t *testing.T) {
+	for _, tt := range []struct {
+		about string
+		kind  *kind
+		verb  value.Verb
+		err   error
+		want  bool
+	}{
+		{"a Create that has succeeded", &kind{plain: true}, value.Create, nil, false},
+		{"an Update that has succeeded", &kind{plain: true}, value.Update, nil, false},
+		{"a Create that has failed", &kind{plain: true}, value.Create, errors.New("broken"), true},
+		{"a Delete", &kind{plain: true}, value.Delete, nil, true},
+		{"a Create of a value with another key", &kind{}, value.Create, nil, true},
+		{"a Create of a value that cannot be read back", &kind{plain: true, onlyRemembered: true}, value.Create, nil, true},
+	} {
+		s := store{}
+		l, g := open(s, tt.kind)
+		op := create(t, l, g, tt.kind.value("a", wrapperspb.String("v")))
+		op.Verb = tt.verb
+		if got := l.Follows(op, tt.err); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.about, got, tt.want)
+		}
+		if g.Done(op, nil, tt.err); tt.want {
+			continue
+		}
+		before := string(s["a"])
+		if l.After(ended("a", false)); string(s["a"]) != before {
+			t.Errorf("%s: After changes %q into %q", tt.about, before, s["a"])
+		}
 	}
 }
 
