@@ -230,7 +230,7 @@ func (o *Orchestrator) report(r *scheduler.Record) (withheld bool) {
 		if op.NewErr == nil || op.Noop {
 			continue
 		}
-		withheld = withheld || errors.Is(op.NewErr, scheduler.ErrWithheld)
+		withheld = withheld || errors.Is(op.NewErr, errWithheld)
 		if failed++; failed <= maxLoggedFailures {
 			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}

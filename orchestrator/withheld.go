@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -75,11 +76,13 @@ func (l *source) withheldNow() error {
 	}
 	if feed, ok := l.Feed.(withholder); ok {
 		if why := feed.Withheld(); why != nil {
-			return fmt.Errorf("what %s says may not be applied: %w", l.Name, why)
+			return fmt.Errorf("what %s says %w: %w", l.Name, errWithheld, why)
 		}
 	}
 	return nil
 }
+
+var errWithheld = errors.New("may not be applied")
 
 // missed remembers the keys of a transaction with operations that were withheld.
 func (o *Orchestrator) missed(ctx context.Context, out outcome) {

@@ -109,7 +109,7 @@
 //	OBTAINED       the actual value is not ours: it was observed, or is Foreign
 //
 // A failed value is FAILED instead of RETRYING if its error is Terminal, its verb was
-// abandoned (ErrNoAnswer) or withheld (ErrWithheld), or the policy of its transaction ends retries. The details of an
+// abandoned (ErrNoAnswer) or withheld (Txn.Withheld), or the policy of its transaction ends retries. The details of an
 // INVALID value are the paths of its bad fields. The details of a PENDING value are the labels of its unmet dependencies;
 // Status.Waits has these dependencies.
 //
@@ -278,7 +278,6 @@
 //	ErrInvalid         the value is wrong; it wraps a *models.FieldError for each field
 //	ErrUnimplemented   no descriptor has the key, or the system lacks a feature
 //	ErrNoAnswer        the verb hangs and was abandoned
-//	ErrWithheld        the verb did not begin; see Txn.Withheld
 //	ErrUnsettled       Plan was interrupted too often
 //	ErrStopped         Run has ended
 //	*TxnError          the values that failed in a transaction, each as a KeyError

@@ -13,9 +13,6 @@ import (
 // the verb returns.
 var ErrNoAnswer = executor.ErrNoAnswer
 
-// ErrWithheld is the error of a verb that did not begin; see Txn.Withheld.
-var ErrWithheld = executor.ErrWithheld
-
 // handleLateResults processes the results of abandoned verbs that have returned. It reads
 // back their keys and reconciles them.
 func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Task) {

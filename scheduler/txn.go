@@ -37,7 +37,7 @@ type Txn struct {
 	Retry RetryPolicy
 	// Withheld returns why no operation of a key, or of a value that is derived from its value, may begin now; nil: it
 	// may. It is asked before each operation of the transaction, on any goroutine, also for keys that are not in
-	// Changes, and must not block. A key whose operation does not begin is FAILED with ErrWithheld until it is declared
+	// Changes, and must not block. A key whose operation does not begin is FAILED with that reason until it is declared
 	// again. Defaults to never.
 	Withheld func(key string) error
 }
