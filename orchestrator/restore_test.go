@@ -279,6 +279,27 @@ func TestWhatIsWithheldIsNotRemembered(t *testing.T) {
 	})
 }
 
+// Of a store that is away nobody knows whether it may be applied. What it said before the restart is.
+func TestWhatIsRememberedOfAStoreThatIsAway(t *testing.T) {
+	for _, other := range []string{"", "files"} { // beside it
+		layers := map[string]int{"etcd": 1}
+		if other != "" {
+			layers[other] = 1
+		}
+		memory := newNotebook()
+		life(t, layers, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1 if2=2")) })
+		life(t, layers, "", memory, func(t *testing.T, r *rig) {
+			r.inputs["etcd"].withheld.Store(true)
+			if other != "" {
+				r.give(other, listed(""))
+			}
+			r.steps(t, []step{{after: 10 * second, stands: "if1=1 if2=2"}})
+			r.inputs["etcd"].allow()
+			r.steps(t, []step{{"etcd", listed("if1=1"), second, "if1=1"}})
+		})
+	}
+}
+
 // What is as remembered is not written, nor handed on, again.
 func TestWhatIsAsRememberedCostsNothing(t *testing.T) {
 	layers := map[string]int{"etcd": 1, "files": 2}

@@ -63,10 +63,11 @@ func (o *Orchestrator) sourcesOf(changes []scheduler.Change) map[string]*source 
 	return out
 }
 
-// mayBeWithheld reports whether the content of l may be withheld at times.
+// mayBeWithheld reports whether the content of l may be withheld at times. What was saved before the restart is used while
+// the store is away, so while nobody knows who has the label.
 func (l *source) mayBeWithheld() bool {
 	_, ok := l.Feed.(withholder)
-	return ok
+	return ok && l.synced
 }
 
 // withheldNow returns why nothing of l may be applied; nil: it may, or there is no l. Any goroutine may call it.
