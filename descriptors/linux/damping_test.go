@@ -248,6 +248,11 @@ func (a *agent) declare(t *testing.T, f fight, number int) fight {
 	err := a.netns([]string{fmt.Sprint("n", number)})
 	if f.kind == "EXISTING" {
 		err = exec.Command("sh", "-c", f.fill(number, "ip link add x$N type veth peer y$N && ip link set y$N up && ip link set x$N up")).Run()
+		t.Cleanup(func() {
+			if out, err := exec.Command("ip", "link", "del", fmt.Sprint("x", number)).CombinedOutput(); err != nil { // other tests have the number, too
+				t.Errorf("%v: %s", err, out)
+			}
+		})
 	}
 	for j, v := range f.values {
 		f.values[j] = f.fill(number, v)
