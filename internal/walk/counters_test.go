@@ -95,12 +95,21 @@ func sizeOf(functions map[function]bool) (s size) {
 	return s
 }
 
-// least returns the smallest of the events, without what runs when nothing happens.
-func least(idle map[function]bool, events []map[function]bool) map[function]bool {
-	for _, e := range events {
+// least returns the smallest of the events, without what runs when nothing happens, and the least of each figure: in the
+// smallest event, other work may have fallen into one part of the agent.
+func least(idle map[function]bool, events []map[function]bool) (smallest map[function]bool, s size) {
+	for i, e := range events {
 		maps.DeleteFunc(e, func(f function, _ bool) bool { return idle[f] })
+		of := sizeOf(e)
+		if i == 0 {
+			smallest, s = e, of
+		}
+		if len(e) < len(smallest) {
+			smallest = e
+		}
+		s = size{min(s.functions, of.functions), min(s.files, of.files), min(s.packages, of.packages), min(s.scheduler, of.scheduler), min(s.orchestrator, of.orchestrator)}
 	}
-	return slices.MinFunc(events, func(a, b map[function]bool) int { return len(a) - len(b) })
+	return smallest, s
 }
 
 // list writes the names of functions, sorted by file.

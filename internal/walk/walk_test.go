@@ -64,13 +64,12 @@ func TestWalk(t *testing.T) {
 			<-time.After(rest)
 			events = append(events, r.agent.executed(t, func() { journey.event(i) }))
 		}
-		functions := least(idle, events)
+		functions, s := least(idle, events)
 		if *lists != "" {
 			if err := list(filepath.Join(*lists, journey.name+".txt"), functions); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s := sizeOf(functions)
 		text += fmt.Sprintf("| %s | %d | %d | %d | %d | %d |\n", journey.name, s.functions, s.files, s.packages, s.scheduler, s.orchestrator)
 	}
 	t.Log("\n" + text)
