@@ -115,6 +115,10 @@ func (r *rig) declare(values ...*interfaces.Interface) {
 			}
 		}
 	}
+	// The addresses come after the interface, in the same transaction.
+	if err := r.sched.Sync(r.Context()); err != nil {
+		r.Fatal(err)
+	}
 }
 
 // commit declares just these values, and returns their keys.
