@@ -35,7 +35,7 @@ func restoreLoopback(space *netns.Space, l kernel.Link, v *interfaces.Interface)
 
 // ensureDevice creates a DUMMY or VRF_DEVICE.
 func (h *handler) ensureDevice(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	want := kernel.Link{Name: hostName(v), Kind: "dummy"}
+	want := kernel.Link{Name: hostName(v), Kind: "dummy", Group: h.unfinished()}
 	if v.GetType() == interfaces.Interface_VRF_DEVICE {
 		want.Kind, want.Table = "vrf", v.GetVrfDev().GetRoutingTable()
 	}
@@ -45,6 +45,9 @@ func (h *handler) ensureDevice(space *netns.Space, v *interfaces.Interface) (ker
 	l, err := space.LinkByName(want.Name)
 	if err == nil {
 		l, err = h.adopt(space, l, v, h.aliasOf(v, ""))
+	}
+	if err == nil {
+		err = finish(space, l)
 	}
 	if err == nil && want.Kind == "vrf" { // sockets outside the VRF accept connections from inside
 		err = space.Sysctl("ipv4/tcp_l3mdev_accept", "1")

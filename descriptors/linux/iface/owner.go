@@ -3,6 +3,7 @@ package iface
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"sync"
 
@@ -24,6 +25,10 @@ import (
 // The last case occurs after the state folder was lost or the agent was moved. A running
 // installation announces itself in each namespace in which it has links. An installation
 // that was once seen running counts as another agent even while it is down.
+//
+// The kernel takes no alias for a new link (rtnl_create_link), but a group. So the agent makes a
+// link in a group of its own, and takes it from that when it has its alias. A link that is still
+// in the group was made by an agent that was killed meanwhile: a read-back removes it.
 
 // others is the set of installations with our label that were seen running. The zero value
 // is empty.
@@ -113,6 +118,33 @@ func (h *handler) refreshMark(s observed) {
 		h.Log.Warn("cannot update the mark of a link", "link", l.Name, "err", err)
 	}
 	h.marks.put(linkID{s.place.ID, l.Index}, l.Alias, l.MAC.String())
+}
+
+// unfinished is the group of the links that this agent makes. The kernel shows it as a signed number.
+func (h *handler) unfinished() uint32 {
+	sum := fnv.New32a()
+	sum.Write([]byte(kernel.JoinAlias(h.mark(), h.Installation)))
+	return sum.Sum32()>>1 | 1<<30
+}
+
+// finish takes a link that has its alias from the group of new links.
+func finish(space *netns.Space, l kernel.Link) error { return space.SetGroup(l.Index, 0) }
+
+// removeUnfinished removes the links that an earlier life of the agent did not finish, and reports whether there
+// were any. No verb runs meanwhile.
+func (h *handler) removeUnfinished(places []*place) (removed bool) {
+	for _, p := range places {
+		for _, l := range p.links {
+			if l.Group != h.unfinished() {
+				continue
+			}
+			removed = true
+			if err := p.DelLink(l.Index); err != nil && !errors.Is(err, unix.ENODEV) {
+				h.Log.Warn("cannot remove a link that the agent has not finished before it was killed", "link", l.Name, "err", err)
+			}
+		}
+	}
+	return removed
 }
 
 // ownerOf describes the owner of a link in an error.

@@ -2,8 +2,12 @@ package iface
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/fakelinux"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -103,4 +107,83 @@ func linkOwner(t *testing.T, h *handler, name string) string {
 		t.Fatal(err)
 	}
 	return l.Owner
+}
+
+// An agent that is killed at any moment of making or removing a link leaves nothing that its next life does not
+// remove, or take over.
+func TestKilledAtAnyCall(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "red"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string][]*value{
+		"DUMMY":       {{Name: "d", Type: interfaces.Interface_DUMMY, Namespace: red(), HostIfName: "d0", Enabled: true}},
+		"VRF_DEVICE":  {{Name: "v", Type: interfaces.Interface_VRF_DEVICE, Link: &interfaces.Interface_VrfDev{VrfDev: &interfaces.VrfDevLink{RoutingTable: 7}}}},
+		"VETH":        {veth("a", "z", in(red())), veth("z", "a")},
+		"one end":     {veth("a", "z", in(red()))},
+		"VETH in own": {veth("a", "z"), veth("z", "a")},
+	}
+	for kind, wanted := range values {
+		for _, comes := range []string{"wanted", "gone"} {
+			t.Run(kind+" "+comes, func(t *testing.T) {
+				for n := 0; ; n++ {
+					host := fakelinux.New("/proc/thread-self/ns/net", filepath.Join(folder, "red"))
+					bare := linksOf(host)
+					h, _ := handlerIn(host, folder)
+					h.Installation = instA
+					ended := killedAfter(t, host, h, n, wanted)
+					h, b := handlerIn(host, folder)
+					h.Installation = instA
+					if comes == "wanted" {
+						b.Retrieve(t, wanted...)
+						for _, v := range wanted {
+							b.Create(t, v)
+						}
+						b.Expect(t, wanted...)
+					}
+					removeFound(t, h, b)
+					if got := linksOf(host); got != bare {
+						t.Fatalf("killed after %d calls: the host has\n%s\nwant\n%s", n, got, bare)
+					}
+					if ended {
+						t.Logf("%d calls", n)
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// linksOf is the state of a host without its sysctls, which stay.
+func linksOf(host *fakelinux.Host) (text string) {
+	for line := range strings.Lines(host.String()) {
+		if !strings.Contains(line, "sysctl") {
+			text += line
+		}
+	}
+	return text
+}
+
+// killedAfter has an agent make and remove values until it is killed after n calls. ended: it was not killed.
+func killedAfter(t *testing.T, host *fakelinux.Host, h *handler, n int, values []*value) (ended bool) {
+	t.Helper()
+	host.KillAfter(n)
+	metas := make([]Meta, len(values))
+	var err error
+	for i, v := range values {
+		if err == nil {
+			metas[i], err = h.create(t.Context(), keyOf(v.Name), v)
+		}
+	}
+	for i, v := range values {
+		if err == nil {
+			err = h.delete(t.Context(), keyOf(v.Name), v, metas[i])
+		}
+	}
+	host.KillAfter(-1)
+	if err != nil && !errors.Is(err, unix.ESHUTDOWN) {
+		t.Fatalf("after %d calls: %v", n, err)
+	}
+	return err == nil
 }

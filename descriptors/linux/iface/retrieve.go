@@ -37,7 +37,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 		}
 		// Also if the reader stops early: each space is an open file.
 		defer spaces.Close()
-		places, err := h.dump(ctx, spaces)
+		places, err := h.dump(ctx, spaces, learns)
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -71,8 +71,17 @@ type place struct {
 	bare map[kernel.Addr]bool
 }
 
-// dump reads the namespaces, several at a time.
-func (h *handler) dump(ctx context.Context, spaces netns.Places) ([]*place, error) {
+// dump reads the namespaces. What an earlier life of the agent did not finish goes, unless somebody only looks.
+func (h *handler) dump(ctx context.Context, spaces netns.Places, learns bool) ([]*place, error) {
+	places, err := h.readPlaces(ctx, spaces)
+	if err == nil && learns && h.removeUnfinished(places) {
+		return h.readPlaces(ctx, spaces)
+	}
+	return places, err
+}
+
+// readPlaces reads several namespaces at a time.
+func (h *handler) readPlaces(ctx context.Context, spaces netns.Places) ([]*place, error) {
 	places := make([]*place, len(spaces))
 	g, _ := errgroup.WithContext(ctx)
 	g.SetLimit(h.Readers)

@@ -40,8 +40,11 @@ func red() *namespace.NetNamespace {
 }
 
 // newHandler works on a host, or on the real one.
-func newHandler(host kernel.Host) (*handler, *bench) {
-	spaces := netns.New(netns.Options{Host: host, Wait: true})
+func newHandler(host kernel.Host) (*handler, *bench) { return handlerIn(host, "") }
+
+// handlerIn has the named namespaces in a folder, if that is not the usual one.
+func handlerIn(host kernel.Host, folder string) (*handler, *bench) {
+	spaces := netns.New(netns.Options{Host: host, Wait: true, Dir: folder})
 	watch := drift.New(drift.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
 	h := &handler{Options: Options{
 		Spaces: spaces, Watch: watch, Log: slog.New(slog.DiscardHandler), Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
@@ -294,7 +297,7 @@ func TestLifeOfAnExisting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	if err := own.AddVETH("theirs", "theirs2", own.Kernel); err != nil {
+	if err := own.AddVETH(kernel.Link{Name: "theirs"}, "theirs2", own.Kernel); err != nil {
 		t.Fatal(err)
 	}
 	before, err := own.LinkByName("theirs")
@@ -327,7 +330,7 @@ func TestForeignLinksAreNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer space.Close()
-	if err := space.AddVETH("a", "x", space.Kernel); err != nil {
+	if err := space.AddVETH(kernel.Link{Name: "a"}, "x", space.Kernel); err != nil {
 		t.Fatal(err)
 	}
 	theirs, _ := space.LinkByName("a")

@@ -107,18 +107,23 @@ func (h *handler) dropLost(own *netns.Space, v *interfaces.Interface) error {
 func (h *handler) makePair(own, space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	other := otherEnd(v)
 	name, otherName := tempName(v.GetName()), tempName(other.GetName())
-	if err := space.AddVETH(name, otherName, own.Kernel); err != nil {
+	if err := space.AddVETH(kernel.Link{Name: name, Group: h.unfinished()}, otherName, own.Kernel); err != nil {
 		if errors.Is(err, unix.EEXIST) {
 			return kernel.Link{}, fmt.Errorf("cannot create a VETH pair with the temporary names %s and %s: %w: %w", name, otherName, ErrConflict, err)
 		}
 		return kernel.Link{}, lacks("veth", err)
 	}
 	l, err := h.markEnd(space, v)
-	if err != nil {
-		return l, err
+	if err == nil {
+		_, err = h.markEnd(own, other)
 	}
-	_, err = h.markEnd(own, other)
-	return l, err
+	if err == nil {
+		err = finish(space, l)
+	}
+	if err != nil { // the next attempt would take the ends as they are
+		return l, errors.Join(err, space.DelLink(l.Index))
+	}
+	return l, nil
 }
 
 // markEnd marks an end of a new pair, which still has its temporary name, as one of v.

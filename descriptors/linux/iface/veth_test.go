@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
@@ -138,7 +139,7 @@ func TestLeftovers(t *testing.T) {
 	a, z := veth("a", "z", in(red())), veth("z", "a")
 
 	t.Run("a pair without marks", func(t *testing.T) {
-		if err := own.AddVETH(tempName("a"), tempName("z"), own.Kernel); err != nil {
+		if err := own.AddVETH(kernel.Link{Name: tempName("a")}, tempName("z"), own.Kernel); err != nil {
 			t.Fatal(err)
 		}
 		b.Create(t, a)
@@ -176,7 +177,7 @@ func TestLeftovers(t *testing.T) {
 		b.Expect(t)
 	})
 	t.Run("an end without the other", func(t *testing.T) {
-		if err := own.AddVETH("x", "y", own.Kernel); err != nil {
+		if err := own.AddVETH(kernel.Link{Name: "x"}, "y", own.Kernel); err != nil {
 			t.Fatal(err)
 		}
 		l, _ := own.LinkByName("x")
@@ -191,7 +192,7 @@ func TestLeftovers(t *testing.T) {
 	t.Run("two of one name", func(t *testing.T) {
 		b.Create(t, a)
 		b.Create(t, z)
-		if err := own.AddVETH("x", "y", own.Kernel); err != nil {
+		if err := own.AddVETH(kernel.Link{Name: "x"}, "y", own.Kernel); err != nil {
 			t.Fatal(err)
 		}
 		l, _ := own.LinkByName("x")

@@ -60,7 +60,7 @@ func inNamed(t testing.TB) (handler, *netns.Space, links, string) {
 	red, err := spaces.Open(ns)
 	try(t, err)
 	t.Cleanup(red.Close)
-	try(t, red.AddVETH("if1", "if2", red.Kernel))
+	try(t, red.AddVETH(kernel.Link{Name: "if1"}, "if2", red.Kernel))
 	index := links{}
 	for i, name := range []string{"if1", "if2"} {
 		l, err := red.LinkByName(name)

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
 
@@ -30,11 +32,12 @@ type Host struct {
 	lacks  map[string]bool
 	next   int    // index of the next link
 	made   uint64 // namespaces that Make has made
+	left   int    // calls until the caller is killed; see KillAfter
 }
 
 // New returns a host with a namespace at each of these paths.
 func New(paths ...string) *Host {
-	h := &Host{spaces: map[string]*space{}, lacks: map[string]bool{}, next: 2}
+	h := &Host{spaces: map[string]*space{}, lacks: map[string]bool{}, next: 2, left: -1}
 	for i, p := range paths {
 		h.spaces[p] = h.space(kernel.ID{Ino: uint64(i + 1)})
 	}
@@ -56,6 +59,22 @@ func (h *Host) Lacks(kinds ...string) {
 	for _, kind := range kinds {
 		h.lacks[kind] = true
 	}
+}
+
+// KillAfter has the host refuse all calls about single links after n more of them, as if the caller was killed; -1: none.
+func (h *Host) KillAfter(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left = n
+}
+
+// call counts a call of one that is killed. The caller holds the lock.
+func (h *Host) call() error {
+	if h.left == 0 {
+		return unix.ESHUTDOWN
+	}
+	h.left = max(-1, h.left-1)
+	return nil
 }
 
 // Stat implements kernel.Host.

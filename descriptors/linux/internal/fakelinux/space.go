@@ -42,6 +42,9 @@ type link struct {
 func (s *space) change(index int, f func(*link) error) error {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
+	if err := s.host.call(); err != nil {
+		return err
+	}
 	l := s.links[index]
 	if l == nil {
 		return fmt.Errorf("link %d: %w", index, unix.ENODEV)
@@ -93,16 +96,22 @@ func (s *space) LinkByIndex(index int) (out kernel.Link, err error) {
 func (s *space) AddLink(want kernel.Link) error {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
-	_, err := s.add(want)
+	err := s.host.call()
+	if err == nil {
+		_, err = s.add(want)
+	}
 	return err
 }
 
 // AddVETH creates both ends; it never leaves one end alone.
-func (s *space) AddVETH(name, peer string, in kernel.Kernel) error {
+func (s *space) AddVETH(end kernel.Link, peer string, in kernel.Kernel) error {
 	there := in.(*space)
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
-	a, err := s.add(kernel.Link{Kind: "veth", Name: name})
+	if err := s.host.call(); err != nil {
+		return err
+	}
+	a, err := s.add(kernel.Link{Kind: "veth", Name: end.Name, Group: end.Group})
 	if err != nil {
 		return err
 	}
@@ -169,6 +178,11 @@ func (s *space) SetAlias(index int, alias string) error {
 		l.Alias, l.Owner = kernel.SplitAlias(alias)
 		return nil
 	})
+}
+
+// SetGroup takes any group.
+func (s *space) SetGroup(index int, group uint32) error {
+	return s.change(index, func(l *link) error { l.Group = group; return nil })
 }
 
 // loseIPv6 removes the addresses of IPv6, as the kernel does when a link is set down, enters or leaves a master, or has

@@ -25,7 +25,7 @@ func TestRoutesOfAddresses(t *testing.T) {
 			for _, conf := range []string{"all", "default"} { // the other tests wait for seconds
 				try(t, red.Sysctl("ipv6/conf/"+conf+"/accept_dad", "0"))
 			}
-			try(t, red.AddVETH("a", "b", red))
+			try(t, red.AddVETH(kernel.Link{Name: "a"}, "b", red))
 			b := must(red.LinkByName("b"))(t)
 			try(t, red.SetUp(b.Index, true))
 			links := []kernel.Link{must(red.LinkByName("lo"))(t), must(red.LinkByName("a"))(t)}

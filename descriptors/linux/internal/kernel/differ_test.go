@@ -42,7 +42,7 @@ func TestKernelsDifferAsTheREADMESays(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			dir := testkit.Netns(t, "red", "blue")
 			red, blue := open(t, dir+"/red"), open(t, dir+"/blue")
-			try(t, red.AddVETH("x", "y", blue))
+			try(t, red.AddVETH(kernel.Link{Name: "x"}, "y", blue))
 			x := must(red.LinkByName("x"))(t)
 			try(t, red.SetUp(x.Index, true))
 			if row := fmt.Sprintf("| %s | %s | %s | %d.%d |", c.what, c.before, c.then, c.major, c.minor); !strings.Contains(readme, row) {

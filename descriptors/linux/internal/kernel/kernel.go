@@ -69,16 +69,18 @@ type Links interface {
 	LinkByIndex(index int) (Link, error)
 	// Counters returns the packets and bytes that went through a link since it exists.
 	Counters(index int) (Counters, error)
-	// AddLink creates a link with the kind, name and table of l, but no VETH.
+	// AddLink creates a link with the kind, name, group and table of l, but no VETH.
 	AddLink(l Link) error
-	// AddVETH creates a pair, with the end name here and the end peer in another
-	// namespace, or in this one.
-	AddVETH(name, peer string, in Kernel) error
+	// AddVETH creates a pair, with the end of that name and group here and the end peer in
+	// another namespace, or in this one.
+	AddVETH(end Link, peer string, in Kernel) error
 	DelLink(index int) error
 	SetName(index int, name string) error
 	// DelOther removes an alternative name.
 	DelOther(index int, name string) error
 	SetAlias(index int, alias string) error
+	// SetGroup puts the link into a group; 0 is that of all links that nobody puts into another one.
+	SetGroup(index int, group uint32) error
 	SetUp(index int, up bool) error
 	SetMTU(index, mtu int) error
 	SetMAC(index int, mac net.HardwareAddr) error
@@ -131,6 +133,7 @@ type Link struct {
 	Kind   string   // "veth", "dummy", "vrf", "tun"; empty for a device of hardware and for lo
 	Alias  string   // without Owner
 	Owner  string   // installation of the owner, from the alias; see JoinAlias
+	Group  uint32   // IFLA_GROUP, the only attribute that a new link can have which the kernel gives no meaning
 	Up     bool     // administratively
 	MTU    int
 	MAC    net.HardwareAddr

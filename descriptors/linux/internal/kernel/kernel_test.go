@@ -51,7 +51,7 @@ func open(t testing.TB, path string) kernel.Kernel {
 func TestLinks(t *testing.T) {
 	dir := testkit.Netns(t, "red", "blue")
 	red, blue := open(t, dir+"/red"), open(t, dir+"/blue")
-	try(t, red.AddVETH("a", "b", red))
+	try(t, red.AddVETH(kernel.Link{Name: "a"}, "b", red))
 	a := must(red.LinkByName("a"))(t)
 	b := must(red.LinkByName("b"))(t)
 	if a.Kind != "veth" || a.Peer != b.Index || a.Up || a.MTU != 1500 {
@@ -63,8 +63,16 @@ func TestLinks(t *testing.T) {
 	if a.Name != "aa" || a.Alias != "our a" || a.MTU != 9000 || a.MAC.String() != mac.String() || !a.Up {
 		t.Fatalf("after changes it is %+v", a)
 	}
-	try(t, red.AddVETH("here", "there", blue))
+	const group = 1<<30 | 7
+	try(t, red.AddVETH(kernel.Link{Name: "here", Group: group}, "there", blue))
 	here, there := must(red.LinkByName("here"))(t), must(blue.LinkByName("there"))(t)
+	if here.Group != group || there.Group != 0 {
+		t.Errorf("the ends are in the groups %d and %d, want %d and 0", here.Group, there.Group, group)
+	}
+	try(t, red.SetGroup(here.Index, 0))
+	if here = must(red.LinkByIndex(here.Index))(t); here.Group != 0 {
+		t.Errorf("taken from its group, it is in group %d", here.Group)
+	}
 	try(t, blue.DelLink(there.Index))
 	if _, err := red.LinkByIndex(here.Index); !errors.Is(err, unix.ENODEV) {
 		t.Fatalf("the other end of a removed one: %v", err)
@@ -85,7 +93,7 @@ func TestLinks(t *testing.T) {
 
 func TestOffload(t *testing.T) {
 	red := open(t, testkit.Netns(t, "red")+"/red")
-	try(t, red.AddVETH("a", "b", red))
+	try(t, red.AddVETH(kernel.Link{Name: "a"}, "b", red))
 	if got := must(red.Offload("a"))(t); got != (kernel.Offload{RX: true, TX: true}) {
 		t.Fatalf("a new veth offloads %+v", got)
 	}
@@ -100,7 +108,7 @@ func TestOffload(t *testing.T) {
 
 func TestAddressesRoutesNeighbours(t *testing.T) {
 	red := open(t, testkit.Netns(t, "red")+"/red")
-	try(t, red.AddVETH("a", "b", red))
+	try(t, red.AddVETH(kernel.Link{Name: "a"}, "b", red))
 	a, b := must(red.LinkByName("a"))(t), must(red.LinkByName("b"))(t)
 	try(t, red.SetUp(a.Index, true), red.SetUp(b.Index, true))
 	for _, p := range []string{"10.1.0.1/24", "fd00::1/64"} {
@@ -159,7 +167,7 @@ func TestEvents(t *testing.T) {
 	own, red := open(t, path), open(t, path)
 	events := must(own.Subscribe())(t)
 	defer events.Close()
-	try(t, red.AddVETH("a", "b", red))
+	try(t, red.AddVETH(kernel.Link{Name: "a"}, "b", red))
 	a := must(red.LinkByName("a"))(t)
 	addr := kernel.Addr{Link: a.Index, Prefix: netip.MustParsePrefix("10.1.0.1/24"), Protocol: kernel.Protocol}
 	route := kernel.Route{Link: a.Index, Dst: netip.MustParsePrefix("10.2.0.0/16"), Gateway: netip.MustParseAddr("10.1.0.2"), Metric: 3, Table: 1000, Protocol: kernel.Protocol}
@@ -269,14 +277,14 @@ func TestOpenWithoutRoom(t *testing.T) {
 
 func TestKindsThatTheKernelMayLack(t *testing.T) {
 	red := open(t, testkit.Netns(t, "red")+"/red")
-	for _, l := range []kernel.Link{{Kind: "dummy", Name: "d"}, {Kind: "vrf", Name: "v", Table: 7}} {
+	for _, l := range []kernel.Link{{Kind: "dummy", Name: "d", Group: 1 << 30}, {Kind: "vrf", Name: "v", Table: 7}} {
 		err := red.AddLink(l)
 		if errors.Is(err, unix.EOPNOTSUPP) {
 			t.Logf("%s: %v", l.Kind, err)
 			continue
 		}
 		try(t, err)
-		if got := must(red.LinkByName(l.Name))(t); got.Kind != l.Kind || got.Table != l.Table {
+		if got := must(red.LinkByName(l.Name))(t); got.Kind != l.Kind || got.Table != l.Table || got.Group != l.Group {
 			t.Errorf("made %+v, got %+v", l, got)
 		}
 	}

@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models/limits"
 )
@@ -21,7 +22,7 @@ func FuzzLinkName(f *testing.F) {
 		if name == "" || name == "lo" || name == "peer" {
 			return
 		}
-		err := red.AddVETH(name, "peer", red)
+		err := red.AddVETH(kernel.Link{Name: name}, "peer", red)
 		link, missing := red.LinkByName("peer")
 		usable := err == nil
 		if missing == nil {

@@ -84,7 +84,7 @@ func linkOf(l netlink.Link) Link {
 	a := l.Attrs()
 	out := Link{
 		Index: a.Index, Name: a.Name, Others: a.AltNames, Kind: l.Type(),
-		Up: a.RawFlags&unix.IFF_UP != 0, MTU: a.MTU, MAC: a.HardwareAddr, Master: a.MasterIndex,
+		Up: a.RawFlags&unix.IFF_UP != 0, MTU: a.MTU, MAC: a.HardwareAddr, Master: a.MasterIndex, Group: a.Group,
 		About: About{
 			Parent: a.ParentIndex, Oper: uint8(a.OperState), Flags: a.RawFlags, Encapsulation: a.EncapType,
 			RxQueues: a.NumRxQueues, TxQueues: a.NumTxQueues, TxQueueLen: a.TxQLen,
@@ -107,7 +107,7 @@ func linkOf(l netlink.Link) Link {
 // AddLink implements Kernel.
 func (k *real) AddLink(l Link) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = l.Name
+	attrs.Name, attrs.Group = l.Name, l.Group
 	var made netlink.Link
 	switch l.Kind {
 	case "dummy":
@@ -121,16 +121,16 @@ func (k *real) AddLink(l Link) error {
 }
 
 // AddVETH implements Kernel.
-func (k *real) AddVETH(name, peer string, in Kernel) error {
+func (k *real) AddVETH(end Link, peer string, in Kernel) error {
 	there, ok := in.(*real)
 	if !ok {
-		return fmt.Errorf("making veth link %s with an end in a namespace of another host: %w", name, unix.EINVAL)
+		return fmt.Errorf("making veth link %s with an end in a namespace of another host: %w", end.Name, unix.EINVAL)
 	}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = name
+	attrs.Name, attrs.Group = end.Name, end.Group
 	pair := netlink.NewVeth(attrs)
 	pair.PeerName, pair.PeerNamespace = peer, netlink.NsFd(there.file.Fd())
-	return about(k.nl.LinkAdd(pair), "making veth link %s", name)
+	return about(k.nl.LinkAdd(pair), "making veth link %s", end.Name)
 }
 
 // DelLink implements Kernel.
@@ -151,6 +151,11 @@ func (k *real) DelOther(index int, name string) error {
 // SetAlias implements Kernel.
 func (k *real) SetAlias(index int, alias string) error {
 	return about(k.nl.LinkSetAlias(at(index), alias), "giving %v the alias %s", k.named(index), alias)
+}
+
+// SetGroup implements Kernel.
+func (k *real) SetGroup(index int, group uint32) error {
+	return about(k.nl.LinkSetGroup(at(index), int(group)), "putting %v into the group %d", k.named(index), group)
 }
 
 // SetUp implements Kernel.
