@@ -322,6 +322,6 @@
 //	internal/standing, internal/columns   published states, and structs, in little memory
 //	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
-//	internal/retry, internal/contest      times of retries; values that somebody else insists on
+//	internal/retry, internal/flap         times of retries; values that somebody else insists on
 //	txnlog, explain, wait, changes, drift, conformance    on top of the API
 package scheduler

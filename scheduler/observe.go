@@ -88,7 +88,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
-			s.contests.Lost(o.Key)
+			s.flaps.Lost(o.Key)
 			continue
 		}
 		d := s.registry.Of(o.Key)
@@ -104,11 +104,11 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v, s}})
 		changed, vanished := s.graph.Found(v, meta, d.Passive())
 		if changed {
-			s.contests.Changed(o.Key)
+			s.flaps.Changed(o.Key)
 			vanished = nil // they have gone with the change
 		}
 		for _, key := range vanished {
-			s.contests.Vanished(key)
+			s.flaps.Vanished(key)
 		}
 	}
 	s.notice(r)
@@ -123,7 +123,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 // except in a resync, which may find any number of them. Changes by the run itself are
 // published at its end.
 func (s *Scheduler) notice(r *run) {
-	s.contests.Apply(r.rec.Seq)
+	s.flaps.Apply(r.rec.Seq)
 	for n := range s.graph.Changed(r.known) {
 		old := s.statuses.At(n.Slot)
 		state := s.publish(r.rec.Start, n, old)

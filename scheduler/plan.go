@@ -134,7 +134,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 		return
 	}
 	s.graph.Begin()
-	s.forgetContests(txn.intents())
+	s.forgetFlaps(txn.intents())
 	txn.intents().Apply(s.graph)
 	if r.rec.Executed = s.conflicts(txn); r.rec.Executed == nil {
 		s.executeAll(ctx, r)

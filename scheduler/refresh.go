@@ -15,8 +15,8 @@ func (s *Scheduler) newReader() *readback.Reader {
 	return readback.New(readback.Options{
 		Log: s.log, Graph: s.graph, Registry: &s.registry, Ledger: s.ledger, Timeout: s.opts.VerbTimeout,
 		Again:    s.inbox.Refresh,
-		Vanished: s.contests.Vanished,
-		Changed:  s.contests.Changed,
+		Vanished: s.flaps.Vanished,
+		Changed:  s.flaps.Changed,
 		Shown: func(d *kind.Descriptor, found []kind.Found) {
 			s.shown.Replace(d, found, time.Now(), uint8(Obtained))
 		},

@@ -104,16 +104,16 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 		s.attempt(ctx, r, txn)
 		return
 	}
-	s.forgetContests(intents)
+	s.forgetFlaps(intents)
 	s.ledger.Expect(intents.Count)
 	intents.Apply(s.graph)
 	s.finish(ctx, r)
 }
 
-// forgetContests ends the contests of the values that changes remove.
-func (s *Scheduler) forgetContests(changes intent.Changes) {
+// forgetFlaps forgets the losses of the values that changes remove.
+func (s *Scheduler) forgetFlaps(changes intent.Changes) {
 	for key := range changes.Unwanted(s.graph) {
-		s.contests.Forget(key)
+		s.flaps.Forget(key)
 	}
 }
 
@@ -341,7 +341,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	} else {
 		s.retries.Drop(n.Key())
 		if t.Op.Verb == value.Delete && n.Desired() == nil { // else it is to come back
-			s.contests.Forget(n.Key())
+			s.flaps.Forget(n.Key())
 		}
 	}
 	old := s.statuses.At(n.Slot)

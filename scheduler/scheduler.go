@@ -15,9 +15,9 @@ import (
 	"github.com/keyplane/keyplane/internal/mailbox"
 	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/flap"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/history"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
@@ -92,15 +92,15 @@ type Scheduler struct {
 	pulse        pulse.Pulse // of Run's goroutine
 
 	// Owned by Run's goroutine.
-	graph    *graph.Graph
-	seq      uint64
-	ordered  uint64 // number of operations with a verb that have begun
-	retries  *retry.Schedule
-	contests *contest.Delays
-	links    kind.Connections // of all descriptors; those that can be lost are also in connections
-	parked   []*run           // in the order in which they were parked
-	reader   *readback.Reader
-	parking  *time.Timer // when the run that is driven has waited for parkAfter
+	graph   *graph.Graph
+	seq     uint64
+	ordered uint64 // number of operations with a verb that have begun
+	retries *retry.Schedule
+	flaps   *flap.Delays
+	links   kind.Connections // of all descriptors; those that can be lost are also in connections
+	parked  []*run           // in the order in which they were parked
+	reader  *readback.Reader
+	parking *time.Timer // when the run that is driven has waited for parkAfter
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
 	completed []*run
@@ -135,7 +135,7 @@ func New(opts Options) *Scheduler {
 	}
 	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
 	s.desk = &loan.Desk{Offers: make(chan *loan.Loan), Ended: s.stopped, Err: ErrStopped}
-	s.contests = &contest.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
+	s.flaps = &flap.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
 	s.graph.Keys = &s.registry
 	s.ledger = s.newLedger()
 	s.reader = s.newReader()

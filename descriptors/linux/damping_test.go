@@ -27,14 +27,14 @@ import (
 // ip for its namespace, which is empty for the agent's own one, $T the table of its connected routes, and $R that of the
 // declared ones.
 type fight struct {
-	name      string
-	kind      string // of the link
-	values    []string
-	act       string
-	stands    string // this command succeeds when the agent has undone it
-	contested string // the key of the value that waits then
-	vrf       bool   // the link is in a VRF
-	number    int    // see declare
+	name     string
+	kind     string // of the link
+	values   []string
+	act      string
+	stands   string // this command succeeds when the agent has undone it
+	flapping string // the key of the value that waits then
+	vrf      bool   // the link is in a VRF
+	number   int    // see declare
 }
 
 // insists is the number of times within a period after which docs/ownership.md promises that the agent waits.
@@ -71,7 +71,7 @@ var onLink = []string{
 
 // fights returns what others can do to the links of all kinds, and to the values on them.
 func fights() (all []fight) {
-	add := func(kind, name, act, stands, contested string) {
+	add := func(kind, name, act, stands, flapping string) {
 		values := append(slices.Clone(linkOf[kind]), onLink...)
 		switch kind {
 		case "LOOPBACK": // no gateway can be there, and no neighbour of IPv4
@@ -82,7 +82,7 @@ func fights() (all []fight) {
 				values[i] = strings.NewReplacer(`,"gw_addr":"10.$N.0.2"`, "", `,"gw_addr":"fd00:$N::2"`, "").Replace(values[i])
 			}
 		}
-		all = append(all, fight{kind + ": " + name, kind, values, act, stands, contested, false, 0})
+		all = append(all, fight{kind + ": " + name, kind, values, act, stands, flapping, false, 0})
 	}
 	// A kernel before 6.2 renames no link that is up, and the agent sets it up again at once.
 	const rename = "until ip $NS link set x$N name z$N 2>/dev/null; do ip $NS link set x$N down; done"
@@ -244,7 +244,7 @@ func canHave(t *testing.T, f fight) bool {
 func (a *agent) declare(t *testing.T, f fight, number int) fight {
 	t.Helper()
 	f.number = number
-	f.act, f.stands, f.contested, f.values = f.fill(number, f.act), f.fill(number, f.stands), f.fill(number, f.contested), slices.Clone(f.values)
+	f.act, f.stands, f.flapping, f.values = f.fill(number, f.act), f.fill(number, f.stands), f.fill(number, f.flapping), slices.Clone(f.values)
 	err := a.netns([]string{fmt.Sprint("n", number)})
 	if f.kind == "EXISTING" {
 		err = exec.Command("sh", "-c", f.fill(number, "ip link add x$N type veth peer y$N && ip link set y$N up && ip link set x$N up")).Run()
@@ -278,7 +278,7 @@ func (a *agent) fight(f fight) (judged bool, err error) {
 	if err := eventually(stands); err != nil {
 		return true, fmt.Errorf("at first: %w", err)
 	}
-	waits := func() bool { return a.insisted.has(f.contested) }
+	waits := func() bool { return a.insisted.has(f.flapping) }
 	var acts []time.Time
 	for !waits() && len(acts) < 2*insists {
 		acts = append(acts, time.Now())
@@ -298,13 +298,13 @@ func (a *agent) fight(f fight) (judged bool, err error) {
 	var wrong error
 	for i := insists; i < len(acts); i++ {
 		if took := acts[i].Sub(acts[i-insists]); took < period/2 { // a slow machine notices them later, and further apart
-			wrong = fmt.Errorf("%s did not wait after %d times in %v", f.contested, insists, took)
+			wrong = fmt.Errorf("%s did not wait after %d times in %v", f.flapping, insists, took)
 		}
 	}
 	if err := eventually(stands); err != nil {
 		return true, fmt.Errorf("in the end: %w", err)
 	}
-	if err := a.state([]string{f.contested, "CONFIGURED"}); err != nil {
+	if err := a.state([]string{f.flapping, "CONFIGURED"}); err != nil {
 		return true, err
 	}
 	return wrong != nil || len(acts) <= insists, wrong

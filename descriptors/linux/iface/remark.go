@@ -7,14 +7,14 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
-	"github.com/keyplane/keyplane/scheduler/contests"
+	"github.com/keyplane/keyplane/scheduler/flaps"
 )
 
 // remarks are the links whose alias others overwrite. The zero value has none.
 type remarks struct {
-	mu       sync.Mutex // guards the fields below
-	contests contests.Contests
-	waits    map[linkID]bool // the alias is put back after a pause
+	mu    sync.Mutex // guards the fields below
+	flaps flaps.Flaps
+	waits map[linkID]bool // the alias is put back after a pause
 }
 
 // remark puts the alias of a link back that another program has overwritten: at once, or after a pause if that
@@ -29,7 +29,7 @@ func (h *handler) remark(ns kernel.ID, link int) {
 	if h.remarks.waits[id] {
 		return
 	}
-	pause, begun := h.remarks.contests.Lost(h.marks.keyOf(id), time.Now())
+	pause, begun := h.remarks.flaps.Lost(h.marks.keyOf(id), time.Now())
 	if begun {
 		alias, _ := h.marks.of(id, "")
 		h.Log.Warn("another program overwrites the alias of a link repeatedly; it is put back after growing pauses", "index", link, "alias", alias)

@@ -74,7 +74,7 @@ func (n *Node) failureObsolete() bool {
 	if n.actual == n.desired {
 		return !n.toDelete
 	}
-	return n.actual == nil && n.desired.unmet > 0 && n.suspension != suspendedInCycle && n.suspension != contested
+	return n.actual == nil && n.desired.unmet > 0 && n.suspension != suspendedInCycle && n.suspension != flapping
 }
 
 // actionOf decides the next step of a node from its present state. It changes nothing.

@@ -143,7 +143,7 @@ func (g *Graph) meet(e *edge) {
 	g.editEdge(e).met = true
 	g.stopAwaiting(e)
 	g.editVersion(e.v).unmet--
-	if e.v.unmet == 0 && e.v == e.v.node.desired && e.v.node.suspension != contested {
+	if e.v.unmet == 0 && e.v == e.v.node.desired && e.v.node.suspension != flapping {
 		g.edit(e.v.node).retry()
 	}
 	g.touchUnapplied(e.v.node)

@@ -71,7 +71,7 @@ func (g *Graph) Suspend(key string, err error) {
 	}
 	s := g.edit(n)
 	s.errs.SetFailure(err)
-	s.suspension = contested
+	s.suspension = flapping
 	g.touch(n)
 }
 

@@ -25,7 +25,7 @@ func TestModel(t *testing.T) {
 			"break":    func(t *rapid.T) { m.broken[anyKey(t)] = true },
 			"mend":     m.mendOne,
 			"lost":     m.lost,
-			"contest":  func(t *rapid.T) { m.g.Suspend(anyKey(t), errors.New("contested")) },
+			"flap":     func(t *rapid.T) { m.g.Suspend(anyKey(t), errors.New("it flaps")) },
 			"found":    m.found,
 			"run":      m.run,
 			"return":   m.returnOne,

@@ -85,7 +85,7 @@ const (
 	suspended                   // no operation of the node runs
 	suspendedInCycle            // as suspended; the other members of its cycle wait for it
 	postponed                   // its operation was not begun, and is to be tried again
-	contested                   // by Suspend: what it depends on may vanish, and come back, meanwhile
+	flapping                    // by Suspend: what it depends on may vanish, and come back, meanwhile
 )
 
 // running says whether an operation of a node is running, and who waits for it. At most one

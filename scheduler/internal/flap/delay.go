@@ -1,4 +1,4 @@
-package contest
+package flap
 
 import (
 	"errors"
@@ -15,17 +15,17 @@ import (
 
 // The errors of values that somebody else removes or changes repeatedly after the agent has written them.
 var (
-	errContested = errors.New("somebody else removes it repeatedly")
-	errChanged   = errors.New("somebody else changes it repeatedly")
+	errRemoved = errors.New("somebody else removes it repeatedly")
+	errChanged = errors.New("somebody else changes it repeatedly")
 )
 
-// Delays delay the repair of contested values of a graph. One goroutine owns them.
+// Delays delay the repair of flapping values of a graph. One goroutine owns them.
 type Delays struct {
 	Graph   *graph.Graph
 	Retries *retry.Schedule
 	Log     *slog.Logger
 
-	contests Contests
+	flaps    Flaps
 	vanished []string // keys that were found missing since the last Apply
 	changed  []string // keys that were found with other values
 }
@@ -42,28 +42,28 @@ func (d *Delays) Vanished(key string) { d.vanished = append(d.vanished, key) }
 // Changed records that somebody else has changed a value.
 func (d *Delays) Changed(key string) { d.changed = append(d.changed, key) }
 
-// Forget ends the contest of a value that the agent itself removes.
-func (d *Delays) Forget(key string) { d.contests.Forget(key) }
+// Forget forgets the losses of a value that the agent itself removes.
+func (d *Delays) Forget(key string) { d.flaps.Forget(key) }
 
-// Apply delays the repair of the contested values among those that vanished or changed; txn is the number
+// Apply delays the repair of the flapping values among those that vanished or changed; txn is the number
 // of the transaction. A value that vanished together with its dependency does not count: it waits
 // for the dependency anyway. Values that depend on each other count as one. Without the delay, two programs that disagree about an
 // item would change it as fast as they can.
 func (d *Delays) Apply(txn uint64) {
 	now := time.Now()
 	for _, l := range d.losses() {
-		pause, begun := d.contests.Pause(l.of, now), false
+		pause, begun := d.flaps.Pause(l.of, now), false
 		if !l.known {
-			pause, begun = d.contests.Lost(l.of, now)
+			pause, begun = d.flaps.Lost(l.of, now)
 		}
-		d.delay(l.lost, pause, now, txn, errContested, "created again")
+		d.delay(l.lost, pause, now, txn, errRemoved, "created again")
 		if begun {
 			d.Log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses", "key", l.lost, "times", After, "within", Within, "longest_pause", LongestPause)
 		}
 	}
 	slices.Sort(d.changed)
 	for _, key := range slices.Compact(d.changed) {
-		pause, begun := d.contests.Lost(key, now)
+		pause, begun := d.flaps.Lost(key, now)
 		d.delay(key, pause, now, txn, errChanged, "changed back")
 		if begun {
 			d.Log.Warn("somebody else changes a value repeatedly; it is changed back after growing pauses", "key", key, "times", After, "within", Within, "longest_pause", LongestPause)

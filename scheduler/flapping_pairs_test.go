@@ -12,7 +12,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/contest"
+	"github.com/keyplane/keyplane/scheduler/internal/flap"
 )
 
 // startPair registers interfaces that depend on each other, as the ends of a VETH, runs s until stop is called, and
@@ -40,7 +40,7 @@ func startPair(t *testing.T, s *scheduler.Scheduler) (keys []string, stop func()
 	return []string{model.KeyOf("a"), model.KeyOf("b")}, stop
 }
 
-// Of values that depend on each other, none waits for the others alone: they are contested like any value, however
+// Of values that depend on each other, none waits for the others alone: they flap like any value, however
 // their end is reported. The log says so once.
 func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 	for name, reports := range map[string]func(round int) []int{ // the values that each round reports as gone
@@ -62,7 +62,7 @@ func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 					return out
 				}
 				rounds := 0
-				for ; !slices.Contains(states(), scheduler.Retrying) && rounds < 3*contest.After; rounds++ {
+				for ; !slices.Contains(states(), scheduler.Retrying) && rounds < 3*flap.After; rounds++ {
 					var gone []scheduler.Observed
 					for _, i := range reports(rounds) {
 						gone = append(gone, scheduler.Observed{Key: keys[i]})
@@ -70,7 +70,7 @@ func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 					s.Observe(gone...)
 					synctest.Wait()
 				}
-				if rounds > contest.After {
+				if rounds > flap.After {
 					t.Errorf("after %d rounds they are %v; want a pause", rounds, states())
 				}
 				if n := strings.Count(log.String(), "level=WARN"); n != 1 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
-	"github.com/keyplane/keyplane/scheduler/internal/contest"
+	"github.com/keyplane/keyplane/scheduler/internal/flap"
 )
 
 // Two controllers that undo each other's work do not burn the machine: what the other one
@@ -63,9 +63,9 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestContestedValueObeysItsPolicy has the creation of a contested value fail. It is retried as often as the
+// TestFlappingValueObeysItsPolicy has the creation of a flapping value fail. It is retried as often as the
 // policy allows.
-func TestContestedValueObeysItsPolicy(t *testing.T) {
+func TestFlappingValueObeysItsPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy   scheduler.RetryPolicy
 		attempts int
@@ -79,7 +79,7 @@ func TestContestedValueObeysItsPolicy(t *testing.T) {
 				created := 0
 				plain(t, s, func(string) error {
 					created++
-					if created > contest.After {
+					if created > flap.After {
 						return errors.New("broken")
 					}
 					return nil
@@ -87,13 +87,13 @@ func TestContestedValueObeysItsPolicy(t *testing.T) {
 				defer begin(t, s)()
 				change := interfacesNamed(t, s, 1)
 				mustCommit(t, s, scheduler.Txn{Changes: change})
-				for range contest.After {
+				for range flap.After {
 					s.Observe(scheduler.Observed{Key: change[0].Key})
 					synctest.Wait()
 				}
 				<-time.After(time.Hour)
 				st, _ := s.Status(change[0].Key)
-				if n := created - contest.After; n != c.attempts || st.State != failed {
+				if n := created - flap.After; n != c.attempts || st.State != failed {
 					t.Errorf("%d attempts, then %v; want %d, then FAILED", n, st.State, c.attempts)
 				}
 			})
@@ -101,8 +101,8 @@ func TestContestedValueObeysItsPolicy(t *testing.T) {
 	}
 }
 
-// TestPlanEndsNoContest plans the removal of a contested value. It stays contested.
-func TestPlanEndsNoContest(t *testing.T) {
+// TestPlanForgetsNoFlaps plans the removal of a flapping value. It flaps on.
+func TestPlanForgetsNoFlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
 		plain(t, s, func(string) error { return nil })
@@ -149,8 +149,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// What the agent itself has removed in between begins anew: only what it keeps is contested.
-func TestWhatIsDeclaredAnewIsNotContested(t *testing.T) {
+// What the agent itself has removed in between begins anew: only what it keeps flaps.
+func TestWhatIsDeclaredAnewDoesNotFlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
 		plain(t, s, func(string) error { return nil })
