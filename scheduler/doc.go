@@ -236,9 +236,9 @@
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
 // ones, and returns. Dump of package inspect calls Retrieve at any time.
 //
-// Run's goroutine owns the graph. Plan borrows it, on the goroutine of its caller, while
-// Run has nothing to do. When there is something to do, Plan undoes its changes, gives the
-// graph back, and begins again later.
+// Run's goroutine owns the graph. Plan uses it, on the goroutine of its caller, while Run is
+// idle. When there is something to do, Plan is interrupted: it undoes its changes, and begins
+// again later.
 //
 // All other methods may be called from any goroutine. A verb must not call the methods
 // that wait for the loop.
@@ -319,7 +319,7 @@
 //	untyped.go                            descriptors without types
 //	internal/kind, internal/intent        values of descriptors; how changes become desired
 //	internal/scope                        values that a transaction concerns
-//	internal/standing, internal/columns   published states, and structs, in little memory
+//	internal/published, internal/columns  published states, and structs, in little memory
 //	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
 //	internal/retry, internal/flap         times of retries; values that somebody else insists on

@@ -2,7 +2,7 @@ package scheduler
 
 import (
 	"github.com/keyplane/keyplane/scheduler/internal/inside"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 )
 
 // Inside is for packages that show a scheduler: changes, drift, explain, inspect and stats. The type
@@ -16,4 +16,4 @@ func (s *Scheduler) Inside() inside.View[*Status, Dependency] {
 }
 
 // count counts the change of a status; nil: none.
-func (s *Scheduler) count(old, now *standing.Standing) { s.counters.Moved(old.Place(), now.Place()) }
+func (s *Scheduler) count(old, now *published.Status) { s.counters.Moved(old.Place(), now.Place()) }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/wake"
-	"github.com/keyplane/keyplane/scheduler/internal/loan"
+	"github.com/keyplane/keyplane/scheduler/internal/idle"
 )
 
 // newWork returns the channels of work that may begin: none while too many runs are parked.
@@ -16,22 +16,21 @@ func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Co
 	return s.requests, s.observations.Ready(), due
 }
 
-// next waits for work, and lends the graph meanwhile. It returns nil when ctx ends. Work
-// that comes while the graph is lent calls the loan in first, so no other goroutine uses
-// the graph while the work runs.
+// next waits for work, and lets plans use the graph meanwhile. It returns nil when ctx ends. Work that
+// comes interrupts a plan first, so no other goroutine uses the graph while the work runs.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
-	var lent *loan.Loan
-	recall := func() { lent.CallIn(); lent = nil } // takes the graph back
+	var plan *idle.Work // uses the graph
+	interrupt := func() { plan.Interrupt(); plan = nil }
 	defer func() {
-		s.pulse.Work() // a plan that never gives the graph back makes the loop stuck
-		lent.CallIn()
+		s.pulse.Work() // a plan that never ends makes the loop stuck
+		plan.Interrupt()
 	}()
 	for {
-		loans, returned := s.desk.Offers, (<-chan struct{})(nil)
+		plans, done := s.idle.Offers, (<-chan struct{})(nil)
 		requests, observed, retries := s.newWork(due)
 		var parked *run
-		if lent != nil {
-			loans, returned = nil, lent.Returned()
+		if plan != nil {
+			plans, done = nil, plan.Done()
 		} else {
 			parked = s.readyRun(ctx)
 		}
@@ -39,20 +38,20 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 		select {
 		case <-ctx.Done():
 			s.pulse.Work()
-			lent.CallIn()
+			plan.Interrupt()
 			s.awaitParked(ctx)
 			return nil
 		case <-wake.If(parked != nil):
 			return func(ctx context.Context) { s.resume(ctx, parked) }
 		case <-s.reader.Ready():
 			s.pulse.Work()
-			recall() // a parked run may go on
+			interrupt() // a parked run may go on
 		case <-s.executor.Finished():
 			s.deliver(s.executor.TakeFinished())
-			recall()
+			interrupt()
 		case <-s.executor.Overdue():
 			s.deliver(s.executor.TakeOverdue(ctx))
-			recall()
+			interrupt()
 		case do := <-requests:
 			return do
 		case <-observed:
@@ -63,9 +62,9 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			return func(ctx context.Context) { s.handleLateResults(ctx, s.executor.TakeLate()) }
 		case <-retries:
 			return s.retryDue
-		case lent = <-loans:
-		case <-returned:
-			lent = nil
+		case plan = <-plans:
+		case <-done:
+			plan = nil
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/recreation"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -54,8 +54,8 @@ var verbs = [...]Verb{
 // A recorder describes the operations of one record while they happen, in a run or in a plan. The zero recorder has none.
 type recorder struct{ recreated recreation.Marks }
 
-// begins describes op, which begins. was is the standing of its value.
-func (c *recorder) begins(op graph.Op, was standing.Standing) Operation {
+// begins describes op, which begins. was is the status of its value.
+func (c *recorder) begins(op graph.Op, was published.Status) Operation {
 	part, second := c.recreated.Begins(op)
 	o := operation(op, was)
 	o.Recreate = o.Recreate || part
@@ -65,8 +65,8 @@ func (c *recorder) begins(op graph.Op, was standing.Standing) Operation {
 	return o
 }
 
-// operation describes op without its result. was is the standing of its value before.
-func operation(op graph.Op, was standing.Standing) Operation {
+// operation describes op without its result. was is the status of its value before.
+func operation(op graph.Op, was published.Status) Operation {
 	d, derived := kind.OfOp(op), op.Node.Base() != nil
 	return Operation{
 		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: kind.Message(op.Old), New: kind.Message(op.New),
@@ -88,9 +88,9 @@ func (c *recorder) ends(o *Operation, op graph.Op, state State) {
 	o.Waits = value.Labels(op.Node.Unmet())
 }
 
-// changes describes the present state of n, if that is a change without a verb. was is the earlier standing; done says
+// changes describes the present state of n, if that is a change without a verb. was is the earlier status; done says
 // that the record has an operation of n. It returns false if there is nothing to report.
-func (c *recorder) changes(n *graph.Node, was standing.Standing, state State, done bool) (o Operation, news bool) {
+func (c *recorder) changes(n *graph.Node, was published.Status, state State, done bool) (o Operation, news bool) {
 	if !done {
 		return noop(n, was, state)
 	}
@@ -105,7 +105,7 @@ func (c *recorder) changes(n *graph.Node, was standing.Standing, state State, do
 
 // noop describes a change of a node without a verb. It returns false if there is nothing
 // to report.
-func noop(n *graph.Node, was standing.Standing, state State) (Operation, bool) {
+func noop(n *graph.Node, was published.Status, state State) (Operation, bool) {
 	derived, property := was.Roles(n)
 	o := Operation{
 		Verb: Create, Key: n.Key(), New: kind.Message(n.Desired()),

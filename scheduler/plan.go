@@ -8,9 +8,9 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/idle"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/loan"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 )
 
 // ErrUnsettled is the error of Plan if other work interrupted it too often.
@@ -32,13 +32,13 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
 	rec.describe(txn)
 	var f forecast
-	err = s.desk.Use(ctx, func(l *loan.Loan) (err error) {
-		rec.Seq, rec.Unknown, f, err = s.tryPlan(l, txn)
+	err = s.idle.Run(ctx, func(w *idle.Work) (err error) {
+		rec.Seq, rec.Unknown, f, err = s.tryPlan(w, txn)
 		return err
 	})
 	switch {
-	case errors.Is(err, loan.ErrCalledIn):
-		return nil, fmt.Errorf("%w: interrupted %d times; it has %d changes", ErrUnsettled, loan.Attempts, len(txn.Changes))
+	case errors.Is(err, idle.ErrInterrupted):
+		return nil, fmt.Errorf("%w: interrupted %d times; it has %d changes", ErrUnsettled, idle.Attempts, len(txn.Changes))
 	case err != nil:
 		return nil, fmt.Errorf("planning: %w", err)
 	}
@@ -46,11 +46,11 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	return rec, nil
 }
 
-// tryPlan plans txn on the borrowed graph until it is interrupted.
-func (s *Scheduler) tryPlan(l *loan.Loan, txn Txn) (seq uint64, unknown []UnknownKind, f forecast, err error) {
-	s.graph.BeginPlan(l.Pace)
+// tryPlan plans txn until it is interrupted.
+func (s *Scheduler) tryPlan(w *idle.Work, txn Txn) (seq uint64, unknown []UnknownKind, f forecast, err error) {
+	s.graph.BeginPlan(w.Pace)
 	defer s.graph.Rollback()
-	err = l.Until(func() {
+	err = w.Until(func() {
 		txn.intents().Apply(s.graph)
 		seq, f, unknown = s.seq, s.planned(), s.unknownInUse()
 	})
@@ -88,9 +88,9 @@ func (s *Scheduler) simulateRun(run *run) {
 // planned returns the next operations, if each of them succeeds.
 func (s *Scheduler) planned() (f forecast) {
 	g := s.graph
-	told := map[*graph.Node]standing.Standing{}
+	told := map[*graph.Node]published.Status{}
 	var record recorder
-	was := func(n *graph.Node) standing.Standing {
+	was := func(n *graph.Node) published.Status {
 		if x, ok := told[n]; ok {
 			return x
 		}
@@ -105,7 +105,7 @@ func (s *Scheduler) planned() (f forecast) {
 		if state == Nonexistent {
 			state = Removed
 		}
-		told[n] = *standing.Of(n, uint8(state), time.Time{})
+		told[n] = *published.Of(n, uint8(state), time.Time{})
 		record.ends(&o, op, state)
 		f.Add(o, kind.BaseOf(n))
 	}

@@ -6,11 +6,11 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 )
 
-// publish makes the new standing of n public; old is its present one, or nil.
-func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing) State {
+// publish makes the new status of n public; old is its present one, or nil.
+func (s *Scheduler) publish(now time.Time, n *graph.Node, old *published.Status) State {
 	n.News = false
 	state := s.stateOf(n)
 	// A member of a cycle whose base is gone needs another attempt when the base is back.
@@ -34,7 +34,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *standing.Standing
 		}
 		return state
 	}
-	x := standing.Of(n, uint8(state), now)
+	x := published.Of(n, uint8(state), now)
 	x.Last = uint8(verbs[n.Last()])
 	if state == Pending {
 		x.Await(n.Unmet())

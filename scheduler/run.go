@@ -14,11 +14,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/intent"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/scope"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -382,16 +382,16 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 
 // isUntold reports that a resync has found a new or vanished value of somebody else. There may be any number of
 // them. A resync that is parked publishes what it has read so far, and does not record it either.
-func (r *run) isUntold(old *standing.Standing, state State) bool {
+func (r *run) isUntold(old *published.Status, state State) bool {
 	vanished := state == Removed || state == Nonexistent
 	return r.rec.Refresh && (state == Obtained || vanished && State(old.Known().State) == Obtained)
 }
 
-// didTo reports whether r executed an operation of the value with standing x.
-func (r *run) didTo(x *standing.Standing) bool { return x != nil && x.Txn == r.mark() }
+// didTo reports whether r executed an operation of the value with the status x.
+func (r *run) didTo(x *published.Status) bool { return x != nil && x.Txn == r.mark() }
 
 // recordNoop records a change of a node without a verb. done says that the record has an operation of the node.
-func (r *run) recordNoop(n *graph.Node, old *standing.Standing, state State, done bool) {
+func (r *run) recordNoop(n *graph.Node, old *published.Status, state State, done bool) {
 	if state == Removed && !done {
 		state = Nonexistent
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/flap"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/history"
+	"github.com/keyplane/keyplane/scheduler/internal/idle"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/loan"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/shown"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
@@ -76,18 +76,18 @@ type Scheduler struct {
 	registry     kind.Registry
 	decoder      *kind.Decoder
 	executor     *executor.Executor
-	statuses     *table.Table[standing.Standing]
+	statuses     *table.Table[published.Status]
 	history      *history.History[*keptRecord]
 	counters     *counters.Counters
 	observations *mailbox.Box[Observed]
 	inbox        *inbox.Inbox[*Connection]
-	watchers     *watch.Hub[*standing.Standing]
+	watchers     *watch.Hub[*published.Status]
 	connections  map[string]*Connection
 	published    atomic.Pointer[[]ConnectionStatus] // by publishConnections
 	begun        atomic.Bool                        // Run was called
 	shown        shown.Values                       // Run's goroutine writes them
 	requests     chan func(context.Context)
-	desk         *loan.Desk // lends the graph to plans
+	idle         *idle.Runner // of plans
 	stopped      chan struct{}
 	pulse        pulse.Pulse // of Run's goroutine
 
@@ -120,11 +120,11 @@ func New(opts Options) *Scheduler {
 	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
-		statuses:     table.New((*standing.Standing).Key),
+		statuses:     table.New((*published.Status).Key),
 		history:      history.New[*keptRecord](opts.HistoryCount, opts.HistoryBytes),
 		observations: mailbox.New[Observed](),
 		inbox:        inbox.New[*Connection](),
-		watchers:     watch.NewHub((*standing.Standing).Key),
+		watchers:     watch.NewHub((*published.Status).Key),
 		connections:  map[string]*Connection{},
 		links:        kind.Connections{},
 		counters:     counters.New(),
@@ -134,7 +134,7 @@ func New(opts Options) *Scheduler {
 		retries:      retry.New(retry.Policy(opts.Retry)),
 	}
 	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
-	s.desk = &loan.Desk{Offers: make(chan *loan.Loan), Ended: s.stopped, Err: ErrStopped}
+	s.idle = &idle.Runner{Offers: make(chan *idle.Work), Ended: s.stopped, Err: ErrStopped}
 	s.flaps = &flap.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
 	s.graph.Keys = &s.registry
 	s.ledger = s.newLedger()

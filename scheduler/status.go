@@ -11,7 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -43,11 +43,11 @@ type Status struct {
 	// Meta is the metadata of the actual value; nil: none.
 	Meta any
 
-	of *standing.Standing // nil: the Status does not come from a Scheduler
+	of *published.Status // nil: the Status does not come from a Scheduler
 }
 
 // statusOf returns the status of a value as readers see it.
-func statusOf(x *standing.Standing) *Status {
+func statusOf(x *published.Status) *Status {
 	st := &Status{
 		Key: x.Key(), State: State(x.State), Last: Verb(x.Last), Err: x.Err(), Since: x.Since(),
 		Desired: kind.Declared(x.Desired), Actual: kind.Message(x.Actual), Meta: x.Meta,
@@ -100,7 +100,7 @@ func (st *Status) Warnings() []string { return kind.Warnings(st.of.Value()) }
 // Found.Shown, too.
 func (s *Scheduler) All() iter.Seq[*Status] {
 	return func(yield func(*Status) bool) {
-		for x := range s.standings() {
+		for x := range s.compact() {
 			if !yield(statusOf(x)) {
 				return
 			}
@@ -108,9 +108,9 @@ func (s *Scheduler) All() iter.Seq[*Status] {
 	}
 }
 
-// standings yields the standings of all values that the graph has, and of those that it does not keep.
-func (s *Scheduler) standings() iter.Seq[*standing.Standing] {
-	return func(yield func(*standing.Standing) bool) {
+// compact yields the statuses of all values that the graph has, and of those that it does not keep.
+func (s *Scheduler) compact() iter.Seq[*published.Status] {
+	return func(yield func(*published.Status) bool) {
 		moment := s.shown.Now()
 		for x := range s.statuses.All() {
 			moment.Hide(x)
@@ -126,7 +126,7 @@ func (s *Scheduler) standings() iter.Seq[*standing.Standing] {
 // form one consistent snapshot. No transaction waits for it.
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
-	for x := range s.standings() {
+	for x := range s.compact() {
 		if strings.HasPrefix(x.Key(), prefix) {
 			out = append(out, statusOf(x))
 		}

@@ -13,14 +13,14 @@ package changes
 
 import (
 	"github.com/keyplane/keyplane/scheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
 // A Collector has the changes since the last Take. One goroutine reads it; Close ends it.
 type Collector struct {
-	recent *watch.Recent[*standing.Standing]
-	status func(*standing.Standing) *scheduler.Status
+	recent *watch.Recent[*published.Status]
+	status func(*published.Status) *scheduler.Status
 }
 
 // News are the changes since the last Take of a Collector.

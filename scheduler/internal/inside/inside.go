@@ -7,8 +7,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
@@ -24,8 +24,8 @@ type View[S, D any] struct {
 	Remembers func(key string) bool
 	// Recent begins to collect the changes of up to most values, and Status returns one of them as
 	// readers see it.
-	Recent func(most int) *watch.Recent[*standing.Standing]
-	Status func(*standing.Standing) S
+	Recent func(most int) *watch.Recent[*published.Status]
+	Status func(*published.Status) S
 	// Same reports whether the value has not changed between two statuses of it, neither of which
 	// is nil.
 	Same func(a, b S) bool

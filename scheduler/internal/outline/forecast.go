@@ -6,7 +6,7 @@ import (
 )
 
 // A Forecast is a record of operations that a plan expects. It refers to no node, so it stays
-// valid when the graph is rolled back and lent to others. The zero value is empty.
+// valid when the graph is rolled back and used by others. The zero value is empty.
 type Forecast[O any] struct {
 	pieces [][]O          // in pieces, because growing one large list would take long
 	bases  map[int]string // the keys of the base values of derived values, by the index of the operation

@@ -19,11 +19,11 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/standing"
+	"github.com/keyplane/keyplane/scheduler/internal/published"
 )
 
 // ofKind are the values of one descriptor by key. It is immutable.
-type ofKind = map[string]*standing.Standing
+type ofKind = map[string]*published.Status
 
 // Values are those of all descriptors. The zero value has none.
 type Values struct {
@@ -53,7 +53,7 @@ func (v *Values) Replace(d *kind.Descriptor, found []kind.Found, now time.Time, 
 			continue
 		}
 		// Without its dependencies and derived values: nothing is decided about it.
-		of[f.Key] = standing.OfShown(&graph.Value{Key: f.Key, Data: f.Value, Kind: d}, state, now)
+		of[f.Key] = published.OfShown(&graph.Value{Key: f.Key, Data: f.Value, Kind: d}, state, now)
 	}
 	v.store(d, of)
 }
@@ -75,7 +75,7 @@ func (v *Values) store(d *kind.Descriptor, of ofKind) {
 }
 
 // Find returns the value under key, or nil.
-func (v *Values) Find(key string) *standing.Standing {
+func (v *Values) Find(key string) *published.Status {
 	for _, of := range v.load() {
 		if x := of[key]; x != nil {
 			return x
@@ -94,7 +94,7 @@ type Moment struct {
 func (v *Values) Now() Moment { return Moment{v.load(), map[string]bool{}} }
 
 // Hide leaves out the value with the key of x, which the graph has.
-func (m Moment) Hide(x *standing.Standing) {
+func (m Moment) Hide(x *published.Status) {
 	if len(m.all) == 0 {
 		return
 	}
@@ -104,8 +104,8 @@ func (m Moment) Hide(x *standing.Standing) {
 }
 
 // Rest yields the values that are not hidden, in no order.
-func (m Moment) Rest() iter.Seq[*standing.Standing] {
-	return func(yield func(*standing.Standing) bool) {
+func (m Moment) Rest() iter.Seq[*published.Status] {
+	return func(yield func(*published.Status) bool) {
 		for _, of := range m.all {
 			for key, x := range of {
 				if !m.hidden[key] && !yield(x) {

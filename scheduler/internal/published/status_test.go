@@ -1,4 +1,4 @@
-package standing
+package published
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 // TestSize guards the memory of a value that changes rarely and is read rarely.
 func TestSize(t *testing.T) {
-	if size := unsafe.Sizeof(Standing{}); size > 64 {
-		t.Errorf("a Standing takes %d bytes; expected at most 64", size)
+	if size := unsafe.Sizeof(Status{}); size > 64 {
+		t.Errorf("a Status takes %d bytes; expected at most 64", size)
 	}
 }
