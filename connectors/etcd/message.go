@@ -47,12 +47,12 @@ func (c *codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{whole}, v)
 }
 
-// reason returns the codec's own error if that ended a call, and otherwise err.
+// reason returns the codec's own error if that ended a call, and otherwise err in words for people.
 func (c *codec) reason(err error) error {
 	if err != nil && c.refused != nil {
 		return c.refused
 	}
-	return err
+	return inWords(err)
 }
 
 // A refusal has the code with which gRPC refuses a message that has too many bytes.
@@ -142,13 +142,13 @@ func streaming(b kvdbsync.Bounds) grpc.StreamClientInterceptor {
 		c := newCodec(b)
 		s, err := open(ctx, desc, cc, method, append(opts, grpc.WaitForReady(false), grpc.ForceCodecV2(c), grpc.MaxCallRecvMsgSize(messageSize(b)))...)
 		if err != nil {
-			return nil, err
+			return nil, c.reason(err)
 		}
 		return stream{s, c}, nil
 	}
 }
 
-// A stream returns the errors of its codec.
+// A stream returns the errors of its codec, and others in words for people.
 type stream struct {
 	grpc.ClientStream
 	codec *codec
@@ -156,3 +156,6 @@ type stream struct {
 
 // RecvMsg implements grpc.ClientStream.
 func (s stream) RecvMsg(m any) error { return s.codec.reason(s.ClientStream.RecvMsg(m)) }
+
+// SendMsg implements grpc.ClientStream.
+func (s stream) SendMsg(m any) error { return s.codec.reason(s.ClientStream.SendMsg(m)) }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -106,7 +108,7 @@ func TestServerReplacedBetweenListingAndWatch(t *testing.T) {
 
 // isUnavailable tells that a server could not be reached, or went away.
 func isUnavailable(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "code = Unavailable")
+	return status.Code(err) == codes.Unavailable
 }
 
 func TestCompactionWhileListing(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // rawTexts are what the interfaces of the agent and of stores say to programs, and what a missing value
 // looks like in Go. No person understands them.
-var rawTexts = regexp.MustCompile(`KeyErrors|rpc error|code = \w+ desc|<nil>|%!|404 page not found|:;|VPPApiError|invalid value: invalid`)
+var rawTexts = regexp.MustCompile(`KeyErrors|rpc error|code = \w+ desc|desc = |<nil>|%!|404 page not found|:;|VPPApiError|invalid value: invalid`)
 
 // rawFile is the variable with the file in which runs of agentctl note raw texts.
 const rawFile = "RAW_TEXTS"

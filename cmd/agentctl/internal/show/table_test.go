@@ -172,10 +172,11 @@ func TestRemote(t *testing.T) {
 	for text, want := range map[string]string{
 		"values are invalid:\n  line 3: mtu\n  line 4: name": "values are invalid: line 3: mtu; line 4: name",
 		"a\n\nb": "a; b",
-		"rpc error: code = Unavailable desc = connection refused":               "connection refused",
-		"KeyErrors: [config/a (CREATE): no memory, config/b (UPDATE): x]":       "these failed: config/a (CREATE): no memory, config/b (UPDATE): x",
-		"404 Not Found: 404 page not found":                                     "404 Not Found: there is nothing at this path",
-		"create_vlan_subif(id=7): VPPApiError: VLAN subif already exists (-56)": "create_vlan_subif(id=7): VPP says: VLAN subif already exists (-56)",
+		"rpc error: code = Unavailable desc = connection refused":                             "connection refused",
+		`etcd: connection error: desc = "transport: Error while dialing: dial tcp: no route"`: "etcd: dial tcp: no route",
+		"KeyErrors: [config/a (CREATE): no memory, config/b (UPDATE): x]":                     "these failed: config/a (CREATE): no memory, config/b (UPDATE): x",
+		"404 Not Found: 404 page not found":                                                   "404 Not Found: there is nothing at this path",
+		"create_vlan_subif(id=7): VPPApiError: VLAN subif already exists (-56)":               "create_vlan_subif(id=7): VPP says: VLAN subif already exists (-56)",
 	} {
 		if got := show.Remote(text); got != want {
 			t.Errorf("%q became %q; expected %q", text, got, want)

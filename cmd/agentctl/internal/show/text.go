@@ -37,18 +37,14 @@ func Remote(text string) string {
 // programs: the codes of gRPC, the list of a failed transaction, the name of a type, and the page of a web server that
 // lacks a path.
 func Plain(text string) string {
-	text = rpcCode.ReplaceAllString(text, "")
+	text = printable.WithoutRPC(text)
 	text = failedKeys.ReplaceAllString(text, "these failed: $1")
 	text = strings.ReplaceAll(text, "VPPApiError: ", "VPP says: ")
 	return strings.ReplaceAll(text, "404 page not found", "there is nothing at this path")
 }
 
-var (
-	// rpcCode is how an error of gRPC begins (google.golang.org/grpc/internal/status).
-	rpcCode = regexp.MustCompile(`rpc error: code = \w+ desc = `)
-	// failedKeys is the text of a transaction with failed values; see scheduler.TxnError.
-	failedKeys = regexp.MustCompile(`KeyErrors: \[(.*)\]`)
-)
+// failedKeys is the text of a transaction with failed values; see scheduler.TxnError.
+var failedKeys = regexp.MustCompile(`KeyErrors: \[(.*)\]`)
 
 // JSONError returns the text of an error of protojson. Its errors have a space or a no-break space at
 // random, and the name of the library first.
