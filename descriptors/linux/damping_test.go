@@ -158,6 +158,12 @@ func TestFights(t *testing.T) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
 		t.Run(kind, func(t *testing.T) {
+			if what := lacks(t, fight{kind: kind}); what != "" {
+				t.Skip("SKIPPED: this test needs " + what)
+			}
+			if kind == "chain" {
+				needIPTables(t)
+			}
 			// A few at a time: all of them together would take the time of a slow machine from each other.
 			for some := range slices.Chunk(byKind[kind], 8) {
 				some = slices.DeleteFunc(some, func(f fight) bool { return !canHave(t, f) })
@@ -220,8 +226,19 @@ func (f fight) fill(i int, text string) string {
 	return strings.NewReplacer("$NS", ns, "$IN", in, "x$N", link, "$T", table, "$R", routes, "$N", fmt.Sprint(i)).Replace(text)
 }
 
-// canHave reports whether the kernel has the links of a fight.
+// canHave reports whether this machine has what a fight needs. If not, a subtest is skipped that says so: the machine of
+// .ci/kernel must have all, and a skip fails there.
 func canHave(t *testing.T, f fight) bool {
+	t.Helper()
+	what := lacks(t, f)
+	if what != "" {
+		t.Run(f.name, func(t *testing.T) { t.Skip("SKIPPED: this test needs " + what) })
+	}
+	return what == ""
+}
+
+// lacks returns what this machine does not have of what a fight needs; "" if it has all.
+func lacks(t *testing.T, f fight) string {
 	t.Helper()
 	can := func(kind string) bool {
 		can, err := canMake(kind)
@@ -231,13 +248,12 @@ func canHave(t *testing.T, f fight) bool {
 		return can
 	}
 	switch {
-	case f.kind == "chain":
-		version, err := exec.Command("iptables", "--version").Output()
-		return err == nil && strings.Contains(string(version), "nf_tables")
 	case f.kind == "DUMMY" && !can("dummy"):
-		return false
+		return "a kernel with dummies (CONFIG_DUMMY)"
+	case (f.kind == "VRF_DEVICE" || f.vrf) && !can("vrf"):
+		return "a kernel with VRFs (CONFIG_NET_VRF)"
 	}
-	return f.kind != "VRF_DEVICE" && !f.vrf || can("vrf")
+	return ""
 }
 
 // declare puts the values of a fight, which it returns with its number in all texts.
