@@ -77,11 +77,14 @@ func TestEachStoreHasItsShareOfTheRoom(t *testing.T) {
 		modest := &shelf{[]kvdbsync.Event{put("1", "1"), put("2", "1"), put("3", "1"), put("4", "1")}, make(chan step)}
 		var sources []*kvdbsync.Source
 		for _, c := range []*shelf{hoard, modest, modest} {
-			sources = append(sources, run(t, kvdbsync.Options{Connector: c.connector(), Bounds: kvdbsync.Bounds{Room: room}}))
+			sources = append(sources, newSource(kvdbsync.Options{Connector: c.connector(), Bounds: kvdbsync.Bounds{Room: room}}))
 		}
+		for _, s := range sources { // when all have their share, as in an agent
+			start(t, s)
+		}
+		synctest.Wait()
 		var got []int
 		for _, s := range sources {
-			synctest.Wait()
 			got = append(got, s.Health().Keys)
 		}
 		if got[0] > 8 || got[1] < 2 || got[2] < 2 || got[0]+got[1]+got[2] > 12 {

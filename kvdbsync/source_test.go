@@ -24,8 +24,19 @@ var errDown = errors.New("connection refused")
 // run starts a Source on a connector, in a bubble of synthetic time.
 func run(t *testing.T, o kvdbsync.Options) *kvdbsync.Source {
 	t.Helper()
+	s := newSource(o)
+	start(t, s)
+	return s
+}
+
+func newSource(o kvdbsync.Options) *kvdbsync.Source {
 	o.Name = "mem"
-	s := kvdbsync.NewSource(o)
+	return kvdbsync.NewSource(o)
+}
+
+// start runs a source until the end of the test.
+func start(t *testing.T, s *kvdbsync.Source) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
@@ -35,7 +46,6 @@ func run(t *testing.T, o kvdbsync.Options) *kvdbsync.Source {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return s
 }
 
 // elapse lets synthetic time pass.
