@@ -199,7 +199,8 @@ func (s *Scheduler) awaitParked(ctx context.Context) {
 			s.resume(ctx, r)
 		} else {
 			s.pulse.Rest()
-			s.deliver(s.executor.Await(ctx, s.reader.Ready(), nil))
+			tasks, _ := s.executor.Await(ctx, s.reader.Ready(), nil)
+			s.deliver(tasks)
 		}
 	}
 }
@@ -208,18 +209,17 @@ func (s *Scheduler) awaitParked(ctx context.Context) {
 // meanwhile. So only a run that begins when none is parked may wait without limit: another one might wait for a parked run.
 func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
 	var limit <-chan time.Time
-	var over time.Time
 	for !s.isReady(ctx, r) {
-		switch {
-		case !impatient:
-		case limit == nil:
+		if impatient && limit == nil {
 			s.parking.Reset(parkAfter)
-			limit, over = s.parking.C, time.Now().Add(parkAfter)
-		case !time.Now().Before(over):
-			return false
+			limit = s.parking.C
 		}
 		s.pulse.Rest()
-		s.deliver(s.executor.Await(ctx, s.reader.Ready(), limit))
+		tasks, late := s.executor.Await(ctx, s.reader.Ready(), limit)
+		s.deliver(tasks)
+		if late { // no clock is asked: for one that is behind the timer, the wait would begin again without a limit
+			return s.isReady(ctx, r)
+		}
 	}
 	return true
 }

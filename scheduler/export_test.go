@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // AwaitPacked waits until the large records of ended transactions are packed in the history. Nothing may end
@@ -37,4 +38,27 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 		release()
 	}
 	return release
+}
+
+// HastenOnce has the timer of the next wait fire at once, and not again for parkAfter. A loop that is not scheduled between the
+// start of a timer and a look at the clock sees the same: the timer has fired, and less than parkAfter has passed.
+func (s *Scheduler) HastenOnce(ctx context.Context) error {
+	return s.ask(ctx, func(context.Context) {
+		fires := s.parking.C
+		hastened := make(chan time.Time, 1)
+		hastened <- time.Now()
+		s.parking.C = hastened
+		go func() {
+			for first := true; ; first = false {
+				select {
+				case at := <-fires:
+					if !first {
+						hastened <- at
+					}
+				case <-s.stopped:
+					return
+				}
+			}
+		}()
+	})
 }

@@ -96,6 +96,22 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 	}
 }
 
+// The timer of a wait alone says that the wait is over: a clock that is behind it does not begin another wait, which nothing
+// might end.
+func TestAWaitEndsWithItsTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		must(t, s.HastenOnce(t.Context()))
+		b.hang("create thing/a")
+		go func() { _ = declare(t, s, "thing/a", "1") }()
+		<-time.After(soon)
+		withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", "1")) })
+		b.release("create thing/a", nil)
+	})
+}
+
 // TestLongReadingOfManyPartsDelaysNobodyElse reads back many descriptors, each of which answers soon.
 func TestLongReadingOfManyPartsDelaysNobodyElse(t *testing.T) {
 	const parts, each = 40, 90 * time.Millisecond

@@ -53,13 +53,26 @@ type watchdog struct {
 }
 
 // Await returns finished tasks. Overdue verbs are abandoned and count as finished. It
-// returns none when other has a token, which is taken, or when limit fires. After ctx
-// has ended, Await waits at most shutdownTimeout.
-func (e *Executor) Await(ctx context.Context, other <-chan struct{}, limit <-chan time.Time) []*Task {
+// returns none when other has a token, which is taken, or when limit fires. late says that limit has fired; it
+// has no token then. After ctx has ended, Await waits at most shutdownTimeout.
+func (e *Executor) Await(ctx context.Context, other <-chan struct{}, limit <-chan time.Time) (tasks []*Task, late bool) {
+	tasks, late = e.await(ctx, other, limit)
+	if !late { // also when tasks finish one after the other
+		select {
+		case <-limit:
+			late = true
+		default:
+		}
+	}
+	return tasks, late
+}
+
+// await is Await, and does not look at limit when there are finished tasks.
+func (e *Executor) await(ctx context.Context, other <-chan struct{}, limit <-chan time.Time) (tasks []*Task, late bool) {
 	for {
 		select {
 		case <-e.finished.ready.C():
-			return e.finished.take()
+			return e.finished.take(), false
 		default:
 		}
 		e.Watch()
@@ -69,17 +82,17 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, limit <-cha
 		}
 		select {
 		case <-e.finished.ready.C():
-			return e.finished.take()
+			return e.finished.take(), false
 		case <-other:
-			return nil
+			return nil, false
 		case <-limit:
-			return nil
+			return nil, true
 		case <-ended:
 			e.watchdog.stop = time.Now().Add(min(e.abandonAfter, shutdownTimeout))
 			e.watch(time.Until(e.watchdog.stop))
 		case <-e.watchdog.timer.C:
 			if out := e.TakeOverdue(ctx); len(out) > 0 {
-				return out
+				return out, false
 			}
 		}
 	}

@@ -54,14 +54,14 @@ func TestAbandonedVerbReturnsLate(t *testing.T) {
 		pool.Push(t.Context(), newTask(t, g, "hangs", verbs))
 		pool.Push(t.Context(), newTask(t, g, "works", verbs))
 
-		hung := e.Await(t.Context(), nil, nil)
+		hung, _ := e.Await(t.Context(), nil, nil)
 		if len(hung) != 1 || !hung[0].Abandoned || !errors.Is(hung[0].Err, executor.ErrNoAnswer) || time.Since(begun) != 11*time.Second {
 			t.Fatalf("after %v: %+v, want one abandoned task after 11s", time.Since(begun), hung)
 		}
 		if r, ok := e.Running("hangs"); !ok || !r.Abandoned || verbs.Hung() != 1 {
 			t.Errorf("running %+v (%v), %d hung; want one abandoned verb", r, ok, verbs.Hung())
 		}
-		works := e.Await(t.Context(), nil, nil)
+		works, _ := e.Await(t.Context(), nil, nil)
 		if len(works) != 1 || works[0].Meta != "works" || works[0].Err != nil {
 			t.Fatalf("the other task: %+v", works)
 		}
@@ -91,7 +91,7 @@ func TestWorkersRest(t *testing.T) {
 		pool, g := e.Pool("system", 4), graph.New()
 		for _, key := range []string{"a", "b", "c"} {
 			e.Push(ctx, []*executor.Task{newTask(t, g, key, verbs)}, func(*executor.Task) *executor.Pool { return pool })
-			if done := e.Await(ctx, nil, nil); len(done) != 1 || done[0].Err != nil {
+			if done, _ := e.Await(ctx, nil, nil); len(done) != 1 || done[0].Err != nil {
 				t.Fatalf("%s: %+v, want one finished task", key, done)
 			}
 			synctest.Wait()
@@ -123,7 +123,7 @@ func TestPanicIsAnError(t *testing.T) {
 	e := executor.New(time.Minute, slog.New(slog.DiscardHandler))
 	verbs := &executor.Verbs{Create: func(context.Context, string, proto.Message) (any, error) { panic("broken") }}
 	e.Pool("system", 1).Push(t.Context(), newTask(t, graph.New(), "a", verbs))
-	if done := e.Await(t.Context(), nil, nil); len(done) != 1 || done[0].Err == nil {
+	if done, _ := e.Await(t.Context(), nil, nil); len(done) != 1 || done[0].Err == nil {
 		t.Errorf("%+v, want one failed task", done)
 	}
 	e.Idle()
