@@ -85,6 +85,11 @@ type Descriptor[V proto.Message, M any] struct {
 	// elsewhere. Optional.
 	Resolve func(key string, v V) V
 
+	// Parts returns the values as which Retrieve reports what is there of v when the agent was killed in the middle of
+	// a verb, if v is several items of the system, such as one for each IP version. A Memory stores their keys too:
+	// otherwise nobody would own what is left. Optional.
+	Parts func(key string, v V) []V
+
 	// Absent says why no value has the key, and how one comes about: "no namespace has that name:
 	// ip netns add red". It is for values that are only observed, since nobody can declare them.
 	// Explanations show it. Optional.

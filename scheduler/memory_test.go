@@ -163,3 +163,74 @@ func TestMemoryOfReferences(t *testing.T) {
 		t.Errorf("still remembered: %v", memory)
 	}
 }
+
+// TestPartsAreRemembered kills an agent in the middle of the verbs of a value that is two items: what is left is ours, and
+// goes. The same items of somebody else stay.
+func TestPartsAreRemembered(t *testing.T) {
+	type found = scheduler.Found[*l3.ARPEntry, struct{}]
+	for _, dies := range []string{"create", "delete", ""} {
+		stands, memory := map[string]bool{"3": true}, notebook{}
+		life := func(t *testing.T, want ...string) {
+			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
+			partsOf := func(v *l3.ARPEntry) []string { return strings.Split(v.GetIpAddress(), "+") }
+			killed := func(verb string, v *l3.ARPEntry) {
+				if verb == dies && len(partsOf(v)) > 1 { // what follows is not seen by the next life
+					stands, memory = maps.Clone(stands), maps.Clone(memory)
+				}
+			}
+			_, err := scheduler.Register(s, scheduler.Descriptor[*l3.ARPEntry, struct{}]{
+				Name: "arp", Model: models.For[*l3.ARPEntry](),
+				Parts: func(_ string, v *l3.ARPEntry) (out []*l3.ARPEntry) {
+					for _, part := range partsOf(v) {
+						out = append(out, &l3.ARPEntry{Interface: "if1", IpAddress: part})
+					}
+					return out
+				},
+				Create: func(_ context.Context, _ string, v *l3.ARPEntry) (struct{}, error) {
+					mine := stands
+					for _, part := range partsOf(v) {
+						mine[part] = true
+						killed("create", v)
+					}
+					return struct{}{}, nil
+				},
+				Delete: func(_ context.Context, _ string, v *l3.ARPEntry, _ struct{}) error {
+					mine := stands
+					for _, part := range partsOf(v) {
+						delete(mine, part)
+						killed("delete", v)
+					}
+					return nil
+				},
+				Retrieve: func(context.Context, []scheduler.Desired[*l3.ARPEntry]) scheduler.Retrieved[*l3.ARPEntry, struct{}] {
+					return func(yield func(found, error) bool) {
+						rest := maps.Clone(stands)
+						if rest["1"] && rest["2"] {
+							delete(rest, "1")
+							delete(rest, "2")
+							rest["1+2"] = true
+						}
+						for _, address := range slices.Sorted(maps.Keys(rest)) {
+							yield(found{Value: &l3.ARPEntry{Interface: "if1", IpAddress: address}, OwnerUnknown: true}, nil)
+						}
+					}
+				},
+			})
+			must(t, err)
+			defer begin(t, s)()
+			txn := scheduler.Txn{Refresh: true, Replace: true}
+			for _, ip := range want {
+				v, err := s.Value("config/linux/l3/v2/arp/if1/"+ip, &l3.ARPEntry{Interface: "if1", IpAddress: ip})
+				must(t, err)
+				txn.Changes = append(txn.Changes, v.Change())
+			}
+			mustCommit(t, s, txn)
+		}
+		for _, want := range [][]string{{"1+2"}, {}, {}} {
+			synctest.Test(t, func(t *testing.T) { life(t, want...) })
+		}
+		if got := slices.Sorted(maps.Keys(stands)); !slices.Equal(got, []string{"3"}) || len(memory) > 0 {
+			t.Errorf("killed in %q: there are %v, and %v is remembered", dies, got, memory)
+		}
+	}
+}

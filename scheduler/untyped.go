@@ -119,6 +119,14 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Resolve != nil {
 		e.Resolve = func(key string, v proto.Message) proto.Message { return d.Resolve(key, v.(V)) }
 	}
+	if d.Parts != nil {
+		e.Parts = func(key string, v proto.Message) (out []proto.Message) {
+			for _, part := range d.Parts(key, v.(V)) {
+				out = append(out, part)
+			}
+			return out
+		}
+	}
 	if d.Derived != nil {
 		e.Derived = func(key string, v proto.Message, add func(string, proto.Message)) {
 			for _, kv := range d.Derived(key, v.(V)) {

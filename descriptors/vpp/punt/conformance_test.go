@@ -151,6 +151,9 @@ func TestVersionsOfHost(t *testing.T) {
 			if resolved := d.Resolve(four, only); !proto.Equal(resolved, v) {
 				t.Errorf("resolved is %v", resolved)
 			}
+			if parts := d.Parts(all, v); len(parts) != 2 || !proto.Equal(parts[ipv4], only) || parts[ipv6].GetL3Protocol() != punt.L3Protocol_IPV6 || d.Parts(four, only) != nil {
+				t.Errorf("the parts are %v", parts)
+			}
 			if err := h.deregister(t.Context(), portOf(v, ipv6)); err != nil {
 				t.Fatal(err)
 			}

@@ -30,6 +30,9 @@ func (h *handler) hostDescriptor() scheduler.Descriptor[*punt.ToHost, struct{}] 
 			return out
 		},
 		Resolve: resolveHost,
+		Parts: func(_ string, v *punt.ToHost) []*punt.ToHost {
+			return partsOf(v, v.GetL3Protocol(), func(v *punt.ToHost, l3 punt.L3Protocol) { v.L3Protocol = l3 })
+		},
 
 		Create: func(ctx context.Context, _ string, v *punt.ToHost) (struct{}, error) {
 			return struct{}{}, h.toHost(ctx, v)

@@ -63,6 +63,9 @@ func (h *handler) redirectDescriptor() scheduler.Descriptor[*punt.IPRedirect, st
 			v.L3Protocol = punt.L3Protocol_ALL
 			return v
 		},
+		Parts: func(_ string, v *punt.IPRedirect) []*punt.IPRedirect {
+			return partsOf(v, v.GetL3Protocol(), func(v *punt.IPRedirect, l3 punt.L3Protocol) { v.L3Protocol = l3 })
+		},
 
 		Create:        h.redirect,
 		Delete:        h.endRedirect,

@@ -2,6 +2,7 @@ package punt
 
 import (
 	"go.fd.io/govpp/binapi/ip_types"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/vpp/punt"
 )
@@ -24,6 +25,19 @@ func versionsOf(l3 punt.L3Protocol) []int {
 	case punt.L3Protocol_UNDEFINED_L3:
 	}
 	return nil
+}
+
+// partsOf returns a value for both IP versions as one for each: VPP makes and removes them one after the other.
+func partsOf[V proto.Message](v V, l3 punt.L3Protocol, set func(V, punt.L3Protocol)) (out []V) {
+	if l3 != punt.L3Protocol_ALL {
+		return nil
+	}
+	for _, one := range []punt.L3Protocol{punt.L3Protocol_IPV4, punt.L3Protocol_IPV6} {
+		part := proto.CloneOf(v)
+		set(part, one)
+		out = append(out, part)
+	}
+	return out
 }
 
 // family is the address family of an IP version in messages.

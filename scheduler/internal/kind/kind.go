@@ -53,6 +53,7 @@ type Descriptor struct {
 	Derived       func(key string, v proto.Message, add func(key string, part proto.Message)) // nil: no derived values
 	Claims        func(key string, v proto.Message) *[]value.Claim                            // nil: no claims
 	Resolve       func(key string, v proto.Message) proto.Message                             // nil: no references
+	Parts         func(key string, v proto.Message) []proto.Message                           // nil: each value is one item
 	IdentityOf    func(key string, v proto.Message) value.Identity                            // nil: no identities
 	RenamedTo     func(from, to string)                                                       // nil: nobody wants to know
 	Referenced    bool                                                                        // what others are depends on its metadata
@@ -173,21 +174,27 @@ func (d *Descriptor) SaveMeta(meta any) ([]byte, error) { return d.Metadata.Save
 // LoadMeta reads what SaveMeta has returned.
 func (d *Descriptor) LoadMeta(data []byte) (any, error) { return d.Metadata.Load(data) }
 
-// ResolvedKey returns the key of v without references; empty: the same key, or none.
-func (d *Descriptor) ResolvedKey(v *graph.Value) string {
+// ResolvedKeys returns the other keys under which v, or a part of it, may be retrieved.
+func (d *Descriptor) ResolvedKeys(v *graph.Value) (keys []string) {
 	m := Message(v)
+	add := func(resolved proto.Message) {
+		if key, err := d.KeyOf(resolved); err == nil && key != v.Key { // an item without a key cannot be retrieved
+			keys = append(keys, key)
+		}
+	}
 	resolved := m
 	if d.Resolve != nil {
 		resolved = d.Resolve(v.Key, m)
 	}
-	if resolved == m && v.Declared() == nil {
-		return ""
+	if resolved != m || v.Declared() != nil {
+		add(resolved)
 	}
-	key, err := d.KeyOf(resolved)
-	if err != nil || key == v.Key {
-		return "" // an item without a key cannot be retrieved
+	if d.Parts != nil {
+		for _, part := range d.Parts(v.Key, m) {
+			add(part)
+		}
 	}
-	return key
+	return keys
 }
 
 // Has reports whether key, which begins with the prefix of d, is a key of d.

@@ -7,7 +7,7 @@
 // The stored data depends on the descriptor:
 //
 //	it can be read back   the resolved keys that differ from the key: Retrieve may report the
-//	                      value under them when no value is desired
+//	                      value, or a part of it, under them when no value is desired
 //	it cannot             the whole value, its metadata, and the boot of the host. A mark in
 //	                      front of it means that an operation is in progress, so that the
 //	                      actual state is uncertain. After another boot, the value is gone.
@@ -37,11 +37,12 @@ type Store interface {
 
 // A Kind is the ledger's view of a descriptor.
 type Kind interface {
-	Passive() bool                     // its values are only observed
-	OnlyRemembered() bool              // its actual values are known from the store alone
-	EndWithBoot() bool                 // those are gone after another boot of the host
-	HasMeta() bool                     // its verbs need metadata
-	ResolvedKey(v *graph.Value) string // the key of v without references; empty: the same key
+	Passive() bool        // its values are only observed
+	OnlyRemembered() bool // its actual values are known from the store alone
+	EndWithBoot() bool    // those are gone after another boot of the host
+	HasMeta() bool        // its verbs need metadata
+	// ResolvedKeys returns the key of v without references, and those of its parts, as far as they differ from its key.
+	ResolvedKeys(v *graph.Value) []string
 	SaveMeta(meta any) ([]byte, error)
 	LoadMeta(data []byte) (any, error)
 }
@@ -286,15 +287,20 @@ func (l *Ledger) recordUncertain(records []record, kind Kind, v *graph.Value, me
 
 // recordComing records a value that is about to exist, perhaps under another resolved key.
 func (l *Ledger) recordComing(records []record, kind Kind, v *graph.Value) []record {
-	resolved := kind.ResolvedKey(v)
 	before := l.references[v.Key]
-	if l.hasKey(v.Key) && (resolved == "" || slices.Contains(strings.Split(before, keySeparator), resolved)) {
+	all := before
+	for _, key := range kind.ResolvedKeys(v) {
+		switch {
+		case all == "":
+			all = key
+		case !slices.Contains(strings.Split(all, keySeparator), key):
+			all += keySeparator + key
+		}
+	}
+	if l.hasKey(v.Key) && all == before {
 		return records
 	}
-	if before != "" {
-		resolved = before + keySeparator + resolved
-	}
-	return append(records, record{key: v.Key, data: []byte(resolved)})
+	return append(records, record{key: v.Key, data: []byte(all)})
 }
 
 // An Outcome is the end of an operation, or another change, that the store may have to follow.
@@ -327,7 +333,7 @@ func (l *Ledger) recordEnd(records []record, key string, unsure bool) []record {
 	if n != nil && n.Actual() != nil {
 		return l.recordActual(records, n, unsure)
 	}
-	if of := l.resolved[key]; of != "" && !unsure && !l.exists(of) {
+	if of := l.resolved[key]; of != "" && !unsure && !l.exists(of) && !l.anyExists(l.references[of]) {
 		records = append(records, record{key: of})
 	}
 	if !l.hasKey(key) || unsure && n != nil && n.Desired() != nil {
@@ -350,7 +356,7 @@ func (l *Ledger) recordActual(records []record, n *graph.Node, unsure bool) []re
 		return records
 	}
 	if !kind.OnlyRemembered() {
-		resolved := kind.ResolvedKey(n.Actual())
+		resolved := strings.Join(kind.ResolvedKeys(n.Actual()), keySeparator)
 		if l.hasKey(key) && l.references[key] == resolved {
 			return records
 		}

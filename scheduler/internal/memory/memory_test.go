@@ -49,11 +49,11 @@ func (k *kind) EndWithBoot() bool            { return !k.lasts }
 func (k *kind) HasMeta() bool                { return k.hasMeta }
 func (k *kind) SaveMeta(any) ([]byte, error) { return nil, nil }
 func (k *kind) LoadMeta([]byte) (any, error) { return nil, nil }
-func (k *kind) ResolvedKey(v *graph.Value) string {
+func (k *kind) ResolvedKeys(v *graph.Value) []string {
 	if k.plain {
-		return ""
+		return nil
 	}
-	return "resolved/" + k.moved + v.Key
+	return []string{"resolved/" + k.moved + v.Key}
 }
 func (k *kind) Equivalent(_ string, old, new any) bool {
 	return proto.Equal(old.(proto.Message), new.(proto.Message))
