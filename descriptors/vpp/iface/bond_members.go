@@ -3,10 +3,13 @@ package iface
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
@@ -53,7 +56,7 @@ func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLi
 		SwIfIndex: meta.SwIfIndex(), BondSwIfIndex: to.SwIfIndex(), IsPassive: v.GetIsPassive(), IsLongTimeout: v.GetIsLongTimeout(),
 	}, &bond.BondAddMemberReply{})
 	if errors.Is(err, api.VALUE_EXIST) {
-		err = h.ignoreIfMember(ctx, to, meta, err)
+		err = h.memberOf(ctx, key, to, meta, err)
 	}
 	if err == nil {
 		h.bonded.Join(member)
@@ -61,15 +64,37 @@ func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLi
 	return struct{}{}, err
 }
 
-// ignoreIfMember returns err unless the interface is in exactly this bond.
-func (h *handler) ignoreIfMember(ctx context.Context, to, meta Meta, err error) error {
-	members, dumpErr := conn.Dump[bond.SwMemberInterfaceDetails](ctx, h.API, &bond.SwMemberInterfaceDump{SwIfIndex: to.SwIfIndex()})
-	for _, m := range members {
-		if m.SwIfIndex == meta.SwIfIndex() {
+// memberOf returns why VPP has refused a member with err: nil if the interface is in exactly this bond, and otherwise the
+// bond that has it.
+func (h *handler) memberOf(ctx context.Context, key string, to, meta Meta, err error) error {
+	all, lookErr := conn.Dump[bond.SwBondInterfaceDetails](ctx, h.API, &bond.SwBondInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)})
+	if lookErr != nil {
+		return errors.Join(err, lookErr)
+	}
+	for _, b := range all {
+		members, lookErr := conn.Dump[bond.SwMemberInterfaceDetails](ctx, h.API, &bond.SwMemberInterfaceDump{SwIfIndex: b.SwIfIndex})
+		if lookErr != nil {
+			return errors.Join(err, lookErr)
+		}
+		isIn := slices.ContainsFunc(members, func(m bond.SwMemberInterfaceDetails) bool { return m.SwIfIndex == meta.SwIfIndex() })
+		switch {
+		case isIn && b.SwIfIndex == to.SwIfIndex():
 			return nil
+		case isIn:
+			name, lookErr := h.nameAt(ctx, b.SwIfIndex)
+			return errors.Join(&heldError{bondMemberClaims(key, nil)[0], name, err}, lookErr)
 		}
 	}
-	return errors.Join(err, dumpErr)
+	return err
+}
+
+// nameAt returns the name of an interface for people.
+func (h *handler) nameAt(ctx context.Context, at interface_types.InterfaceIndex) (string, error) {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: at})
+	if err != nil || len(all) == 0 {
+		return fmt.Sprintf("with the index %d", at), err
+	}
+	return nameOf(all[0]), nil
 }
 
 // leaveBond removes the interface from its bond; it may have left, or may not exist any

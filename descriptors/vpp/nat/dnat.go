@@ -289,7 +289,7 @@ func (h *handler) added(ctx context.Context, p plugin, v *nat.DNat44, steps []*c
 
 // repair reads VPP's mappings of a value, and brings them to the declared ones. Stale mappings
 // are removed first, since one of them may occupy a declared external side. The error is that
-// of the first refused request.
+// of the first refused request, or names the mapping that is in the way.
 func (h *handler) repair(ctx context.Context, p plugin, v *nat.DNat44) error {
 	wanted := mappingsOf(v)
 	read, err := h.readMappings(ctx, p, map[string]map[mapping]bool{v.GetLabel(): lists.Set(wanted)}, true)
@@ -300,9 +300,10 @@ func (h *handler) repair(ctx context.Context, p plugin, v *nat.DNat44) error {
 	if err := h.remove(ctx, p, lists.Without(has, wanted)); err != nil {
 		return err
 	}
-	err = h.add(ctx, p, v.GetLabel(), lists.Without(wanted, has))
-	if errors.Is(err, api.VALUE_EXIST) && !p.endpointDependent() {
-		return fmt.Errorf("%w: another mapping has the external or the local side; the endpoint-independent NAT44 has each of them once", err)
+	lacking := lists.Without(wanted, has)
+	err = h.add(ctx, p, v.GetLabel(), lacking)
+	if errors.Is(err, api.VALUE_EXIST) {
+		return h.takenBy(ctx, p, v.GetLabel(), lacking, err)
 	}
 	return err
 }

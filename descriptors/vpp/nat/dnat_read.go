@@ -76,13 +76,18 @@ type reader struct {
 	bound map[string][]mapping // of interfaces
 	// unsigned are the labels of tags that do not tell their owner.
 	unsigned map[string]bool
+	// each gets all mappings instead, also those that no value can declare; nil: none
+	each func(tag string, m mapping, at interface_types.InterfaceIndex)
 }
 
-// take adds a mapping with a tag. No value can declare one of another protocol. So such a
-// mapping is skipped without an error. The error of take is that of removing a mapping of a
-// deleted interface.
-func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex) error {
-	if _, known := protocolOf(m.protocol); !known {
+// take adds a mapping with a tag. One that no value can declare is skipped without an error, as is
+// one of another protocol. The error of take is that of removing a mapping of a deleted interface.
+func (r *reader) take(tag string, m mapping, at interface_types.InterfaceIndex, declarable bool) error {
+	if r.each != nil {
+		r.each(tag, m, at)
+		return nil
+	}
+	if _, known := protocolOf(m.protocol); !known || !declarable {
 		return nil
 	}
 	label, affinity, pool, self := parseTag(tag)
@@ -151,9 +156,7 @@ func (r *reader) static() error {
 	for _, d := range all {
 		// VPP leaves the flag out of the details of an interface's mapping, so it is
 		// checked only here.
-		if d.ExternalSwIfIndex == noInterface && d.Flags&nat_types.NAT_IS_OUT2IN_ONLY == 0 {
-			continue
-		}
+		declarable := d.ExternalSwIfIndex != noInterface || d.Flags&nat_types.NAT_IS_OUT2IN_ONLY != 0
 		m := mapping{
 			place: placeOf(d.ExternalIPAddress, d.ExternalPort, d.Protocol, d.Flags), twice: twiceOf(d.Flags),
 			local: local{addr: netip.AddrFrom4(d.LocalIPAddress), port: d.LocalPort, vrf: d.VrfID},
@@ -163,7 +166,7 @@ func (r *reader) static() error {
 		if m.port == 0 {
 			m.local.port = 0
 		}
-		if err := r.take(d.Tag, m, d.ExternalSwIfIndex); err != nil {
+		if err := r.take(d.Tag, m, d.ExternalSwIfIndex, declarable); err != nil {
 			return err
 		}
 	}
@@ -178,15 +181,12 @@ func (r *reader) balanced() error {
 		return err
 	}
 	for _, d := range all {
-		if d.Flags&nat_types.NAT_IS_OUT2IN_ONLY == 0 {
-			continue
-		}
 		locals := make([]local, 0, len(d.Locals))
 		for _, l := range d.Locals {
 			locals = append(locals, local{netip.AddrFrom4(l.Addr), l.Port, l.VrfID, l.Probability})
 		}
 		m := mapping{place: placeOf(d.ExternalAddr, d.ExternalPort, d.Protocol, d.Flags), twice: twiceOf(d.Flags), balanced: encode(locals)}
-		if err := r.take(d.Tag, m, noInterface); err != nil {
+		if err := r.take(d.Tag, m, noInterface, d.Flags&nat_types.NAT_IS_OUT2IN_ONLY != 0); err != nil {
 			return err
 		}
 	}
@@ -201,7 +201,7 @@ func (r *reader) identity() error {
 	}
 	for _, d := range all {
 		m := mapping{place: placeOf(d.IPAddress, d.Port, d.Protocol, d.Flags), identity: true, vrf: d.VrfID}
-		if err := r.take(d.Tag, m, d.SwIfIndex); err != nil {
+		if err := r.take(d.Tag, m, d.SwIfIndex, true); err != nil {
 			return err
 		}
 	}

@@ -209,8 +209,8 @@ func TestDNATIsRepaired(t *testing.T) {
 			if len(found) != 1 || !d.Equivalent("", found[0].Value, whole) {
 				t.Errorf("VPP has %v; expected %v", found, whole)
 			}
-			if _, err := d.Create(t.Context(), "", dnat(t, "b", web)); err == nil {
-				t.Error("two values have one external side")
+			if _, err := d.Create(t.Context(), "", dnat(t, "b", web)); err == nil || !strings.Contains(err.Error(), `with the tag "a" is in the way of `) {
+				t.Errorf("two values have one external side: %v", err)
 			}
 			q := &nat44_ed.Nat44AddDelStaticMapping{
 				IsAdd: true, Flags: nat_types.NAT_IS_ADDR_ONLY, ExternalIPAddress: [4]byte{10, 7, 0, 1}, LocalIPAddress: [4]byte{10, 7, 0, 2}, ExternalSwIfIndex: noInterface,
@@ -228,7 +228,7 @@ func TestDNATIsRepaired(t *testing.T) {
 func TestIndependentDNATIsRefused(t *testing.T) {
 	d := independentVPP(t, simulated.Releases()[0]).dnatDescriptor()
 	for text, want := range map[string]string{
-		web + strings.Replace(web, "80", "81", 1): "each of them once",
+		web + strings.Replace(web, "80", "81", 1): `TCP with the tag "a" has the local side of`,
 		balanced: "expected the endpoint-dependent NAT44",
 		ofIf1:    "expected the endpoint-dependent NAT44",
 		identity: "expected the endpoint-dependent NAT44",

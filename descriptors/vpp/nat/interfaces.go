@@ -114,11 +114,11 @@ func (h *handler) addFeatures(ctx context.Context, name string, f features) erro
 		return err
 	}
 	if f.output {
-		return h.addOutput(ctx, p, at)
+		return sidesTaken(name, true, h.addOutput(ctx, p, at))
 	}
 	for _, inside := range f.sides() {
 		if err := h.API.Batch(ctx, p.side(at, inside, true)); err != nil {
-			return err
+			return sidesTaken(name, false, err)
 		}
 	}
 	return nil

@@ -112,10 +112,7 @@ func (p eiPlugin) readMappings(r *reader) error {
 			place: p.placeOf(d.ExternalIPAddress, d.ExternalPort, d.Protocol, d.Flags),
 			local: local{addr: netip.AddrFrom4(d.LocalIPAddress), port: d.LocalPort, vrf: d.VrfID},
 		}
-		if d.ExternalSwIfIndex != noInterface {
-			continue
-		}
-		if err := r.take(d.Tag, m, noInterface); err != nil {
+		if err := r.take(d.Tag, m, d.ExternalSwIfIndex, d.ExternalSwIfIndex == noInterface); err != nil {
 			return err
 		}
 	}
@@ -125,10 +122,7 @@ func (p eiPlugin) readMappings(r *reader) error {
 	}
 	for _, d := range identity {
 		m := mapping{place: p.placeOf(d.IPAddress, d.Port, d.Protocol, d.Flags), identity: true, vrf: d.VrfID}
-		if d.SwIfIndex != noInterface {
-			continue
-		}
-		if err := r.take(d.Tag, m, noInterface); err != nil {
+		if err := r.take(d.Tag, m, d.SwIfIndex, d.SwIfIndex == noInterface); err != nil {
 			return err
 		}
 	}
