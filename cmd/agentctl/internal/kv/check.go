@@ -35,8 +35,10 @@ func check(ctx context.Context, s *session.Session, key string, value []byte) er
 // later value of a key replaces an earlier one, and they may belong to several agents.
 type checking struct {
 	pairs []kvdbsync.Pair
-	wrong []error        // why an agent would refuse the pair, by index; nil: it would not
-	last  map[string]int // the index of the last value of a key
+	wrong []error // why an agent would refuse the pair, by index; nil: it would not
+	// The refusals of an agent, by index; nil: no agent has refused it.
+	refused []*wire.Invalid
+	last    map[string]int // the index of the last value of a key
 	// The pairs that the agent checks, as one request each: those of one label, because it compares
 	// the values of a request with each other; and of a key the last value, for the same reason.
 	requests [][]int
@@ -44,7 +46,7 @@ type checking struct {
 
 // newChecking checks pairs against their models, as every agent does, and divides them into requests.
 func newChecking(pairs []kvdbsync.Pair) *checking {
-	c := &checking{pairs: pairs, wrong: make([]error, len(pairs)), last: map[string]int{}}
+	c := &checking{pairs: pairs, wrong: make([]error, len(pairs)), refused: make([]*wire.Invalid, len(pairs)), last: map[string]int{}}
 	for i, p := range pairs {
 		c.last[p.Key] = i
 	}
@@ -88,7 +90,8 @@ func (c *checking) ask(ctx context.Context, s *session.Session, done func()) err
 		done()
 		for _, i := range request {
 			if answered {
-				c.wrong[i] = judged(c.wrong[i], invalid[shortKey(c.pairs[i])])
+				refusal := invalid[shortKey(c.pairs[i])]
+				c.refused[i], c.wrong[i] = refusal, judged(c.wrong[i], refusal)
 			}
 		}
 	}
@@ -101,12 +104,12 @@ func (c *checking) ask(ctx context.Context, s *session.Session, done func()) err
 	return nil
 }
 
-// judged returns the reason why an agent would refuse a value: its own one, unless that is empty, or
+// judged returns the reason why an agent would refuse a value: its own one, if there is any, or
 // the one of the first check.
-func judged(first error, reason string) error {
+func judged(first error, refusal *wire.Invalid) error {
 	switch {
-	case reason != "":
-		return errors.New(show.Remote(reason))
+	case refusal != nil && refusal.Error != "":
+		return errors.New(show.Remote(refusal.Error))
 	case errors.Is(first, models.ErrNoModel):
 		return nil // the agent has it
 	}
@@ -115,7 +118,7 @@ func judged(first error, reason string) error {
 
 // refusals asks the agent which of some values it would refuse, and returns the reasons by key. Answered
 // is false if no agent answers.
-func refusals(ctx context.Context, s *session.Session, question []map[string]any) (reasons map[string]string, answered bool, err error) {
+func refusals(ctx context.Context, s *session.Session, question []map[string]any) (reasons map[string]*wire.Invalid, answered bool, err error) {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return nil, false, err
@@ -134,9 +137,9 @@ func refusals(ctx context.Context, s *session.Session, question []map[string]any
 		}
 		return nil, false, nil //nolint:nilerr // the check of the models has to do
 	}
-	reasons = map[string]string{}
-	for _, v := range invalid {
-		reasons[v.Key] = v.Error
+	reasons = map[string]*wire.Invalid{}
+	for i, v := range invalid {
+		reasons[v.Key] = &invalid[i]
 	}
 	return reasons, true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -78,8 +79,16 @@ func importFile(s *session.Session) *cobra.Command {
 
 // A line is a key with its value.
 type line struct {
-	place string // file and line, for errors
-	pair  kvdbsync.Pair
+	place  string // file and line, for errors
+	number int    // from 1
+	column int    // of the value, from 1
+	pair   kvdbsync.Pair
+}
+
+// about returns the line in the form that says its mistakes. File is the name of the file.
+func (l line) about(short string) documents.Line {
+	file := strings.TrimSuffix(l.place, fmt.Sprintf(":%d", l.number))
+	return documents.Line{File: file, Number: l.number, Column: l.column, Key: l.pair.Key, Short: short, Value: l.pair.Value}
 }
 
 // readLines reads the lines of a file. The error lists those that have no value.
@@ -90,21 +99,23 @@ func readLines(s *session.Session, name string) (out []line, err error) {
 	}
 	number := 0
 	var wrong []string
-	for text := range strings.Lines(string(text)) {
+	for whole := range strings.Lines(string(text)) {
 		number++
-		text = strings.TrimSpace(text)
+		text := strings.TrimSpace(whole)
 		if text == "" || text[0] == '#' {
 			continue
 		}
 		place := fmt.Sprintf("%s:%d", name, number)
 		at := strings.IndexAny(text, " \t")
 		if at < 0 {
-			wrong = append(wrong, place+": "+show.Line(text)+" has no value: expected KEY JSON")
+			wrong = append(wrong, place+":1: "+show.Line(text)+": it has no value: expected KEY JSON")
 			continue
 		}
-		out = append(out, line{place, kvdbsync.Pair{Key: text[:at], Value: []byte(strings.TrimSpace(text[at:]))}})
+		value := strings.TrimSpace(text[at:])
+		column := utf8.RuneCountInString(whole[:strings.LastIndex(whole, value)]) + 1
+		out = append(out, line{place, number, column, kvdbsync.Pair{Key: text[:at], Value: []byte(value)}})
 	}
-	if err := nothingWritten(wrong); err != nil {
+	if err := nothingChanged(wrong); err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {
@@ -113,16 +124,18 @@ func readLines(s *session.Session, name string) (out []line, err error) {
 	return out, nil
 }
 
-// nothingWritten returns the error of lines that are wrong, or nil if there are none.
-func nothingWritten(wrong []string) error {
+// mostSaid is how many mistakes an error lists.
+const mostSaid = 20
+
+// nothingChanged returns the error of lines that are wrong, or nil if there are none.
+func nothingChanged(wrong []string) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	const most = 20
-	if more := len(wrong) - most; more > 0 {
-		wrong = append(wrong[:most:most], fmt.Sprintf("and %d more", more))
+	if more := len(wrong) - mostSaid; more > 0 {
+		wrong = append(wrong[:mostSaid:mostSaid], fmt.Sprintf("and %d more", more))
 	}
-	return session.Lines(errors.New("nothing was written, because lines are invalid:\n  " + strings.Join(wrong, "\n  ")))
+	return session.Lines(errors.New("nothing was changed, because values are invalid:\n  " + strings.Join(wrong, "\n  ")))
 }
 
 // write writes the lines to a store.
@@ -164,10 +177,31 @@ func checkLines(ctx context.Context, s *session.Session, lines []line, pairs []k
 	var wrong []string
 	for i, err := range c.wrong {
 		if err != nil {
-			wrong = append(wrong, lines[i].place+": "+show.Line(lines[i].pair.Key)+": "+show.Remote(err.Error()))
+			wrong = said(wrong, lines[i].about(shortKey(pairs[i])), c.refused[i], err)
 		}
 	}
-	return nothingWritten(wrong)
+	return nothingChanged(wrong)
+}
+
+// said appends the mistakes of a line as validate says them: those that the agent has found, or without one those of the
+// models, and otherwise err. Of lines after mostSaid mistakes only the number is said.
+func said(all []string, l documents.Line, refused *wire.Invalid, err error) []string {
+	if len(all) > mostSaid {
+		return append(all, "")
+	}
+	var found []documents.Finding
+	if refused != nil {
+		found = l.Refused(*refused)
+	} else {
+		found = l.Check(models.BuiltIn())
+	}
+	if len(found) == 0 && err != nil {
+		found = append(found, documents.Finding{File: l.File, Line: l.Number, Column: 1, Key: l.Key, Text: err.Error()})
+	}
+	for _, f := range found {
+		all = append(all, f.String())
+	}
+	return all
 }
 
 // batches divides values into transactions of at most so many keys, each with different keys: a
@@ -238,7 +272,7 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 			request.Updates = append(request.Updates, &generic.UpdateItem{Item: item})
 		}
 		refused, err := session.Check(ctx, manager, request)
-		if err = cmp.Or(err, invalidLines(some, refused)); err != nil {
+		if err = cmp.Or(err, invalidLines(lines, refused)); err != nil {
 			return err
 		}
 		requests = append(requests, request)
@@ -257,20 +291,22 @@ func (o importFlags) declare(ctx context.Context, s *session.Session, conn *grpc
 	return o.finish(s, done)
 }
 
-// invalidLines returns an error that lists the lines whose values the agent refuses, or nil if there are none.
-func invalidLines(values []documents.Value, refused []wire.Invalid) error {
-	places := map[string]string{}
-	for _, v := range values {
-		places[v.Key] = v.Place
+// invalidLines returns an error with the mistakes of the lines whose values the agent refuses, or nil if there are none.
+func invalidLines(lines []line, refused []wire.Invalid) error {
+	last := map[string]line{} // which replaces the earlier ones of its key
+	for _, l := range lines {
+		last[shortKey(l.pair)] = l
 	}
-	var b strings.Builder
+	var wrong []string
 	for _, i := range refused {
-		fmt.Fprintf(&b, "\n  %s: %s: %s", show.Line(cmp.Or(places[i.Key], "the agent")), show.Line(i.Key), show.Remote(i.Error))
+		l, known := last[i.Key]
+		if !known {
+			wrong = append(wrong, "the agent: "+show.Line(i.Key)+": "+show.Remote(i.Error))
+			continue
+		}
+		wrong = said(wrong, l.about(i.Key), &i, nil)
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return fmt.Errorf("nothing was changed, because values are invalid:%s", &b)
+	return nothingChanged(wrong)
 }
 
 // decode returns the values of the lines with their short keys. gRPC reaches one agent, so keys of
@@ -283,19 +319,19 @@ func (o importFlags) decode(s *session.Session, known *models.Registry, lines []
 		if session.IsFullKey(key) {
 			own, short, _ := strings.Cut(strings.TrimPrefix(key, session.AllAgents), "/")
 			if label != "" && own != label {
-				wrong = append(wrong, fmt.Sprintf("%s: %s belongs to the agent %s; expected only keys of %s, because gRPC reaches one agent", l.place, show.Line(key), show.Line(own), show.Line(label)))
+				wrong = append(wrong, fmt.Sprintf("%s:1: %s: it belongs to the agent %s; expected only keys of %s, because gRPC reaches one agent", l.place, show.Line(key), show.Line(own), show.Line(label)))
 				continue
 			}
 			label, key = own, short
 		}
 		m, err := known.Decode(key, l.pair.Value)
 		if err != nil {
-			wrong = append(wrong, l.place+": "+show.Line(key)+": "+show.Remote(err.Error()))
+			wrong = said(wrong, l.about(key), nil, err)
 			continue
 		}
 		values = append(values, documents.Value{Key: key, Message: m, Place: l.place})
 	}
-	return values, nothingWritten(wrong)
+	return values, nothingChanged(wrong)
 }
 
 // begin prints the first line. It and the lines of keys are those of vpp-agent 3.5.
