@@ -140,10 +140,14 @@
 // # Slow calls
 //
 // A transaction whose verbs or whose Retrieve take longer than 100 ms does not stop the
-// others. Nor does one that can only wait for a slow one. The others begin meanwhile, in
-// their order; the slow one goes on when it can. It ends, and Commit returns, when all
+// others, nor does one with so many values that it takes longer. Nor does one that can only wait for a slow one. The
+// others begin meanwhile, in their order; the slow one goes on when it can. It ends, and Commit returns, when all
 // operations of its values have ended. So transactions may end
 // in another order than they began.
+//
+// A verb that can be called waits for its turn. At most 16 times as many verbs of one connection as may run at once
+// (Options.Concurrency) have left that queue, and those of different transactions leave it by turns. So a value waits
+// neither for all values of a large transaction that came before, nor for the many retries of values that the system refuses.
 //
 //	its verbs are running       its values are PENDING. No other verb of these keys begins. On the
 //	                            same connection, no Delete begins beside a Create or Update,

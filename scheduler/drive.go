@@ -12,8 +12,8 @@ import (
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
 // that waits longer than parkAfter is parked: the loop does other work, and resumes the run when it can go on.
-// So is a run that reads back, is a retry or a notification, or was parked before, when its turn has taken
-// parkAfter. A run that waits only for parked runs is parked at once.
+// So is a run that makes progress for longer, if other work waits. A run that was parked has turns without waits. A run that
+// waits only for parked runs is parked at once.
 //
 //	phase          waits for                                      next
 //	readingBack    other readers and verbs of its connections,    executing
@@ -49,7 +49,7 @@ const (
 func (s *Scheduler) drive(ctx context.Context, r *run) {
 	begun := time.Now()
 	for s.advance(ctx, r); r.phase != ended; s.advance(ctx, r) {
-		if r.yields || len(s.parked) > 0 && waitsForOthers(r) || r.turnIsOver(begun) || !s.await(ctx, r, true) {
+		if r.parked || len(s.parked) > 0 && waitsForOthers(r) || s.turnIsOver(r, begun) || !s.await(ctx, r, true) {
 			s.park(r)
 			return
 		}
@@ -57,12 +57,15 @@ func (s *Scheduler) drive(ctx context.Context, r *run) {
 }
 
 // turnIsOver reports that other work goes first while r, which was driven since begun, waits. Each of many
-// read-backs, or of many verbs, may end soon, so that r is never without progress for long. A new transaction
-// has no turns while its verbs make progress, so that transactions usually end in their order.
-func (r *run) turnIsOver(begun time.Time) bool {
-	reads := r.phase == readingBack || r.phase == readingFailed
-	takesTurns := reads || r.parked || r.rec.Type != Northbound
-	return reads && r.parked || takesTurns && time.Since(begun) >= parkAfter
+// read-backs, or of many verbs, may end soon, so that r is never without progress for long.
+func (s *Scheduler) turnIsOver(r *run, begun time.Time) bool {
+	return r.yields || time.Since(begun) >= parkAfter && s.othersWait()
+}
+
+// othersWait reports that other work waits until no run is driven.
+func (s *Scheduler) othersWait() bool {
+	return s.counters.Waiting() > 0 || len(s.observations.Ready()) > 0 || len(s.inbox.Ready()) > 0 || len(s.executor.Late()) > 0 ||
+		slices.ContainsFunc(s.parked, func(p *run) bool { return p.tasks.Ready() })
 }
 
 // waitsForOthers reports that r, which cannot go on, has no verb of its own that could end
@@ -251,8 +254,10 @@ func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
 // obstructsReplace is obstructed for the values that r removes because it does not name them.
 func (s *Scheduler) obstructsReplace(r *run, waits func(*graph.Node) bool) bool {
 	for _, l := range s.links {
-		if slices.ContainsFunc(l.Held(), func(n *graph.Node) bool { return r.scope.Concerns(n) && waits(n) }) {
-			return true
+		for n := range l.Held {
+			if r.scope.Concerns(n) && waits(n) {
+				return true
+			}
 		}
 	}
 	return slices.ContainsFunc(s.parked, func(p *run) bool {

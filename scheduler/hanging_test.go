@@ -35,6 +35,8 @@ type tar struct {
 	reads  bool           // there is Retrieve
 	slow   time.Duration  // how long each verb takes
 	half   bool           // calls that return an error have done their work
+
+	refuses string // keys with this prefix are not created; empty: all are
 }
 
 func newTar() *tar {
@@ -80,6 +82,9 @@ func (b *tar) call(verb, key string, do func()) error {
 	}
 	if b.slow > 0 && verb != "retrieve" {
 		<-time.After(b.slow)
+	}
+	if b.refuses != "" && verb == "create" && strings.HasPrefix(key, b.refuses) {
+		err = errRefusedByTar
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -72,12 +72,16 @@ func (s *Scheduler) simulate(values []Change, declare func()) []Operation {
 	return out
 }
 
+// mostRetriesPlanned is the number of values from which a retry is planned only if Options.Simulate asks for it: all other work
+// would wait for its plan.
+const mostRetriesPlanned = 1000
+
 // simulateRun plans the operations of a run without a transaction, if Options.Simulate asks
-// for it, and those of every retry.
+// for it, and those of a retry.
 func (s *Scheduler) simulateRun(run *run) {
 	r := run.rec
 	asked := s.opts.Simulate || run.simulate
-	if asked && !r.Simulated || r.Type == RetryFailed {
+	if asked && !r.Simulated || r.Type == RetryFailed && len(r.Values) <= mostRetriesPlanned {
 		r.Simulated, r.Planned = asked, s.simulate(r.Values, func() {})
 		for i := range r.Planned {
 			r.Planned[i].Retry = r.Type == RetryFailed

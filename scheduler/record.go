@@ -42,7 +42,7 @@ type Record struct {
 	// Values are the declared, observed or retried values, in the order of the transaction.
 	Values []Change
 	// Simulated means that Txn.Simulate or Options.Simulate asked for Planned. The record of a
-	// retry has Planned in any case.
+	// retry of at most 1,000 values has Planned in any case.
 	Simulated bool
 	// Planned are the operations that were expected, if each of them succeeds. Executed are the
 	// operations in the order in which they began, with their results.

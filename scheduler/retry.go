@@ -44,28 +44,18 @@ func (s *Scheduler) failure(r *run, err error) retry.Failure {
 // retryDue runs the retries that are due.
 func (s *Scheduler) retryDue(ctx context.Context) {
 	due := s.retries.Next()
-	keys := s.retries.Due(time.Now(), s.mustWaitForRetry())
+	keys := s.retries.Due(time.Now(), s.mustWaitForRetry)
 	if len(keys) > 0 {
 		s.counters.Waited(uint8(RetryFailed), due)
 	}
 	s.retry(ctx, keys, nil)
 }
 
-// mustWaitForRetry returns a function that reports whether a verb of a key is still running, or the key failed in a run that
-// has not ended, or nobody knows what is there. In the first case the running verb is the attempt. In the second, the failure is still to be read back:
-// an attempt would have to wait for that. In a cycle it would make that run create and delete the other members once more; with slow
-// verbs and short delays, it would never end.
-func (s *Scheduler) mustWaitForRetry() func(key string) bool {
-	waiting := map[*graph.Node]bool{}
-	for _, p := range s.parked {
-		for _, n := range p.failed {
-			waiting[n] = true
-		}
-	}
-	return func(key string) bool {
-		n := s.graph.Node(key)
-		return n != nil && (n.Hung() || n.Held() || n.Unknown() || waiting[n])
-	}
+// mustWaitForRetry reports whether a verb of a key is still running, or waits for its turn, or nobody knows what is there. The
+// verb is the attempt.
+func (s *Scheduler) mustWaitForRetry(key string) bool {
+	n := s.graph.Node(key)
+	return n != nil && (n.Hung() || n.Held() || n.Unknown())
 }
 
 // retry tries keys again. Keys without scheduled retries get Options.Retry. done, if it is not

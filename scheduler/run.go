@@ -69,6 +69,7 @@ func (s *Scheduler) begin(t TxnType) *run {
 	if t != Notification {
 		r.scope.Keys = r.rec.keys
 	}
+	s.graph.Cause = r.cause()
 	return r
 }
 
@@ -159,8 +160,11 @@ func (s *Scheduler) complete(r *run) {
 		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == Nonexistent })
 	}
 	s.completed = append(s.completed, r)
-	s.retries.Release(time.Now())
 	r.rec.Stop = time.Now()
+	for _, n := range r.failed {
+		s.retries.Ended(n.Key(), r.rec.Seq, r.rec.Stop)
+	}
+	s.retries.Release(r.rec.Stop)
 	s.watchers.Mark()
 	if r.retry && r.done == nil && len(r.rec.Executed) == 0 { // what it retries waits for something, and nothing is to be told
 		return
@@ -275,7 +279,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 	}
 	for _, t := range together {
 		kind.OfOp(t.Op).Connection.Verbs++
-		if t.Owner.(*run) != r { // it is parked
+		if t.Owner.(*run).parked {
 			s.graph.Detach(t.Op)
 		}
 	}
@@ -318,6 +322,7 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 // is unknown, so its value keeps its claims and dependencies until the verb returns.
 func (s *Scheduler) done(r *run, t *executor.Task) {
 	n := t.Op.Node
+	s.graph.Cause = r.cause()
 	r.tasks.End(t)
 	s.reader.Learned(n.Key())
 	if t.Skipped {
@@ -356,6 +361,9 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	}
 	s.statuses.At(n.Slot).Mark(r.mark())
 }
+
+// cause identifies r for the graph; see graph.Graph.Cause.
+func (r *run) cause() uint8 { return uint8(r.rec.Seq) }
 
 // mark identifies r in a Status; it is not 0.
 func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }

@@ -162,7 +162,8 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	name = cmp.Or(name, d.Name)
 	d.Connection = s.links.Named(name)
 	s.graph.Join(&d.Connection.Connection, &d.Known)
-	d.Connection.Pool = s.executor.Pool(name, cmp.Or(max(s.opts.Limits[name], 0), s.opts.Concurrency))
+	limit := cmp.Or(max(s.opts.Limits[name], 0), s.opts.Concurrency)
+	d.Connection.Pool, d.Connection.Limit = s.executor.Pool(name, limit), limit*waitingPerVerb
 	if g := s.connections[name]; g != nil {
 		d.Verbs.Intercept, d.Verbs.InterceptAll = g.intercept, g.interceptTasks()
 		if g.intercept != nil && g.interceptAll == nil {
@@ -171,6 +172,10 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	}
 	return nil
 }
+
+// waitingPerVerb is the number of operations that have begun for each verb of a connection that may run at once: so many that
+// no goroutine of the pool runs out of work before others begin, and so few that those of another transaction come soon.
+const waitingPerVerb = 16
 
 // ErrStopped is returned by calls after Run has ended.
 var ErrStopped = errors.New("the scheduler has stopped")

@@ -25,7 +25,8 @@ func (g *Graph) drain() {
 		if len(g.unresolved) > 0 {
 			g.ResolveClaims()
 		}
-		n := g.dirty.Pop()
+		next := g.dirty.Pop()
+		n := next.node
 		switch {
 		case n == nil && len(g.lostProvider) == 0:
 			return
@@ -33,7 +34,7 @@ func (g *Graph) drain() {
 			g.replaceProviders()
 			continue
 		}
-		n.queued = false
+		n.queued, g.Cause = false, next.cause
 		if n.running == idle {
 			g.classify(n)
 		}
@@ -61,9 +62,9 @@ func (g *Graph) classify(n *Node) {
 	case actionBlocked, actionBreak, actionApplyLast:
 		g.addBlocked(n)
 	case actionDelete:
-		g.deletes.Push(n)
+		g.deletes.Push(candidate{n, g.Cause})
 	case actionApply:
-		g.applies.Push(n)
+		g.applies.Push(candidate{n, g.Cause})
 	case actionNone: // nothing to do, or an event must come first
 	}
 }

@@ -1,6 +1,9 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/value"
+import (
+	"github.com/keyplane/keyplane/scheduler/internal/queue"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // A Connection is shared by the values of some Kinds. The zero value is up.
 //
@@ -12,14 +15,21 @@ import "github.com/keyplane/keyplane/scheduler/internal/value"
 //
 // While a connection is read back, none of its operations begins: so the result of the
 // read-back is not older than their effect. Operations of other connections proceed.
+//
+// At most Limit operations of a connection run. Otherwise all that a large transaction needs would be begun before anything
+// of a small one that comes later.
 type Connection struct {
 	phase    connectionPhase
 	kinds    []*Knowledge
-	reason   string  // why it is down, for people
-	losses   int     // number of calls of Disconnect
-	applying int     // detached creates and updates
-	deleting int     // detached deletes
-	held     []*Node // their operations wait for the end of a read-back or of detached operations
+	reason   string // why it is down, for people
+	losses   int    // number of calls of Disconnect
+	flying   int    // operations in flight
+	applying int    // detached creates and updates
+	deleting int    // detached deletes
+	// The nodes that wait to be deleted, and to be applied. Some are there that wait no more; see Node.held.
+	heldDeletes, heldApplies queue.Fair[*Node]
+	// Limit is the number of operations, in flight or detached, from which others are held. 0: none.
+	Limit int
 }
 
 type connectionPhase uint8
@@ -64,9 +74,16 @@ func (c *Connection) Reason() string { return c.reason }
 // loss is worthless.
 func (c *Connection) Losses() int { return c.losses }
 
-// Held returns the nodes with an operation that could run otherwise. The slice is valid
-// until the graph changes.
-func (c *Connection) Held() []*Node { return c.held }
+// Held yields the nodes with an operation that could run otherwise.
+func (c *Connection) Held(yield func(*Node) bool) {
+	for _, next := range []action{actionDelete, actionApply} {
+		for n := range c.held(next).All {
+			if n.held == next && !yield(n) {
+				return
+			}
+		}
+	}
+}
 
 // Unknown reports whether nobody knows which values of the kind exist. That is not so while its connection
 // is gone: there are none. A nil Knowledge is not unknown.

@@ -33,12 +33,12 @@ func (g *Graph) breakDeadlock() bool {
 // queueLast queues the nodes whose next step is a deletion or an application that comes last, or
 // that did when they were classified: a new version of its base can change the order of a
 // derived value. A held node is left out: it is classified again when it is released.
-func (g *Graph) queueLast(step action, to *queue.Queue[*Node]) (found bool) {
+func (g *Graph) queueLast(step action, to *queue.Queue[candidate]) (found bool) {
 	for _, n := range g.blocked {
 		g.Pace()
-		if !n.queued && !n.held && n.running == idle && g.actionOf(n).phase() == step {
+		if !n.queued && !n.Held() && n.running == idle && g.actionOf(n).phase() == step {
 			n.queued, found = true, true
-			to.Push(n)
+			to.Push(candidate{n, g.Cause})
 		}
 	}
 	return found
@@ -116,7 +116,7 @@ func (g *Graph) hasOutsider(nodes []*Node) bool {
 // will not be applied by itself.
 func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.holds(n, actionApply) {
+	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.isObstructed(n, actionApply) {
 		return []*Node{nil}
 	}
 	edges := n.desired.edges()
@@ -137,7 +137,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running != idle || !n.isLeaving() || n.suspended() || g.holds(n, actionDelete) {
+	if n.running != idle || !n.isLeaving() || n.suspended() || g.isObstructed(n, actionDelete) {
 		return []*Node{nil}
 	}
 	for _, e := range n.in() {
@@ -184,7 +184,7 @@ func (g *Graph) dissolveCycles() (found bool) {
 // goesOn reports that a member of the cycle will run without any other change, or that its
 // result is not known yet.
 func (r *cycle) goesOn() bool {
-	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.cycle == r && (n.held || r.awaits(n)) })
+	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.cycle == r && (n.Held() || r.awaits(n)) })
 }
 
 // awaits reports that the Create of n was abandoned or postponed. Members that were created

@@ -96,19 +96,23 @@ type Graph struct {
 	waitlists    waitlist.Lists[*edge]             // any-of edges without a provider, by folder
 	waiting      map[*edge]*waitlist.Places[*edge] // their entries in waitlists
 
-	dirty      queue.Queue[*Node] // to be classified
-	deletes    queue.Queue[*Node] // Delete can run
-	applies    queue.Queue[*Node] // Create or Update can run
+	// Cause is set by the owner before it changes something: the transaction, for example, by a number. Operations that
+	// wait for room on their connection take turns by the cause of what made them possible.
+	Cause      uint8
+	dirty      queue.Queue[candidate] // to be classified
+	deletes    queue.Queue[candidate] // Delete can run
+	applies    queue.Queue[candidate] // Create or Update can run
 	blocked    []*Node
 	aliased    bool    // some key was not canonical; see identity.go
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle
 	touched    []*Node
-	deleting   int // deletes in flight
-	applying   int // creates and updates in flight
-	detached   int // detached operations
-	reading    int // connections that are read back
-	holding    int // held nodes
+	deleting   int           // deletes in flight
+	applying   int           // creates and updates in flight
+	detached   int           // detached operations
+	reading    int           // connections that are read back
+	holding    int           // held nodes
+	holders    []*Connection // they have held nodes, or had some
 	complete   bool
 
 	unknownKinds int

@@ -52,7 +52,7 @@ func (g *Graph) Postpone(op Op, err error) {
 	}
 	awaited := n.running == inFlight || n.suspended() // else there is a new desired value
 	if n.running == inFlight {
-		g.count(value.Create, -1)
+		g.count(op, -1)
 	} else {
 		g.countDetached(op, -1)
 		g.setActual(n, nil, nil)
@@ -87,7 +87,7 @@ func (g *Graph) suspendCycle(n *Node) {
 func (g *Graph) leaveFlight(op Op) {
 	n := op.Node
 	g.edit(n).last = op.Verb
-	g.count(op.Verb, -1)
+	g.count(op, -1)
 	g.touch(n)
 	if n.connection().Lost() {
 		return
@@ -114,7 +114,7 @@ func (g *Graph) countDetached(op Op, by int) {
 	}
 	*count += by
 	if *count == 0 {
-		g.releaseHeld(c)
+		g.searchAgain()
 	}
 }
 

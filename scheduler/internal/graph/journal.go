@@ -11,13 +11,13 @@ import (
 // Operations may be possible that were not begun, for example those of a run that waits. Their
 // nodes are classified again, in the journal and after a Rollback, which empties their queues.
 func (g *Graph) Begin() {
-	for _, q := range []*queue.Queue[*Node]{&g.deletes, &g.applies} {
-		for n := q.Pop(); n != nil; n = q.Pop() {
-			g.dirty.Push(n)
+	for _, q := range []*queue.Queue[candidate]{&g.deletes, &g.applies} {
+		for c := q.Pop(); c.node != nil; c = q.Pop() {
+			g.dirty.Push(c)
 		}
 	}
 	g.journal = &journal{
-		dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
+		cause: g.Cause, dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
 		available: g.available.Copy(), complete: g.complete,
 	}
 	for _, r := range g.cycles {
@@ -118,9 +118,9 @@ func (g *Graph) restoreKinds(j *journal) {
 
 // restoreLists restores the lists of the graph, and the flags of the nodes in them.
 func (g *Graph) restoreLists(j *journal) {
-	g.dirty, g.unresolved, g.lostProvider = j.dirty, j.unresolved, j.lostProvider
-	for n := range g.dirty.All() {
-		n.queued = true
+	g.Cause, g.dirty, g.unresolved, g.lostProvider = j.cause, j.dirty, j.unresolved, j.lostProvider
+	for c := range g.dirty.All() {
+		c.node.queued = true
 	}
 	for i, n := range j.members {
 		n.cycle = j.inCycle[i]
@@ -147,7 +147,7 @@ func (g *Graph) restoreLists(j *journal) {
 
 // dropQueues empties the queues and cycles of a plan without a visit to each node of it.
 func (g *Graph) dropQueues(j *journal) {
-	g.dirty, g.deletes, g.applies = queue.Queue[*Node]{}, queue.Queue[*Node]{}, queue.Queue[*Node]{}
+	g.dirty, g.deletes, g.applies = queue.Queue[candidate]{}, queue.Queue[candidate]{}, queue.Queue[candidate]{}
 	for _, n := range j.pushed {
 		n.queued = false
 	}
@@ -156,10 +156,10 @@ func (g *Graph) dropQueues(j *journal) {
 
 // clearQueues removes all nodes from queues and cycles and returns them.
 func (g *Graph) clearQueues() (out []*Node) {
-	for _, q := range []*queue.Queue[*Node]{&g.dirty, &g.deletes, &g.applies} {
-		for n := q.Pop(); n != nil; n = q.Pop() {
-			n.queued = false
-			out = append(out, n)
+	for _, q := range []*queue.Queue[candidate]{&g.dirty, &g.deletes, &g.applies} {
+		for c := q.Pop(); c.node != nil; c = q.Pop() {
+			c.node.queued = false
+			out = append(out, c.node)
 		}
 	}
 	for _, n := range g.blocked {

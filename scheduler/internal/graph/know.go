@@ -33,7 +33,7 @@ func (g *Graph) Disconnect(c *Connection, reason string) {
 	}
 	c.reason = reason
 	c.losses++
-	g.releaseHeld(c)
+	g.dropHeld(c)
 	nodes := g.withFollowers(g.nodesOf(c))
 	g.reconsider(nodes, func() {
 		for _, n := range nodes {
@@ -105,7 +105,7 @@ func (g *Graph) EndRead(c *Connection) {
 		g.setPhase(c, up)
 		g.touchUnknown(c)
 	}
-	g.releaseHeld(c)
+	g.searchAgain()
 }
 
 // touchUnknown touches the nodes of c whose kind is unknown.

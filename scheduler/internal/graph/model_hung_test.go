@@ -126,6 +126,9 @@ func (m *model) mayBeginBeside(op Op) {
 	if groupsKnown[groupOf(key)].Unknown() {
 		m.t.Fatalf("%v %s while its kind is unknown", op.Verb, key)
 	}
+	if running := line.flying + line.applying + line.deleting; line.Limit > 0 && running > line.Limit {
+		m.t.Fatalf("%v %s is one of %d operations at once; the limit is %d", op.Verb, key, running, line.Limit)
+	}
 	for other, slow := range m.detached {
 		if lineOf(other) == line && (slow.Verb == value.Delete) != (op.Verb == value.Delete) {
 			m.t.Fatalf("%v %s while %v %s is detached", op.Verb, key, slow.Verb, other)

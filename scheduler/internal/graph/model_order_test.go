@@ -24,13 +24,13 @@ func order(v *version) value.Order { return kind{}.Order(v.Key, v.Data) }
 func (m *model) nothingElse(op Op, before func(*Node) bool) {
 	for n := range m.g.nodes.All() {
 		key := n.key
-		if n == op.Node || n.running != idle || n.held || n.suspended() || len(n.in()) > 0 && n.toDelete && n.dependents > 0 {
+		if n == op.Node || n.running != idle || n.Held() || n.suspended() || len(n.in()) > 0 && n.toDelete && n.dependents > 0 {
 			continue
 		}
 		if n.kindUnknown() {
 			continue
 		}
-		if line := lineOf(key); line != nil && m.g.journal == nil && (line.phase != up || line.deleting+line.applying+len(line.held) > 0) {
+		if line := lineOf(key); line != nil && m.g.journal == nil && (line.phase != up || line.deleting+line.applying+line.heldDeletes.Len()+line.heldApplies.Len() > 0) {
 			continue // it waits for its connection
 		}
 		if before(n) {

@@ -120,7 +120,9 @@ func (w *walk) list(out []byte, v reflect.Value) []byte {
 	out = append(out, '[')
 	for i := range v.Len() {
 		e := v.Index(i)
-		if e.Kind() == reflect.Struct { // it may be pointed to
+		if e.Type() == reflect.TypeFor[candidate]() {
+			out = w.fields(out, e)
+		} else if e.Kind() == reflect.Struct { // it may be pointed to
 			w.object(e.Addr())
 			out = strconv.AppendUint(out, uint64(e.Addr().Pointer()), 16)
 		} else {

@@ -91,6 +91,7 @@ func anyText(t *rapid.T, key string) string {
 func newModel(t *rapid.T) *model {
 	g := New()
 	newLines(g)
+	lines[1].Limit = rapid.IntRange(0, 3).Draw(t, "limit")
 	g.Keys = keyKinds{}
 	return &model{
 		t: t, g: g, wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{},

@@ -16,9 +16,9 @@ type Node struct {
 	running running // its operation
 	saved   savedState
 	touched bool
-	News    bool // touched since the owner of the graph cleared it
-	queued  bool // in one of the graph's queues
-	held    bool // in the list of its connection
+	News    bool   // touched since the owner of the graph cleared it
+	queued  bool   // in one of the graph's queues
+	held    action // the list of its connection that it is in: actionDelete, actionApply, or actionNone
 	blocked blockedState
 	life    lifetime
 
@@ -65,6 +65,12 @@ func (n *Node) setIn(edges []*edge) {
 		n.incoming = &incoming{}
 	}
 	n.incoming.edges = edges
+}
+
+// A candidate is a node in a queue, with the cause of what put it there; see Graph.Cause.
+type candidate struct {
+	node  *Node
+	cause uint8
 }
 
 // A lifetime says whether a node is in the graph.
@@ -269,9 +275,9 @@ func (n *Node) LosesClaim() bool {
 // effect yet.
 func (n *Node) Hung() bool { return n.running >= detached }
 
-// Held reports that an operation of n could run, but waits for a read-back of its connection
-// or for detached operations.
-func (n *Node) Held() bool { return n.held }
+// Held reports that an operation of n could run, but waits for its connection: for the end of a read-back or of detached
+// operations, or for room.
+func (n *Node) Held() bool { return n.held != actionNone }
 
 // Detached reports that a detached operation of n is running.
 func (n *Node) Detached() bool { return n.running == detached }

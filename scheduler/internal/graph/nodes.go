@@ -29,7 +29,7 @@ func (g *Graph) node(key string) *Node {
 
 // forget removes n from the graph if it is unused and nothing refers to it.
 func (g *Graph) forget(n *Node) {
-	if n.running != idle || n.queued || n.held || n.saved != unsaved {
+	if n.running != idle || n.queued || n.Held() || n.saved != unsaved {
 		return
 	}
 	if n.own.refs == 0 && !n.own.saved {
@@ -155,7 +155,7 @@ func (g *Graph) sortByKey(nodes []*Node) {
 func (g *Graph) push(n *Node) {
 	if !n.queued {
 		n.queued = true
-		g.dirty.Push(n)
+		g.dirty.Push(candidate{n, g.Cause})
 		if g.planning() && n.life != planned {
 			g.journal.pushed = append(g.journal.pushed, n)
 		}

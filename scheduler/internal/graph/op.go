@@ -14,12 +14,15 @@ type Op struct {
 	version *version
 }
 
-// count counts running verbs. Deletions are counted apart: nothing is applied before them.
-func (g *Graph) count(v value.Verb, by int) {
-	if v == value.Delete {
+// count counts operations in flight. Deletions are counted apart: nothing is applied before them.
+func (g *Graph) count(op Op, by int) {
+	if op.Verb == value.Delete {
 		g.deleting += by
 	} else {
 		g.applying += by
+	}
+	if c := op.connection(); c != nil && !g.planning() {
+		c.flying += by
 	}
 }
 

@@ -14,7 +14,7 @@ func (g *Graph) Next() (Op, bool) {
 		if op, ok := g.start(); ok {
 			return op, true
 		}
-		if g.deleting+g.applying > 0 || len(g.blocked)+len(g.cycles) == 0 || !g.breakDeadlock() {
+		if g.deleting+g.applying > 0 || g.crowded() || len(g.blocked)+len(g.cycles) == 0 || !g.breakDeadlock() {
 			return Op{}, false
 		}
 	}
@@ -31,7 +31,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	n.running = idle
 	s := g.edit(n)
 	s.last = op.Verb
-	g.count(op.Verb, -1)
+	g.count(op, -1)
 	inCycle := n.cycle != nil
 	g.cycleStepDone(n)
 	if err != nil && n.connection().Lost() {
@@ -69,7 +69,7 @@ func (g *Graph) Cancel(op Op) {
 		return
 	}
 	n.running = idle
-	g.count(op.Verb, -1)
+	g.count(op, -1)
 	g.cycleStepDone(n)
 	g.push(n)
 }
@@ -79,38 +79,58 @@ func (g *Graph) Cancel(op Op) {
 // queue until breakDeadlock puts them there.
 func (g *Graph) start() (Op, bool) {
 	for {
-		q, next, opposite := &g.applies, actionApply, g.deleting
-		if g.deletes.Len() > 0 {
-			q, next, opposite = &g.deletes, actionDelete, g.applying
+		next, opposite := actionApply, g.deleting
+		if g.deletes.Len() > 0 || g.waitsForRoom(actionDelete) {
+			next, opposite = actionDelete, g.applying
 		}
 		if opposite > 0 {
 			return Op{}, false
 		}
-		n := q.Pop()
-		if n == nil {
-			return Op{}, false
-		}
-		n.queued = false
+		n, wasHeld := g.pop(next)
 		switch {
+		case n == nil && next == actionDelete && !g.waitsForRoom(next): // none of those that were held is to be deleted any more
+			continue
+		case n == nil:
+			return Op{}, false
+		case wasHeld && n.queued: // for another step
 		case n.toDelete && g.handOver(n): // nothing is to be done
-		case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next):
+		case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next, wasHeld):
 			g.classify(n)
 		case n.cycle != nil && n.cycle.inFlight:
 			n.queued = true
 			n.cycle.waiting = append(n.cycle.waiting, n)
-		case g.holds(n, next):
-			g.hold(n)
+		case !wasHeld && g.holds(n, next):
+			g.hold(n, next)
 		default:
+			g.letGo(n)
 			return g.launch(n), true
+		}
+		if wasHeld {
+			g.touch(n) // it waits for something else now, or could not be forgotten
 		}
 		g.drain()
 	}
 }
 
+// pop returns the next node of a queue, or else of those that were held and need not wait any more. wasHeld says which.
+func (g *Graph) pop(next action) (n *Node, wasHeld bool) {
+	q := &g.applies
+	if next == actionDelete {
+		q = &g.deletes
+	}
+	if q.Len() == 0 {
+		return g.nextHeld(next), true
+	}
+	first := q.Pop()
+	n, g.Cause = first.node, first.cause
+	n.queued = false
+	return n, false
+}
+
 // isTurn reports that an action can begin in a phase. A deletion that comes last gives way if
-// anything can be applied by now.
-func (g *Graph) isTurn(a, phase action) bool {
-	return a.phase() == phase && (a != actionBreak || g.applies.Len() == 0)
+// anything can be applied by now. What comes last and was held gives way to all that has become possible meanwhile.
+func (g *Graph) isTurn(a, phase action, wasHeld bool) bool {
+	return a.phase() == phase && (a == phase || !wasHeld) && (a != actionBreak || g.applies.Len() == 0 && !g.crowded())
 }
 
 // phase returns the action without regard to whether it comes last.
@@ -145,7 +165,7 @@ func (g *Graph) launch(n *Node) Op {
 	if n.cycle != nil {
 		n.cycle.inFlight = true
 	}
-	g.count(op.Verb, +1)
+	g.count(op, +1)
 	return op
 }
 

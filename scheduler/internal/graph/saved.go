@@ -36,7 +36,8 @@ type journal struct {
 	pace         func()               // nil: none
 	available    folders.Index[*Node] // at Begin; it shares all that has not changed since
 
-	dirty        queue.Queue[*Node]
+	cause        uint8
+	dirty        queue.Queue[candidate]
 	blocked      []blockedMemento
 	cycles       []*cycle // that go on: a plan knows nothing of them
 	members      []*Node  // of cycles; their field is in inCycle

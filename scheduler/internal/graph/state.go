@@ -50,7 +50,7 @@ func (n *Node) Unmet() (out []value.Dep) {
 	if n.desired == nil || n.desired == n.actual {
 		return out
 	}
-	if n.held {
+	if n.Held() {
 		out = append(out, value.Dep{Label: "the end of operations or of a read-back of its connection"})
 	}
 	if n.Hung() {

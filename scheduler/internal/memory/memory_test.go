@@ -175,8 +175,9 @@ func TestOrdinaryOutcomesAreNotFollowed(t *testing.T) {
 		s := store{}
 		l, g := open(s, tt.kind)
 		op := create(t, l, g, tt.kind.value("a", wrapperspb.String("v")))
-		op.Verb = tt.verb
-		if got := l.Follows(op, tt.err); got != tt.want {
+		as := op
+		as.Verb = tt.verb
+		if got := l.Follows(as, tt.err); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.about, got, tt.want)
 		}
 		if g.Done(op, nil, tt.err); tt.want {

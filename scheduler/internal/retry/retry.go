@@ -53,8 +53,10 @@ type Entry struct {
 	policy    Policy
 	due       time.Time
 	delay     time.Duration
-	over      bool // there is no next attempt
-	postponed bool // the next attempt is no retry
+	pause     time.Duration // delay and jitter: between the end of the run that failed and due
+	by        uint64        // the run that failed and has not ended, plus 1; 0: none
+	over      bool          // there is no next attempt
+	postponed bool          // the next attempt is no retry
 }
 
 // New returns an empty schedule. policy is for the values without their own.
@@ -74,7 +76,7 @@ type Failure struct {
 	Policy Policy
 }
 
-// Failed plans the next attempt after a failure.
+// Failed plans the next attempt after a failure. It becomes due only after Ended.
 func (s *Schedule) Failed(key string, f Failure) {
 	last := s.byKey[key]
 	if last != nil && !f.Concerns {
@@ -88,7 +90,18 @@ func (s *Schedule) Failed(key string, f Failure) {
 			next.Attempt = last.Attempt + 1
 		}
 	}
+	next.by = f.Txn + 1
 	s.plan(key, next, f)
+}
+
+// Ended says that a run has ended in which a verb of key failed. Until then the failure is still to be read back, so an attempt
+// would have to wait. In a cycle it would make that run create and delete the other members once more; with slow verbs and short
+// delays, it would never end.
+func (s *Schedule) Ended(key string, run uint64, now time.Time) {
+	if e := s.byKey[key]; e != nil && e.by == run+1 {
+		e.by, e.due = 0, now.Add(e.pause)
+		s.put(key, e)
+	}
 }
 
 // Resume continues the retries of a value after its abandoned verb has failed at last. The
@@ -97,6 +110,7 @@ func (s *Schedule) Resume(key string, f Failure) {
 	next := &Entry{policy: cmp.Or(f.Policy, s.policy), Attempt: 1, Txn: f.Txn}
 	if last := s.byKey[key]; last != nil {
 		*next = *last
+		next.by = 0
 	}
 	s.plan(key, next, f)
 }
@@ -117,7 +131,8 @@ func (s *Schedule) plan(key string, next *Entry, f Failure) {
 	next.over = p.Never || f.Final || p.Count > 0 && next.Attempt > p.Count
 	if !next.over {
 		next.delay = p.delay(next.Attempt)
-		next.due = f.Now.Add(next.delay + time.Duration(f.Jitter*float64(next.delay)))
+		next.pause = next.delay + time.Duration(f.Jitter*float64(next.delay))
+		next.due = f.Now.Add(next.pause)
 	}
 	s.put(key, next)
 }
@@ -125,7 +140,7 @@ func (s *Schedule) plan(key string, next *Entry, f Failure) {
 // put stores the entry of key in place of an earlier one, and keeps the time of the
 // earliest attempt of all.
 func (s *Schedule) put(key string, e *Entry) {
-	if !e.over && (s.next.IsZero() || e.due.Before(s.next)) {
+	if !e.over && e.by == 0 && (s.next.IsZero() || e.due.Before(s.next)) {
 		s.next = e.due
 	}
 	s.byKey[key] = e
@@ -170,7 +185,7 @@ func (s *Schedule) Due(now time.Time, mustWait func(key string) bool) (keys []st
 	s.next = now.Add(time.Hour)
 	for key, e := range s.byKey {
 		switch {
-		case e.over:
+		case e.over || e.by > 0:
 			continue
 		case e.due.After(now.Add(e.delay / 10)):
 		case mustWait(key):

@@ -19,6 +19,7 @@ func TestDelaysDoubleUpToTheirMaximum(t *testing.T) {
 		if e := s.Pending("k"); e == nil || e.Attempt != i+1 {
 			t.Fatalf("after failure %d: pending %+v, want attempt %d", i+1, e, i+1)
 		}
+		s.Ended("k", f.Txn, f.Now)
 		if keys := s.Due(f.Now.Add(want/2), never); keys != nil {
 			t.Errorf("attempt %d is due after half of %v", i+1, want)
 		}
@@ -92,7 +93,8 @@ func never(string) bool { return false }
 
 func TestKeyThatMustWaitIsDueAfterRelease(t *testing.T) {
 	s := retry.New(retry.Policy{})
-	s.Failed("k", retry.Failure{Concerns: true, Now: start})
+	s.Failed("k", retry.Failure{Concerns: true, Txn: 1, Now: start})
+	s.Ended("k", 1, start)
 	later := start.Add(time.Minute)
 	if keys := s.Due(later, func(string) bool { return true }); keys != nil {
 		t.Errorf("%v are due, but must wait", keys)
@@ -103,5 +105,24 @@ func TestKeyThatMustWaitIsDueAfterRelease(t *testing.T) {
 	s.Release(later)
 	if keys := s.Due(later, never); s.Wait(later) == 0 || !slices.Equal(keys, []string{"k"}) {
 		t.Errorf("after Release %v are due, want k", keys)
+	}
+}
+
+// A failure is not tried again before its run has ended, whatever other runs do; the pause begins with that end.
+func TestNothingIsDueBeforeItsRunHasEnded(t *testing.T) {
+	s := retry.New(retry.Policy{})
+	s.Failed("k", retry.Failure{Concerns: true, Txn: 7, Now: start})
+	end := start.Add(time.Minute)
+	s.Ended("k", 8, end) // another run
+	s.Release(end)
+	if keys := s.Due(end, never); keys != nil {
+		t.Errorf("%v are due while their run lasts", keys)
+	}
+	s.Ended("k", 7, end)
+	if d := s.Wait(end); d != time.Second {
+		t.Errorf("after the end of the run: %v until the retry, want 1s", d)
+	}
+	if keys := s.Due(end.Add(time.Second), never); !slices.Equal(keys, []string{"k"}) {
+		t.Errorf("due: %q", keys)
 	}
 }
