@@ -38,7 +38,7 @@ func besideRefused(b *testing.B, refused int) {
 			b.Fatal(err)
 		}
 		var took []time.Duration
-		for begun := time.Now(); time.Since(begun) < each; time.Sleep(between) {
+		for begun := time.Now(); time.Since(begun) < each; <-time.After(between) {
 			i := len(took)
 			iface := &interfaces.Interface{Name: fmt.Sprintf("good%d", i), Type: interfaces.Interface_VETH}
 			route := &l3.Route{OutgoingInterface: iface.Name, DstNetwork: fmt.Sprintf("10.0.%d.%d/32", i>>8, i&255)}

@@ -87,21 +87,13 @@ func (g *Graph) start() (Op, bool) {
 			return Op{}, false
 		}
 		n, wasHeld := g.pop(next)
-		switch {
-		case n == nil && next == actionDelete && !g.waitsForRoom(next): // none of those that were held is to be deleted any more
-			continue
-		case n == nil:
+		if n == nil {
+			if next == actionDelete && !g.waitsForRoom(next) {
+				continue // none of those that were held is to be deleted any more
+			}
 			return Op{}, false
-		case wasHeld && n.queued: // for another step
-		case n.toDelete && g.handOver(n): // nothing is to be done
-		case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next, wasHeld):
-			g.classify(n)
-		case n.cycle != nil && n.cycle.inFlight:
-			n.queued = true
-			n.cycle.waiting = append(n.cycle.waiting, n)
-		case !wasHeld && g.holds(n, next):
-			g.hold(n, next)
-		default:
+		}
+		if g.begins(n, next, wasHeld) {
 			g.letGo(n)
 			return g.launch(n), true
 		}
@@ -110,6 +102,24 @@ func (g *Graph) start() (Op, bool) {
 		}
 		g.drain()
 	}
+}
+
+// begins reports that the operation of a node, which was taken from a queue, begins now. Otherwise it decides about the node.
+func (g *Graph) begins(n *Node, next action, wasHeld bool) bool {
+	switch {
+	case wasHeld && n.queued: // for another step
+	case n.toDelete && g.handOver(n): // nothing is to be done
+	case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next, wasHeld):
+		g.classify(n)
+	case n.cycle != nil && n.cycle.inFlight:
+		n.queued = true
+		n.cycle.waiting = append(n.cycle.waiting, n)
+	case !wasHeld && g.holds(n, next):
+		g.hold(n, next)
+	default:
+		return true
+	}
+	return false
 }
 
 // pop returns the next node of a queue, or else of those that were held and need not wait any more. wasHeld says which.
