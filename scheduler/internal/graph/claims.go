@@ -66,7 +66,7 @@ func (g *Graph) claimed(n *Node, e *edge) {
 // ResolveClaims assigns every unresolved resource. Next calls it first. Call it before reading
 // states while no operation has been asked for yet. A node that loses one claim withdraws its
 // others, which may reopen those. This terminates: a withdrawal only helps nodes that come later
-// in a fixed order (see outranks).
+// in a fixed order (see Outranks).
 func (g *Graph) ResolveClaims() {
 	var losers []*Node
 	for len(g.unresolved) > 0 {
@@ -74,10 +74,10 @@ func (g *Graph) ResolveClaims() {
 		of := g.unresolved[0]
 		g.unresolved = g.unresolved[1:]
 		g.bookkeep(of).resource = shared
-		var all claimants
+		var all lowest.Claimants[*Node]
 		for _, e := range of.in() {
 			g.claimed(of, e)
-			all.add(e)
+			all.Add(e.asClaim())
 		}
 		for _, e := range of.in() {
 			g.setResult(e, &all)
@@ -90,30 +90,10 @@ func (g *Graph) ResolveClaims() {
 	g.resetRanks(losers)
 }
 
-// claimants are the nodes that compete for one resource.
-type claimants struct {
-	first                   *Node             // the node that holds it, among those that do not yield
-	exclusive               lowest.Two[*Node] // nodes that desire it and do not yield
-	actual, actualExclusive lowest.Two[*Node]
-}
-
-// add counts one claim. Only the lowest two keys of each group matter: the lowest, and the
-// one that others see if they are the lowest themselves.
-func (all *claimants) add(e *edge) {
+// asClaim describes the claim of an edge.
+func (e *edge) asClaim() lowest.Claim[*Node] {
 	n := e.v.node
-	if e.v == n.claimant() && !e.claim.Yields {
-		all.exclusive.Add(n)
-		if !e.losesAnother() && (all.first == nil || n.outranks(all.first)) {
-			all.first = n
-		}
-	}
-	if !e.ofActual() {
-		return
-	}
-	all.actual.Add(n)
-	if !e.claim.Yields {
-		all.actualExclusive.Add(n)
-	}
+	return lowest.Claim[*Node]{By: n, Yields: e.claim.Yields, Stands: e.ofActual(), Competes: e.v == n.claimant(), GivesUp: e.losesAnother()}
 }
 
 // losesAnother reports whether the version has lost another claim. It then gives up this
@@ -126,36 +106,10 @@ func (e *edge) losesAnother() bool {
 	return others > 0
 }
 
-// winner returns the node that e loses to, or nil.
-func (all *claimants) winner(e *edge) *Node {
-	n := e.v.node
-	switch {
-	case e.claim.Yields:
-		return all.exclusive.Except(n)
-	case all.first == nil || all.first == n:
-		return nil
-	case e.v == n.claimant() && n.outranks(all.first):
-		return nil
-	}
-	return all.first
-}
-
-// remainingUser returns another node whose actual value still uses the resource of e, or
-// nil.
-func (all *claimants) remainingUser(e *edge) *Node {
-	n := e.v.node
-	switch {
-	case e.ofActual():
-		return nil
-	case e.claim.Yields:
-		return all.actualExclusive.Except(n)
-	}
-	return all.actual.Except(n)
-}
-
 // setResult stores the result of a claim. A lost one counts as an unmet dependency.
-func (g *Graph) setResult(e *edge, all *claimants) {
-	is, was := all.result(e), e.claim.claimResult
+func (g *Graph) setResult(e *edge, all *lowest.Claimants[*Node]) {
+	holder, lost := all.Result(e.asClaim())
+	is, was := claimResult{holder, lost}, e.claim.claimResult
 	if is == was {
 		return
 	}
@@ -188,14 +142,6 @@ func (g *Graph) countLost(e *edge) {
 	}
 }
 
-// result returns the holder that the claim loses to, or a user that must leave first.
-func (all *claimants) result(e *edge) claimResult {
-	if by := all.winner(e); by != nil {
-		return claimResult{by, true}
-	}
-	return claimResult{all.remainingUser(e), false}
-}
-
 // claimError returns nil if the desired version has lost no claim.
 func (n *Node) claimError() error {
 	var reasons []error
@@ -210,8 +156,8 @@ func (n *Node) claimError() error {
 	return &value.ClaimError{Reasons: reasons}
 }
 
-// outranks is the order in which nodes get resources: first by rank, then by key.
-func (n *Node) outranks(o *Node) bool {
+// Outranks is the order in which nodes get resources: first by rank, then by key.
+func (n *Node) Outranks(o *Node) bool {
 	if n.claimRank != o.claimRank {
 		return n.claimRank > o.claimRank
 	}

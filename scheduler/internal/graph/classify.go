@@ -1,6 +1,9 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/value"
+import (
+	"github.com/keyplane/keyplane/scheduler/internal/link"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // An action is the next step for a node.
 type action uint8
@@ -15,6 +18,20 @@ const (
 	// actionApplyLast: Create can run, but comes after these deletions: see value.CreateLast.
 	actionApplyLast
 )
+
+// direction returns what the action does, without regard to whether it comes last.
+func (a action) direction() link.Direction {
+	switch a {
+	case actionDelete, actionBreak:
+		return link.Delete
+	case actionApply, actionApplyLast:
+		return link.Apply
+	default:
+		return link.None
+	}
+}
+
+func (a action) isLast() bool { return a == actionBreak || a == actionApplyLast }
 
 // drain classifies every node that changed, until no node is left.
 func (g *Graph) drain() {

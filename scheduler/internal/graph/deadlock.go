@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/components"
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -17,7 +18,7 @@ func (g *Graph) breakDeadlock() bool {
 		return true
 	}
 	awaiting := g.Awaiting() // more may become possible without a deletion of outdated values
-	if !awaiting && g.deleteOutdated() || g.queueLast(actionDelete, &g.deletes) || g.queueLast(actionApply, &g.applies) {
+	if !awaiting && g.deleteOutdated() || g.queueLast(link.Delete, &g.deletes) || g.queueLast(link.Apply, &g.applies) {
 		return true
 	}
 	if awaiting {
@@ -33,10 +34,10 @@ func (g *Graph) breakDeadlock() bool {
 // queueLast queues the nodes whose next step is a deletion or an application that comes last, or
 // that did when they were classified: a new version of its base can change the order of a
 // derived value. A held node is left out: it is classified again when it is released.
-func (g *Graph) queueLast(step action, to *queue.Queue[candidate]) (found bool) {
+func (g *Graph) queueLast(step link.Direction, to *queue.Queue[candidate]) (found bool) {
 	for _, n := range g.blocked {
 		g.Pace()
-		if !n.queued && !n.Held() && n.running == idle && g.actionOf(n).phase() == step {
+		if !n.queued && !n.Held() && n.running == idle && g.actionOf(n).direction() == step {
 			n.queued, found = true, true
 			to.Push(candidate{n, g.Cause})
 		}
@@ -116,7 +117,7 @@ func (g *Graph) hasOutsider(nodes []*Node) bool {
 // will not be applied by itself.
 func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.isObstructed(n, actionApply) {
+	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.isObstructed(n, link.Apply) {
 		return []*Node{nil}
 	}
 	edges := n.desired.edges()
@@ -137,7 +138,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running != idle || !n.isLeaving() || n.suspended() || g.isObstructed(n, actionDelete) {
+	if n.running != idle || !n.isLeaving() || n.suspended() || g.isObstructed(n, link.Delete) {
 		return []*Node{nil}
 	}
 	for _, e := range n.in() {

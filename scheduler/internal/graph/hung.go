@@ -104,16 +104,7 @@ func (g *Graph) leaveFlight(op Op) {
 // releases the operations of the opposite direction.
 func (g *Graph) countDetached(op Op, by int) {
 	g.detached += by
-	c := op.connection()
-	if c == nil {
-		return
-	}
-	count := &c.applying
-	if op.Verb == value.Delete {
-		count = &c.deleting
-	}
-	*count += by
-	if *count == 0 {
+	if c := op.connection(); c != nil && c.Detach(op.direction(), by) == 0 {
 		g.searchAgain()
 	}
 }

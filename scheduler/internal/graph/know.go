@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -19,8 +20,7 @@ type Keys interface {
 // Join makes k the knowledge of one more kind of the connection. The kind is unknown if the connection
 // is down.
 func (g *Graph) Join(c *Connection, k *Knowledge) {
-	k.of = c
-	c.kinds = append(c.kinds, k)
+	k.Join(c)
 	g.setUnknown(k, c.Lost())
 }
 
@@ -29,10 +29,9 @@ func (g *Graph) Join(c *Connection, k *Knowledge) {
 // Operations in flight will fail, and their errors are ignored. A connection that is gone stays so.
 func (g *Graph) Disconnect(c *Connection, reason string) {
 	if !c.Gone() {
-		g.setPhase(c, down)
+		g.setPhase(c, link.Down)
 	}
-	c.reason = reason
-	c.losses++
+	c.Lose(reason)
 	g.dropHeld(c)
 	nodes := g.withFollowers(g.nodesOf(c))
 	g.reconsider(nodes, func() {
@@ -42,9 +41,9 @@ func (g *Graph) Disconnect(c *Connection, reason string) {
 				g.edit(n).sighted = absent
 			}
 		}
-		for _, k := range c.kinds {
+		for _, k := range c.Kinds() {
 			g.setUnknown(k, true)
-			k.why = ""
+			k.SetWhy("")
 		}
 	})
 	for _, n := range nodes {
@@ -57,7 +56,7 @@ func (g *Graph) Disconnect(c *Connection, reason string) {
 // Forget marks a connection that is down as gone: none of its values exists any more, as if all of them had
 // been read back and not been found. But no operation of it begins before it is read back.
 func (g *Graph) Forget(c *Connection) {
-	g.setPhase(c, gone)
+	g.setPhase(c, link.Gone)
 	for _, n := range g.withFollowers(g.nodesOf(c)) {
 		if !n.followsBase() {
 			g.loseNode(n, true)
@@ -83,11 +82,11 @@ func (g *Graph) dependenciesLeft(n *Node) {
 
 // BeginRead prevents operations of the connection from beginning, until EndRead.
 func (g *Graph) BeginRead(c *Connection) {
-	if c.phase == reading {
+	if c.Phase() == link.Reading {
 		return
 	}
-	wasLost, wasGone := c.Lost(), c.phase == gone
-	g.setPhase(c, reading)
+	wasLost, wasGone := c.Lost(), c.Gone()
+	g.setPhase(c, link.Reading)
 	if wasGone { // it is there after all, and so may its values be
 		for _, n := range g.nodesOf(c) {
 			g.edit(n).sighted = false
@@ -101,8 +100,8 @@ func (g *Graph) BeginRead(c *Connection) {
 // EndRead lets operations of the connection begin again. It does nothing if the connection
 // was lost meanwhile.
 func (g *Graph) EndRead(c *Connection) {
-	if c.phase == reading {
-		g.setPhase(c, up)
+	if c.Phase() == link.Reading {
+		g.setPhase(c, link.Up)
 		g.touchUnknown(c)
 	}
 	g.searchAgain()
@@ -120,7 +119,7 @@ func (g *Graph) touchUnknown(c *Connection) {
 // Known marks a kind as known: all its values were read back, or were reported by NotFound.
 func (g *Graph) Known(kind Kind) {
 	k := kind.Knowledge()
-	if k == nil || !k.unknown {
+	if !k.Unread() {
 		return
 	}
 	nodes := g.withFollowers(g.sorted(g.Of(kind)))
@@ -135,18 +134,16 @@ func (g *Graph) Known(kind Kind) {
 // Unread notes why a kind could not be read back. A kind that was known stays so.
 func (g *Graph) Unread(kind Kind, why string) {
 	k := kind.Knowledge()
-	if !k.Unknown() || k.why == why {
+	if !k.Unknown() || !k.SetWhy(why) {
 		return
 	}
-	k.why = why
 	for _, n := range g.withFollowers(g.sorted(g.Of(kind))) {
 		g.touch(n)
 	}
 }
 
 func (g *Graph) setUnknown(k *Knowledge, unknown bool) {
-	if k.unknown != unknown {
-		k.unknown = unknown
+	if k.SetUnread(unknown) {
 		if unknown {
 			g.unknownKinds++
 		} else {
@@ -224,9 +221,7 @@ func (g *Graph) reconsiderDoubtful() {
 		}
 	}
 	clear(g.doubtful)
-	for _, n := range g.blocked { // no cycle was formed while one of its members was unknown
-		n.blocked = blockedNew
-	}
+	g.searchAgain()
 }
 
 // noteDoubt notes that n, as it is classified, may stand or wait because of unknown dependencies.
@@ -282,10 +277,10 @@ func (g *Graph) keyUnknown(key string) bool {
 // others show may be those of any kind of their connection.
 func keysUnknown(kind Kind) bool {
 	k := kind.Knowledge()
-	if k.Unknown() || k == nil || k.of == nil || kind.Evidence() == value.ReadAlone {
+	if k.Unknown() || k.Of() == nil || kind.Evidence() == value.ReadAlone {
 		return k.Unknown()
 	}
-	return slices.ContainsFunc(k.of.kinds, (*Knowledge).Unknown)
+	return k.Of().AnyUnknown()
 }
 
 // anyUnknown reports whether a key that meets an any-of dependency may belong to a kind that is unknown.
@@ -358,11 +353,11 @@ func (v *version) has(e *edge) bool {
 }
 
 // setPhase changes the phase, and counts the connections that are being read.
-func (g *Graph) setPhase(c *Connection, p connectionPhase) {
-	if c.phase == reading {
+func (g *Graph) setPhase(c *Connection, p link.Phase) {
+	if c.Phase() == link.Reading {
 		g.reading--
 	}
-	if c.phase = p; p == reading {
+	if c.Enter(p); p == link.Reading {
 		g.reading++
 	}
 }
@@ -371,7 +366,7 @@ func (g *Graph) setPhase(c *Connection, p connectionPhase) {
 // the order of the nodes is seen in the transaction log.
 func (g *Graph) nodesOf(c *Connection) (out []*Node) {
 	for kind, shelf := range g.byKind {
-		if k := kind.Knowledge(); k != nil && k.of == c {
+		if kind.Knowledge().Of() == c {
 			out = append(out, shelf.nodes...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -100,7 +101,7 @@ func (m *model) readOrEnd(t *rapid.T) {
 	if line.Lost() {
 		return
 	}
-	if line.phase == up {
+	if line.Phase() == link.Up {
 		t.Logf("## begin to read %p", line)
 		m.g.BeginRead(line)
 	} else {
@@ -120,13 +121,13 @@ func (m *model) mayBeginBeside(op Op) {
 	if line == nil {
 		return
 	}
-	if line.phase != up {
+	if line.Phase() != link.Up {
 		m.t.Fatalf("%v %s while its connection is read back, or lost", op.Verb, key)
 	}
 	if groupsKnown[groupOf(key)].Unknown() {
 		m.t.Fatalf("%v %s while its kind is unknown", op.Verb, key)
 	}
-	if running := line.flying + line.applying + line.deleting; line.Limit > 0 && running > line.Limit {
+	if running := line.Running(); line.Limit > 0 && running > line.Limit {
 		m.t.Fatalf("%v %s is one of %d operations at once; the limit is %d", op.Verb, key, running, line.Limit)
 	}
 	for other, slow := range m.detached {

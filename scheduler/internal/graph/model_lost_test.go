@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -92,7 +93,7 @@ func (m *model) forgetLine(t *rapid.T) {
 // join has a connection that was lost, or kinds that are unknown, read back. Some kinds cannot be read.
 func (m *model) join(t *rapid.T) {
 	line := rapid.SampledFrom(lines[:]).Draw(t, "line")
-	if line.phase == reading {
+	if line.Phase() == link.Reading {
 		return
 	}
 	m.joinLine(line, func(group int) bool { return rapid.IntRange(0, 3).Draw(t, "fails") > 0 })
@@ -150,7 +151,7 @@ func (m *model) isUnknown(key string) bool {
 // one that nobody has heard of.
 func (m *model) mayStand(d *value.Dep) bool {
 	for group := range groupsKnown {
-		unknown := slices.ContainsFunc(lines[group%2].kinds, (*Knowledge).Unknown)
+		unknown := lines[group%2].AnyUnknown()
 		for i := range perGroup {
 			for _, key := range []string{keyIn(group, i), "d/" + keyIn(group, i)} {
 				n := m.g.Node(key)

@@ -3,6 +3,7 @@ package graph
 import (
 	"slices"
 
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -30,7 +31,7 @@ func (m *model) nothingElse(op Op, before func(*Node) bool) {
 		if n.kindUnknown() {
 			continue
 		}
-		if line := lineOf(key); line != nil && m.g.journal == nil && (line.phase != up || line.deleting+line.applying+line.heldDeletes.Len()+line.heldApplies.Len() > 0) {
+		if line := lineOf(key); line != nil && m.g.journal == nil && (line.Phase() != link.Up || line.Detached() > 0 || line.HoldsAny()) {
 			continue // it waits for its connection
 		}
 		if before(n) {

@@ -1,6 +1,9 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/value"
+import (
+	"github.com/keyplane/keyplane/scheduler/internal/link"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // A Node is the state of one key. A test limits it to 192 bytes, the size class in which
 // Go allocates it.
@@ -16,9 +19,9 @@ type Node struct {
 	running running // its operation
 	saved   savedState
 	touched bool
-	News    bool   // touched since the owner of the graph cleared it
-	queued  bool   // in one of the graph's queues
-	held    action // the list of its connection that it is in: actionDelete, actionApply, or actionNone
+	News    bool           // touched since the owner of the graph cleared it
+	queued  bool           // in one of the graph's queues
+	held    link.Direction // the list of its connection that it is in
 	blocked blockedState
 	life    lifetime
 
@@ -277,7 +280,7 @@ func (n *Node) Hung() bool { return n.running >= detached }
 
 // Held reports that an operation of n could run, but waits for its connection: for the end of a read-back or of detached
 // operations, or for room.
-func (n *Node) Held() bool { return n.held != actionNone }
+func (n *Node) Held() bool { return n.held != link.None }
 
 // Detached reports that a detached operation of n is running.
 func (n *Node) Detached() bool { return n.running == detached }

@@ -1,6 +1,9 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/value"
+import (
+	"github.com/keyplane/keyplane/scheduler/internal/link"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
+)
 
 // An Op is one operation. Next returns it; it is in flight until Done or Cancel takes it
 // back, or until Detach or Abandon ends its flight.
@@ -16,13 +19,13 @@ type Op struct {
 
 // count counts operations in flight. Deletions are counted apart: nothing is applied before them.
 func (g *Graph) count(op Op, by int) {
-	if op.Verb == value.Delete {
+	if op.direction() == link.Delete {
 		g.deleting += by
 	} else {
 		g.applying += by
 	}
 	if c := op.connection(); c != nil && !g.planning() {
-		c.flying += by
+		c.Fly(by)
 	}
 }
 
@@ -35,8 +38,13 @@ func (op Op) connection() *Connection {
 	if v.Kind == nil {
 		return nil
 	}
-	if k := v.Kind.Knowledge(); k != nil {
-		return k.of
+	return v.Kind.Knowledge().Of()
+}
+
+// direction returns the direction of the operation.
+func (op Op) direction() link.Direction {
+	if op.Verb == value.Delete {
+		return link.Delete
 	}
-	return nil
+	return link.Apply
 }

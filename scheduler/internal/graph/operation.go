@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -79,16 +80,16 @@ func (g *Graph) Cancel(op Op) {
 // queue until breakDeadlock puts them there.
 func (g *Graph) start() (Op, bool) {
 	for {
-		next, opposite := actionApply, g.deleting
-		if g.deletes.Len() > 0 || g.waitsForRoom(actionDelete) {
-			next, opposite = actionDelete, g.applying
+		next, opposite := link.Apply, g.deleting
+		if g.deletes.Len() > 0 || g.waitsForRoom(link.Delete) {
+			next, opposite = link.Delete, g.applying
 		}
 		if opposite > 0 {
 			return Op{}, false
 		}
 		n, wasHeld := g.pop(next)
 		if n == nil {
-			if next == actionDelete && !g.waitsForRoom(next) {
+			if next == link.Delete && !g.waitsForRoom(next) {
 				continue // none of those that were held is to be deleted any more
 			}
 			return Op{}, false
@@ -105,7 +106,7 @@ func (g *Graph) start() (Op, bool) {
 }
 
 // begins reports that the operation of a node, which was taken from a queue, begins now. Otherwise it decides about the node.
-func (g *Graph) begins(n *Node, next action, wasHeld bool) bool {
+func (g *Graph) begins(n *Node, next link.Direction, wasHeld bool) bool {
 	switch {
 	case wasHeld && n.queued: // for another step
 	case n.toDelete && g.handOver(n): // nothing is to be done
@@ -123,9 +124,9 @@ func (g *Graph) begins(n *Node, next action, wasHeld bool) bool {
 }
 
 // pop returns the next node of a queue, or else of those that were held and need not wait any more. wasHeld says which.
-func (g *Graph) pop(next action) (n *Node, wasHeld bool) {
+func (g *Graph) pop(next link.Direction) (n *Node, wasHeld bool) {
 	q := &g.applies
-	if next == actionDelete {
+	if next == link.Delete {
 		q = &g.deletes
 	}
 	if q.Len() == 0 {
@@ -137,22 +138,10 @@ func (g *Graph) pop(next action) (n *Node, wasHeld bool) {
 	return n, false
 }
 
-// isTurn reports that an action can begin in a phase. A deletion that comes last gives way if
+// isTurn reports that an action can begin in a phase of deletions or applications. A deletion that comes last gives way if
 // anything can be applied by now. What comes last and was held gives way to all that has become possible meanwhile.
-func (g *Graph) isTurn(a, phase action, wasHeld bool) bool {
-	return a.phase() == phase && (a == phase || !wasHeld) && (a != actionBreak || g.applies.Len() == 0 && !g.crowded())
-}
-
-// phase returns the action without regard to whether it comes last.
-func (a action) phase() action {
-	switch a {
-	case actionBreak:
-		return actionDelete
-	case actionApplyLast:
-		return actionApply
-	default:
-		return a
-	}
+func (g *Graph) isTurn(a action, phase link.Direction, wasHeld bool) bool {
+	return a.direction() == phase && (!wasHeld || !a.isLast()) && (a != actionBreak || g.applies.Len() == 0 && !g.crowded())
 }
 
 // launch makes the operation of a node, whose action classify has decided.

@@ -1,4 +1,4 @@
-// Package lowest finds, for each of many elements, the lowest of the others.
+// Package lowest finds, for each of many elements, the lowest of the others: the one that keeps what all of them claim.
 package lowest
 
 // An Element has a key, by which elements are ordered. The zero value of its type is none.
