@@ -5,12 +5,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// A Connection is shared by the values of some Kinds, and a Knowledge is what is known of one of these; see package link. See
-// Node.Unknown for single values that are known before their kind is.
-type (
-	Connection = link.Connection[*Node]
-	Knowledge  = link.Knowledge[*Node]
-)
+// A Connection is shared by the values of some Kinds.
+type Connection = link.Connection[*Node]
+
+// A Knowledge is what is known of one Kind. See Node.Unknown for single values that are known before their kind is.
+type Knowledge = link.Knowledge[*Node]
 
 // knowledge returns what is known of the kind of n, or of its base if that shows whether n exists. nil: n
 // has no value, or its kind is always known.
