@@ -7,7 +7,7 @@ import (
 
 // hasClaims reports that a version of n claims something, or that n holds something as an earlier version did.
 func (n *Node) hasClaims() bool {
-	return n.claimRank != newcomer || n.desired.hasClaims() || n.actual.hasClaims()
+	return n.claimRank != value.Newcomer || n.desired.hasClaims() || n.actual.hasClaims()
 }
 
 // hasClaims reports that v claims something; a nil version does not.
@@ -81,7 +81,7 @@ func (g *Graph) ResolveClaims() {
 		}
 		for _, e := range of.in() {
 			g.setResult(e, &all)
-			if n := e.v.node; n.claimRank != newcomer && n.actual == nil && e.claim.lost {
+			if n := e.v.node; n.claimRank != value.Newcomer && n.actual == nil && e.claim.lost {
 				losers = append(losers, n)
 			}
 		}
@@ -174,28 +174,19 @@ func (n *Node) claimant() *version {
 }
 
 // rankAfter returns the rank of a node that moves from version had to v.
-func (v *version) rankAfter(had *version) claimRank {
-	if v == nil || had == nil || v.ClaimSet() == nil || had.ClaimSet() == nil {
-		return newcomer
+func (v *version) rankAfter(had *version) value.Rank {
+	if v == nil || had == nil {
+		return value.Newcomer
 	}
-	if v.ClaimSet() == had.ClaimSet() { // as when a created value becomes actual
-		return fullHolder
-	}
-	switch value.Covered(v.Claims(), had.Claims()) {
-	case 0:
-		return newcomer
-	case len(v.Claims()):
-		return fullHolder
-	}
-	return partialHolder
+	return value.RankAfter(v.ClaimSet(), had.ClaimSet())
 }
 
 // resetRank makes n a newcomer again.
 func (g *Graph) resetRank(n *Node) {
-	if n.claimRank == newcomer {
+	if n.claimRank == value.Newcomer {
 		return
 	}
-	g.edit(n).claimRank = newcomer
+	g.edit(n).claimRank = value.Newcomer
 	g.reopenClaims(n.desired)
 }
 
@@ -204,7 +195,7 @@ func (g *Graph) resetRank(n *Node) {
 func (g *Graph) resetRanks(losers []*Node) {
 	for _, n := range losers {
 		if n.LosesClaim() {
-			g.edit(n).claimRank = newcomer
+			g.edit(n).claimRank = value.Newcomer
 		}
 	}
 }

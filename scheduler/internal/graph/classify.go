@@ -265,5 +265,5 @@ func (g *Graph) addBlocked(n *Node) {
 	if n.blocked == notBlocked {
 		g.blocked = append(g.blocked, n)
 	}
-	n.blocked = blockedNew
+	n.blocked, g.unsearched = blockedNew, true
 }

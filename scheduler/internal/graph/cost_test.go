@@ -143,8 +143,8 @@ func TestManyClaims(t *testing.T) {
 	}
 	g.Want(claiming("a", "y")) // the claims are equal, but another list
 	run()
-	if a.claimRank != fullHolder {
-		t.Errorf("a has rank %d, want %d", a.claimRank, fullHolder)
+	if a.claimRank != value.FullHolder {
+		t.Errorf("a has rank %d, want %d", a.claimRank, value.FullHolder)
 	}
 	g.Unwant("a")
 	run()

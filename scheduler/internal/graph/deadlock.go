@@ -14,8 +14,11 @@ import (
 // possible with a cycle or by deleting outdated values, and then for those that come last. It
 // reports whether it found any.
 func (g *Graph) breakDeadlock() bool {
-	if g.dissolveCycles() || g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true) {
+	switch {
+	case g.dissolveCycles() || g.searchCycles():
 		return true
+	case g.crowded():
+		return false // more becomes possible, without what comes last
 	}
 	awaiting := g.Awaiting() // more may become possible without a deletion of outdated values
 	if !awaiting && g.deleteOutdated() || g.queueLast(link.Delete, &g.deletes) || g.queueLast(link.Apply, &g.applies) {
@@ -65,6 +68,15 @@ func (g *Graph) waitsToBeKnown(n *Node) bool {
 		return n.desired.unmet > 0 && !g.lacks(n.desired)
 	}
 	return n.base.kindUnknown()
+}
+
+// searchCycles looks for cycles among the blocked nodes that were not searched yet, and reports whether there are any.
+func (g *Graph) searchCycles() bool {
+	if !g.unsearched {
+		return false
+	}
+	g.unsearched = g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true)
+	return g.unsearched
 }
 
 // findCycles forms a cycle of each set of blocked nodes that only wait for each other.
@@ -117,7 +129,7 @@ func (g *Graph) hasOutsider(nodes []*Node) bool {
 // will not be applied by itself.
 func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.isObstructed(n, link.Apply) {
+	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.willBeRead(n) {
 		return []*Node{nil}
 	}
 	edges := n.desired.edges()
@@ -138,7 +150,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running != idle || !n.isLeaving() || n.suspended() || g.isObstructed(n, link.Delete) {
+	if n.running != idle || !n.isLeaving() || n.suspended() || g.willBeRead(n) {
 		return []*Node{nil}
 	}
 	for _, e := range n.in() {

@@ -103,6 +103,7 @@ type Graph struct {
 	deletes    queue.Queue[candidate] // Delete can run
 	applies    queue.Queue[candidate] // Create or Update can run
 	blocked    []*Node
+	unsearched bool    // some of them were not searched for cycles yet
 	aliased    bool    // some key was not canonical; see identity.go
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle

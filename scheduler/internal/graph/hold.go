@@ -9,13 +9,8 @@ import (
 // holds reports that the next operation of n must wait, although it is possible. A plan
 // assumes that all read-backs have ended, and that there is room.
 func (g *Graph) holds(n *Node, next link.Direction) bool {
-	return g.isObstructed(n, next) || g.journal == nil && !n.connection().HasRoom()
-}
-
-// isObstructed reports that the next operation of n must wait for something else than room.
-func (g *Graph) isObstructed(n *Node, next link.Direction) bool {
 	c := n.connection()
-	return c != nil && g.journal == nil && (c.Obstructs(next) || c.Waiting(next).Len() > 0)
+	return c != nil && g.journal == nil && (c.Obstructs(next) || c.Waiting(next).Len() > 0 || !c.HasRoom())
 }
 
 // willBeRead reports that the kind of n, which is unknown, may become known by a read-back that has begun.
@@ -97,6 +92,7 @@ func (g *Graph) dropHeld(c *Connection) {
 
 // searchAgain has all blocked nodes searched for cycles again: none was formed while one of its members had to wait, or was unknown.
 func (g *Graph) searchAgain() {
+	g.unsearched = true
 	for _, n := range g.blocked {
 		n.blocked = blockedNew
 	}

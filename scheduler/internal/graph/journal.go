@@ -18,7 +18,7 @@ func (g *Graph) Begin() {
 	}
 	g.journal = &journal{
 		cause: g.Cause, dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
-		available: g.available.Copy(), complete: g.complete,
+		available: g.available.Copy(), complete: g.complete, unsearched: g.unsearched,
 	}
 	for _, r := range g.cycles {
 		for _, n := range r.members {
@@ -96,7 +96,7 @@ func (g *Graph) Rollback() {
 		g.nodes.Delete(n.key)
 		n.life = dropped
 	}
-	g.complete = j.complete
+	g.complete, g.unsearched = j.complete, j.unsearched
 	g.restoreLists(j)
 }
 

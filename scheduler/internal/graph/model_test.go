@@ -256,6 +256,8 @@ func (m *model) plan(t *rapid.T) {
 	wants := m.anyChange(t)
 	refused, again := anyKey(t), anyKey(t)
 	complete := rapid.Bool().Draw(t, "complete")
+	m.g.Begin()
+	m.g.Rollback() // what is possible and waits for room is classified again after each plan
 	before := wholeState(m.g)
 	m.g.BeginPlan(interruptAt(rapid.IntRange(0, 100).Draw(t, "steps before the interruption")))
 	interruptible(func() {

@@ -38,7 +38,7 @@ type nodeState struct {
 	errs            value.Errors
 	dependents      int32 // incoming edges of actual versions
 	last            value.Verb
-	claimRank       claimRank
+	claimRank       value.Rank
 	retention       retention
 	suspension      suspension
 	resource        resourceState
@@ -138,17 +138,6 @@ const (
 	retained         retention = iota // it stays until nothing else can run
 	retentionUnclear                  // its Delete failed, and since then the reason for the Delete may have ended
 	retentionEnded
-)
-
-// A claimRank orders claimants. It survives re-creation and waiting for dependencies. It
-// ends when the actual value vanishes, when it cannot be created again, and when another
-// node wins.
-type claimRank uint8
-
-const (
-	newcomer      claimRank = iota // holds no resource that it claims
-	partialHolder                  // holds some of them
-	fullHolder
 )
 
 // A resourceState says what the claims on a resource are like, if the node is one.

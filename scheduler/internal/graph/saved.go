@@ -39,6 +39,7 @@ type journal struct {
 	cause        uint8
 	dirty        queue.Queue[candidate]
 	blocked      []blockedMemento
+	unsearched   bool
 	cycles       []*cycle // that go on: a plan knows nothing of them
 	members      []*Node  // of cycles; their field is in inCycle
 	inCycle      []*cycle

@@ -121,9 +121,38 @@ func (c Claim) coveredBy(had Claim) bool {
 // fewClaims is the number of claims up to which a search is faster than a map.
 const fewClaims = 8
 
-// Covered returns how many claims are covered by one of had. A value may have thousands of claims,
+// A Rank orders claimants. It survives re-creation and waiting for dependencies. It
+// ends when the actual value vanishes, when it cannot be created again, and when another
+// one wins.
+type Rank uint8
+
+// The ranks, lowest first.
+const (
+	Newcomer      Rank = iota // holds no resource that it claims
+	PartialHolder             // holds some of them
+	FullHolder
+)
+
+// RankAfter returns the rank of a claimant that had the one set of claims and has another; nil: none.
+func RankAfter(now, had *[]Claim) Rank {
+	switch {
+	case now == nil || had == nil:
+		return Newcomer
+	case now == had: // as when a created value becomes actual
+		return FullHolder
+	}
+	switch covered(*now, *had) {
+	case 0:
+		return Newcomer
+	case len(*now):
+		return FullHolder
+	}
+	return PartialHolder
+}
+
+// covered returns how many claims are covered by one of had. A value may have thousands of claims,
 // such as one for each of its NAT mappings.
-func Covered(claims, had []Claim) (n int) {
+func covered(claims, had []Claim) (n int) {
 	covers := coverage(had)
 	for _, c := range claims {
 		if covers(c) {
