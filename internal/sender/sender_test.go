@@ -2,8 +2,12 @@ package sender_test
 
 import (
 	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"fmt"
+	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -52,6 +56,27 @@ func TestSenderOfTCP(t *testing.T) {
 	}
 	if got := sender.Of(sender.Named(ctx, strings.Repeat("é", 100))); !strings.HasSuffix(got, "é… from "+c.RemoteAddr().String()) || len(got) > 200 {
 		t.Errorf("a user is %q", got)
+	}
+}
+
+// Authorities of machines issue certificates without a common name.
+func TestSenderOfCertificate(t *testing.T) {
+	number := big.NewInt(4711)
+	machine := &url.URL{Scheme: "spiffe", Host: "example.org", Path: "/deployer"}
+	for _, test := range []struct {
+		certificate x509.Certificate
+		want        string
+	}{
+		{x509.Certificate{Subject: pkix.Name{CommonName: "anna"}, DNSNames: []string{"host"}}, "anna"},
+		{x509.Certificate{DNSNames: []string{"host", "other"}, URIs: []*url.URL{machine}}, "spiffe://example.org/deployer"},
+		{x509.Certificate{DNSNames: []string{"host", "other"}, EmailAddresses: []string{"anna@host"}}, "host"},
+		{x509.Certificate{EmailAddresses: []string{"anna@host"}}, "anna@host"},
+		{x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}, SerialNumber: number}, "10.0.0.1"},
+		{x509.Certificate{SerialNumber: number}, "serial number 4711"},
+	} {
+		if got := sender.OfCertificate(&test.certificate); got != "certificate of "+test.want {
+			t.Errorf("it is %q, want the certificate of %s", got, test.want)
+		}
 	}
 }
 

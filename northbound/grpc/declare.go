@@ -150,7 +150,7 @@ func (s *service) declare(ctx context.Context, values []orchestrator.Declared, r
 func callerOf(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok {
 		if secure, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(secure.State.VerifiedChains) > 0 {
-			ctx = sender.Named(ctx, "certificate of "+secure.State.VerifiedChains[0][0].Subject.CommonName)
+			ctx = sender.Named(ctx, sender.OfCertificate(secure.State.VerifiedChains[0][0]))
 		}
 	}
 	return sender.Of(ctx)

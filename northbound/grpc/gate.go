@@ -14,6 +14,9 @@ import (
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -96,10 +99,6 @@ func newGate(server *rpc.Server, s *service, c Config) *gate {
 		configurator.ConfiguratorService_Get_FullMethodName: true, generic.ManagerService_GetConfig_FullMethodName: true,
 		generic.ManagerService_DumpState_FullMethodName: true, generic.MetaService_ProtoFileDescriptor_FullMethodName: true,
 	}
-	writes := map[string]bool{
-		configurator.ConfiguratorService_Update_FullMethodName: true, configurator.ConfiguratorService_Delete_FullMethodName: true,
-		generic.ManagerService_SetConfig_FullMethodName: true,
-	}
 	if c.readOnly() {
 		g.refusal = fmt.Sprintf("needs a client certificate over TCP, and grpc.conf has no cert-file, key-file and ca-files; root and the group %s need none on the agent's socket (agentctl, or the target unix:%s)",
 			reach.Group, cmp.Or(s.Socket, "PATH"))
@@ -107,10 +106,7 @@ func newGate(server *rpc.Server, s *service, c Config) *gate {
 	for name, info := range server.GetServiceInfo() {
 		for _, one := range info.Methods {
 			path := "/" + name + "/" + one.Name
-			m := method{stream: one.IsServerStream, reads: reads[path], writes: writes[path], largest: c.MaxMsgSize}
-			if slices.Contains(s.added, name) {
-				m.writes = !harmless(name, one.Name)
-			}
+			m := method{stream: one.IsServerStream, reads: reads[path], writes: changes(name, one.Name), largest: c.MaxMsgSize}
 			if !m.writes {
 				m.largest = min(m.largest, maxQuery)
 			}
@@ -145,6 +141,18 @@ func requestOf(service, name string) protoreflect.MessageDescriptor {
 		return m.Input()
 	}
 	return nil
+}
+
+// changes reports whether a call of a method may change something.
+func changes(service, name string) bool {
+	switch service {
+	case generic.ManagerService_ServiceDesc.ServiceName, configurator.ConfiguratorService_ServiceDesc.ServiceName:
+		return name == "SetConfig" || name == "Update" || name == "Delete"
+	case generic.MetaService_ServiceDesc.ServiceName, configurator.StatsPollerService_ServiceDesc.ServiceName,
+		healthpb.Health_ServiceDesc.ServiceName, reflectionv1.ServerReflection_ServiceDesc.ServiceName, reflectionv1alpha.ServerReflection_ServiceDesc.ServiceName:
+		return false
+	}
+	return !harmless(service, name)
 }
 
 // harmless reports whether the .proto file says that a method changes nothing.

@@ -100,7 +100,6 @@ type service struct {
 	// The largest answer, in bytes.
 	mostAnswer int
 	awaited    *atomic.Int64 // values that calls wait for
-	added      []string      // names of Services, once they are registered
 }
 
 // models are those that clients may declare.
@@ -112,14 +111,8 @@ func (s *service) register(to *rpc.Server) *health.Server {
 	generic.RegisterMetaServiceServer(to, &meta{service: s})
 	configurator.RegisterConfiguratorServiceServer(to, &config{service: s, dumping: make(chan struct{}, 1)})
 	configurator.RegisterStatsPollerServiceServer(to, &poller{service: s})
-	agents := to.GetServiceInfo()
 	for _, add := range s.Services {
 		add(to)
-	}
-	for name := range to.GetServiceInfo() {
-		if _, ok := agents[name]; !ok {
-			s.added = append(s.added, name)
-		}
 	}
 	alive := health.NewServer()
 	healthpb.RegisterHealthServer(to, alive)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/keyplane/keyplane/internal/guard"
@@ -17,11 +17,11 @@ import (
 )
 
 // An interceptor refuses calls for other agents, ends a call that panics with an error, so
-// that one call cannot end the agent, and logs calls.
+// that one call cannot end the agent, and logs calls that may change something, with who sends them.
 type interceptor struct {
 	log   *slog.Logger
 	label string // of the agent; empty: none
-	calls bool   // log each
+	calls bool   // log all
 }
 
 // unary wraps the handler of a request with one answer. The error of the handler, or of
@@ -78,12 +78,11 @@ func (i interceptor) call(ctx context.Context, method string, do func() error) e
 		i.log.Error("a gRPC call panicked", "method", method, "panic", bug.Value, "stack", bug.Stack)
 		err = status.Errorf(codes.Internal, "internal error of the agent: %v", bug.Value)
 	}
+	if service, name, _ := strings.Cut(method[1:], "/"); changes(service, name) {
+		i.log.Info("a client has asked for a change", "by", callerOf(ctx), "request", method, "err", err)
+	}
 	if i.calls {
-		from := ""
-		if p, ok := peer.FromContext(ctx); ok {
-			from = p.Addr.String()
-		}
-		i.log.Info("gRPC call", "method", method, "client", from, "code", status.Code(err).String(), "took", time.Since(begun), "err", err)
+		i.log.Info("gRPC call", "method", method, "client", callerOf(ctx), "code", status.Code(err).String(), "took", time.Since(begun), "err", err)
 	}
 	return err
 }

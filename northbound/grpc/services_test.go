@@ -1,7 +1,9 @@
 package grpc_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -24,15 +26,20 @@ func (own) EmptyCall(context.Context, *testgrpc.Empty) (*testgrpc.Empty, error) 
 }
 
 // A program's own services have the bounds and rights of the agent's. A method that does not say that it changes
-// nothing is refused where everybody may only read.
+// nothing is refused where everybody may only read, and else logged.
 func TestOwnServices(t *testing.T) {
 	for name, opened := range map[string]bool{grpc.Read: false, grpc.Write: true} {
 		w := newWorld(t, nil)
+		var log bytes.Buffer
+		w.log = slog.New(slog.NewTextHandler(&log, nil))
 		w.more.Services = []func(rpc.ServiceRegistrar){func(to rpc.ServiceRegistrar) { testgrpc.RegisterTestServiceServer(to, own{}) }}
 		c := testgrpc.NewTestServiceClient(plain(t, w.serve(t, grpc.Config{Address: "127.0.0.1:0", Unauthenticated: name})))
 		_, err := c.EmptyCall(t.Context(), &testgrpc.Empty{})
 		if opened && err != nil || !opened && (status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "/grpc.testing.TestService/EmptyCall needs a client certificate")) {
 			t.Errorf("where everybody may %s: %v", name, err)
+		}
+		if told := strings.Contains(log.String(), "request=/grpc.testing.TestService/EmptyCall"); told != opened {
+			t.Errorf("where everybody may %s, the log is %s", name, log.String())
 		}
 	}
 }

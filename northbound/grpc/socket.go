@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"net"
 	"os"
+
+	"github.com/keyplane/keyplane/internal/sender"
 )
 
 // A socket is a listener that removes its file when it is closed, unless another process
@@ -23,7 +25,7 @@ func newSocket(l net.Listener, network, path string) (net.Listener, error) {
 		l.Close()
 		return nil, err
 	}
-	return &socket{Listener: l, path: path, file: info, packets: network == "unixpacket"}, nil
+	return &socket{Listener: sender.Listener(l), path: path, file: info, packets: network == "unixpacket"}, nil
 }
 
 // Addr is that of the file that clients see.

@@ -29,6 +29,8 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/time/rate"
+
+	"github.com/keyplane/keyplane/internal/sender"
 )
 
 // Admin is the permission that contains all others.
@@ -218,7 +220,7 @@ func (g *Guard) addUsers() (err error) {
 // address.
 func (g *Guard) User(r *http.Request) (Identity, error) {
 	if g.c.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return Identity{"certificate of " + r.TLS.VerifiedChains[0][0].Subject.CommonName, []string{Admin}}, nil
+		return Identity{sender.OfCertificate(r.TLS.VerifiedChains[0][0]), []string{Admin}}, nil
 	}
 	failed := ErrUnknown
 	if name, password, ok := r.BasicAuth(); ok && len(g.basic) > 0 {
