@@ -5,7 +5,7 @@ SHELL     := /bin/bash -o pipefail
 LINT      := .cache/bin/golangci-lint
 SERVERS   := .cache/testservers
 NFPM      := .cache/bin/nfpm
-CYCLONEDX := .cache/bin/cyclonedx-gomod
+SBOM      := .cache/bin/sbom
 GOTESTSUM := .cache/bin/gotestsum
 # Nothing is repeated, except in .ci/run: -rerun GOTESTSUM -flaky FILE.
 RERUN     ?=
@@ -184,15 +184,16 @@ slow: packages servers $(GOTESTSUM) ## the 20 slowest tests, by their times besi
 man: ## the manual pages of agentctl, in .bin/man
 	@mkdir -p .bin/man && go run ./cmd/agentctl man .bin/man
 
-dist: $(NFPM) $(CYCLONEDX) ## a release in dist/: static binaries, archives, packages, list of modules, checksums
-	packaging/dist dist $(NFPM) $(CYCLONEDX) && ls -l dist
+dist: $(NFPM) $(SBOM) ## a release in dist/: static binaries, archives, packages, list of modules, checksums
+	packaging/dist dist $(NFPM) $(SBOM) && ls -l dist
 
 dist-check: ## build the binaries twice, without a cache, and compare them
 	packaging/reproduce
 
 $(NFPM):      PACKAGE = github.com/goreleaser/nfpm/v2/cmd/nfpm
-$(CYCLONEDX): PACKAGE = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-$(NFPM) $(CYCLONEDX): tools/go.mod
+$(SBOM):      PACKAGE = ./sbom
+$(SBOM): tools/sbom/main.go
+$(NFPM) $(SBOM): tools/go.mod
 	@mkdir -p $(@D) && echo "building $(@F), once" && cd tools && $(ALOUD) build ../$@ -trimpath -buildvcs=false $(PACKAGE)
 
 generate: ## generated code from its sources
