@@ -70,7 +70,9 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -308,6 +310,25 @@ func (o *Orchestrator) takeDecoded(ctx context.Context) {
 	}
 }
 
+// descriptionOf returns the description of the transaction of a change: "etcd, revision 57", or "etcd, revisions 55 to 57" of
+// changes that were taken together. They are those of the keys, by which people find a change in the store: it alone may
+// know who has made it.
+func descriptionOf(c kvdbsync.Change) string {
+	first, last := int64(math.MaxInt64), int64(0)
+	for i := range c.Events {
+		if rev := c.Events[i].Rev; rev != 0 {
+			first, last = min(first, rev), max(last, rev)
+		}
+	}
+	switch {
+	case last == 0:
+		return c.Source
+	case first == last:
+		return fmt.Sprintf("%s, revision %d", c.Source, last)
+	}
+	return fmt.Sprintf("%s, revisions %d to %d", c.Source, first, last)
+}
+
 // patienceEnded commits the content that is known so far. It reports whether a source gets
 // more time before its saved content is used.
 func (o *Orchestrator) patienceEnded(ctx context.Context, waited time.Duration) (again bool) {
@@ -356,7 +377,7 @@ func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	if c.Resynced {
 		o.saveDataset(l, c.Listing)
 	}
-	o.commit(ctx, l, l.Name, changes, fresh)
+	o.commit(ctx, l, descriptionOf(c), changes, fresh)
 	if c.Resynced {
 		o.txns.add(l, c.Listing.Began)
 	}
