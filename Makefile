@@ -16,8 +16,11 @@ QUICK     := -vet=off -ldflags=-w
 GOTEST    := go run ./internal/gotest $(RERUN) $(QUICK) -timeout 60m -p $(shell echo $$(( 2 * $$(nproc) )))
 # Says every 10 s what goes on.
 ALOUD     := $(CURDIR)/.ci/aloud
-# Without it, gRPC brings templates into the programs, and with them 15 MB of unused methods.
-TAGS      := grpcnotrace
+# Programs, tests and linters have the options of a release, so each package is compiled once, and never again in another
+# clone. Without the tag, gRPC brings templates into the programs, and with them 15 MB of unused methods.
+OPTIONS   := -tags=grpcnotrace -trimpath
+export GOFLAGS     := $(filter-out $(OPTIONS),$(shell go env GOFLAGS)) $(OPTIONS)
+export CGO_ENABLED := 0
 # What GET /info/version tells of a build that Go does not record.
 ABOUT     := github.com/keyplane/keyplane/agent
 STAMP     := -X $(ABOUT).buildBranch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null) -X $(ABOUT).buildUser=$(shell id -un) -X $(ABOUT).buildHost=$(shell hostname)
@@ -56,14 +59,14 @@ run: build ## run the agent with a small example in a scratch network namespace;
 
 build: ## build agent, agentctl, vppsim and first-light into .bin
 	@echo "building agent, agentctl, vppsim and first-light into .bin$$([ -e .bin/first-light ] || echo '; the first time takes some minutes')"
-	@mkdir -p .bin && $(ALOUD) build .bin/ -tags $(TAGS) -ldflags "$(STAMP)" ./cmd/... ./examples/first-light
+	@mkdir -p .bin && $(ALOUD) build .bin/ -ldflags "$(STAMP)" ./cmd/... ./examples/first-light
 
 # What builds the image; podman and docker do as well.
 BUILDER   ?= $(shell command -v buildah || command -v podman || command -v docker)
 IMAGE     := .bin/image/linux-$(shell go env GOARCH)
 image: ## build the image keyplane-lab, which runs the network of make run in one command: packaging/container/README.md
 	@[ -n "$(BUILDER)" ] || { echo "make image needs buildah, podman or docker"; exit 1; }
-	@mkdir -p $(IMAGE) && CGO_ENABLED=0 $(ALOUD) build $(IMAGE)/ -tags $(TAGS) -trimpath -ldflags "-s -w $(STAMP)" ./cmd/... ./examples/first-light
+	@mkdir -p $(IMAGE) && $(ALOUD) build $(IMAGE)/ -ldflags "-s -w $(STAMP)" ./cmd/... ./examples/first-light
 	$(BUILDER) build --build-arg TARGETARCH=$(shell go env GOARCH) -t keyplane-lab -f packaging/container/Dockerfile.lab .bin/image
 	@echo "run it: podman run --rm -it --name lab --network=none --cap-add=NET_ADMIN,NET_RAW,SYS_ADMIN --device=/dev/net/tun keyplane-lab"
 
@@ -113,6 +116,9 @@ test-packets: ## send packets through a real VPP (VPP=binary, default: vpp in PA
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP" ]; then go test -count=1 -timeout 30m ./internal/packets; else \
 		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp"; fi
 
+# The detector is a library of C.
+race race-pure: export CGO_ENABLED := 1
+
 race: packages servers ## run all tests under the race detector
 	$(GOTEST) -race ./...
 
@@ -141,7 +147,7 @@ restarts: packages servers ## restart an agent by 50 SIGTERM and 50 SIGKILL, and
 	go test -count=1 -timeout 30m -v ./agent -run '^TestRestartChangesNothing$$' -args -agent.restarts=50
 
 siege: packages servers build ## all attacks on running agents at once for SIEGE (30m): docs/siege.md says how to read the result
-	CGO_ENABLED=0 go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s -siege.memory=200
+	go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s -siege.memory=200
 
 soak-agent: packages servers build ## one agent with 50 k keys under edits, cuts and kills for SOAK_AGENT (12h); writes the samples and the plot in docs/plots
 	go test -timeout 0 -v ./internal/siege -run '^TestSoak$$' -args -soak.for=$(SOAK_AGENT) -soak.keys=50000 -soak.csv=$(CURDIR)/docs/plots/soak-agent.csv

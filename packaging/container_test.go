@@ -85,12 +85,7 @@ func TestDockerfilesCopyWhatAReleaseHas(t *testing.T) {
 func TestProgramsRunWithoutAnythingElse(t *testing.T) {
 	needReleases(t)
 	testkit.Need(t, "root", os.Geteuid() == 0)
-	root := t.TempDir()
-	build := exec.Command("go", "build", testkit.Tags, "-ldflags=-s -w", "-o", root+"/", "../cmd/agentctl", "../cmd/vppsim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	root := testkit.Build(t, nil, "../cmd/agentctl", "../cmd/vppsim")
 	for _, command := range [][]string{{"/agentctl", "--version"}, {"/vppsim", "-h"}} {
 		out, err := exec.Command("chroot", append([]string{root}, command...)...).CombinedOutput()
 		if err != nil && command[1] != "-h" || len(out) == 0 {

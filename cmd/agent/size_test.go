@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"os/exec"
 	"regexp"
 	"testing"
 
@@ -17,7 +16,7 @@ var reflected = regexp.MustCompile(`\S+ <ReflectMethod>`)
 // exported method of every type: 16 MB of the program, and 8 MB of the memory of each agent.
 // Options.Models with a NameTemplate are such a case, so a program of its own may be larger.
 func TestUnusedMethodsAreLeftOut(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "build", testkit.Tags, "-ldflags=-dumpdep", "-o", t.TempDir(), ".")
+	cmd := testkit.GoBuild(t, "-ldflags=-dumpdep", "-o", t.TempDir(), ".")
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

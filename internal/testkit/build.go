@@ -13,13 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tags is the option of go build with the tags of a release. Without grpcnotrace, gRPC brings
-// templates into the program, and with them every exported method of every type.
-const Tags = "-tags=grpcnotrace"
+// GoBuild returns a command of go build with the options of a release: the programs are static. make test has them too, so
+// it compiles each package once. Without grpcnotrace, gRPC brings templates into the program, and with them every exported
+// method of every type.
+func GoBuild(t testing.TB, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-tags=grpcnotrace", "-trimpath"}, args...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd
+}
 
-// Build builds the programs of some packages, such as "../cmd/agent", and returns a folder of the test's own that has
-// copies of them. To link one takes seconds of processor time, so the packages share what one of them has linked: go
-// build links nothing that is up to date.
+// Build builds the programs of some packages as for a release, such as "../cmd/agent", and returns a folder of the test's
+// own that has copies of them. To link one takes seconds of processor time, so the packages share what one of them has
+// linked: go build links nothing that is up to date.
 func Build(t testing.TB, options []string, packages ...string) (bin string) {
 	t.Helper()
 	shared := filepath.Join(repoRoot(t), ".cache", "programs")
@@ -28,8 +33,8 @@ func Build(t testing.TB, options []string, packages ...string) (bin string) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	arguments := append([]string{"build", Tags, "-ldflags=-w", "-o", shared + "/"}, options...)
-	if out, err := exec.Command("go", append(arguments, packages...)...).CombinedOutput(); err != nil {
+	arguments := append([]string{"-ldflags=-s -w", "-o", shared + "/"}, options...)
+	if out, err := GoBuild(t, append(arguments, packages...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	bin = t.TempDir()

@@ -121,11 +121,9 @@ func newMachine(t *testing.T) *machine {
 // texts: nothing here could run them.
 func (m *machine) buildPrograms() {
 	m.t.Helper()
-	own := filepath.Join(m.dir, "dist", "linux-"+runtime.GOARCH)
-	build := exec.Command("go", "build", testkit.Tags, "-ldflags=-s -w", "-o", own+"/", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		m.t.Fatalf("%v\n%s", err, out)
+	bin := testkit.Build(m.t, nil, "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
+	if err := os.Rename(bin, filepath.Join(m.dir, "dist", "linux-"+runtime.GOARCH)); err != nil {
+		m.t.Fatal(err)
 	}
 	other := filepath.Join(m.dir, "dist", "linux-"+otherArch())
 	if err := os.Mkdir(other, 0o755); err != nil {
