@@ -130,8 +130,8 @@ test-packages: servers nfpm ## the life of the Debian package and of the RPM on 
 	go test -count=1 -timeout 60m -v ./packaging -run '^(TestLife|TestProgramsRunWithoutAnythingElse)$$' -args -packages.build
 	go test -count=1 -timeout 20m -v ./packaging/container -args -packages.build
 
-race-pure: ## the tests that need no server, no file system and no kernel, under the race detector
-	$(GOTEST) -race $(PURE)
+race-pure: ## the tests that need no server, no file system and no kernel, but goroutines, under the race detector
+	racy=$$(.ci/racy $(PURE)) && $(GOTEST) -race $$racy
 
 explore: packages servers ## random tests, all or TESTS (TestLife|TestModel), with fresh seeds for EXPLORE (1m) each; prints the seeds that fail
 	@.ci/explore $(EXPLORE) '$(TESTS)' $(SHARES)
