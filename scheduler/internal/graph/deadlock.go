@@ -183,11 +183,12 @@ func (g *Graph) dissolveCycles() (found bool) {
 			continue
 		}
 		for _, n := range r.members {
+			if n.cycle != r {
+				continue // it is in a newer one, which may assume that it comes
+			}
 			found = found || slices.ContainsFunc(n.in(), func(e *edge) bool { return e.assumed })
 			g.retract(n)
-			if n.cycle == r {
-				n.cycle = nil
-			}
+			n.cycle = nil
 		}
 	}
 	g.cycles = kept
