@@ -66,6 +66,8 @@ func TestDeletionsDoNotWaitForALargeCreation(t *testing.T) {
 		if took := time.Since(begun); took > 5*time.Second {
 			t.Errorf("the deletion took %v", took)
 		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if got := len(b.stands); got >= many {
 			t.Errorf("all of %d values were created before", got)
 		}
