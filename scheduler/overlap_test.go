@@ -361,3 +361,31 @@ func TestPauseWaitsForSlowWork(t *testing.T) {
 		(<-paused)()
 	})
 }
+
+// TestReadConnectionNeedNotWaitForAnother reads back two connections in one go. Values of the first one are applied as soon as
+// that has been read, although the second one takes its time.
+func TestReadConnectionNeedNotWaitForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.took()
+		b.hang("retrieve thing/")
+		b.hang("retrieve other/")
+		must(t, s.Refresh())
+		synctest.Wait()
+		first, _ := strings.CutPrefix(b.took(), "retrieve ") // one call at a time
+		ended := make(chan error, 1)
+		go func() { ended <- declare(t, s, first+"a", "1") }()
+		<-time.After(soon)
+		b.release("retrieve "+first, nil)
+		<-time.After(soon)
+		if calls := b.took(); !strings.Contains(calls, "create "+first+"a") {
+			t.Errorf("%s is read, and the calls since are %q", first, calls)
+		}
+		for _, other := range []string{"thing/", "other/"} {
+			b.release("retrieve "+other, nil)
+		}
+		must(t, <-ended)
+	})
+}

@@ -30,7 +30,7 @@ func (g *Graph) hold(n *Node, next link.Direction) {
 	}
 	n.held = next
 	c := n.connection()
-	if !c.HoldsAny() {
+	if !slices.Contains(g.holders, c) {
 		g.holders = append(g.holders, c)
 	}
 	c.Waiting(next).Push(g.Cause, n)
@@ -90,7 +90,7 @@ func (g *Graph) dropHeld(c *Connection) {
 	g.searchAgain()
 }
 
-// searchAgain has all blocked nodes searched for cycles again: none was formed while one of its members had to wait, or was unknown.
+// searchAgain has all blocked nodes searched for cycles again: none was formed while one of its members was read back, or unknown.
 func (g *Graph) searchAgain() {
 	g.unsearched = true
 	for _, n := range g.blocked {

@@ -104,7 +104,7 @@ func (g *Graph) EndRead(c *Connection) {
 		g.setPhase(c, link.Up)
 		g.touchUnknown(c)
 	}
-	g.searchAgain()
+	g.dropHeld(c)
 }
 
 // touchUnknown touches the nodes of c whose kind is unknown.
