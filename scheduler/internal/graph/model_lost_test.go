@@ -165,13 +165,14 @@ func (m *model) mayStand(d *value.Dep) bool {
 }
 
 // nothingOutlives checks, when nothing fails or hangs, that each value that is known to exist has its dependencies:
-// they exist, or nobody knows whether they do. Members of a cycle, and what waits for a read-back, are excepted.
+// they exist, or nobody knows whether they do. Members of a cycle, what waits for a read-back, and what others depend on that
+// may not be deleted now are excepted.
 func (m *model) nothingOutlives() {
 	if m.unclear || len(m.broken) > 0 || m.g.Awaiting() {
 		return
 	}
 	for n := range m.g.nodes.All() {
-		if n.desired == nil || n.actual == nil || n.Unknown() || n.kindUnknown() || n.suspended() || m.waitsForRead(n) {
+		if n.desired == nil || n.actual == nil || n.Unknown() || n.kindUnknown() || n.suspended() || m.waitsForRead(n) || m.isKept(n, map[*Node]bool{}) {
 			continue
 		}
 		for i := range n.actual.Deps {
@@ -190,4 +191,16 @@ func (m *model) nothingOutlives() {
 // waitsForRead says that n cannot leave before others that depend on it were read back.
 func (m *model) waitsForRead(n *Node) bool {
 	return slices.ContainsFunc(n.in(), func(e *edge) bool { return e.ofActual() && e.v.node.kindUnknown() })
+}
+
+// isKept says that n has a dependent that may not be deleted now: it was found and nobody has declared it, or it is suspended.
+func (m *model) isKept(n *Node, visited map[*Node]bool) bool {
+	if visited[n] {
+		return false
+	}
+	visited[n] = true
+	return slices.ContainsFunc(n.in(), func(e *edge) bool {
+		d := e.v.node
+		return e.ofActual() && (d.desired == nil && !m.g.mayRemove(d) || d.suspended() || m.isKept(d, visited))
+	})
 }
