@@ -204,7 +204,8 @@
 //   - Derived values are created after their base and deleted before it.
 //   - Deletions come first. But if the new version of a value does not depend on a value that
 //     leaves, it is updated in place: after its new dependencies were applied and before its
-//     old ones leave. It is deleted and created again only if nothing else can proceed.
+//     old ones leave. It is deleted and created again only if nothing that it waits for,
+//     directly or not, can proceed or is running.
 //   - A value whose descriptor has MakeBeforeBreak is deleted last if nobody desires it any
 //     more: after all that the transaction creates and updates. So a successor under another
 //     key takes over without a gap. The deletion comes first as usual if a dependency of the

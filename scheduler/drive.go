@@ -48,9 +48,17 @@ const (
 // drive advances r until it ends or is parked.
 func (s *Scheduler) drive(ctx context.Context, r *run) {
 	begun := time.Now()
+	if begun.Sub(s.looked) >= parkAfter {
+		s.looked, s.graph.Look = begun, true
+	}
 	for s.advance(ctx, r); r.phase != ended; s.advance(ctx, r) {
-		if r.parked || len(s.parked) > 0 && waitsForOthers(r) || s.turnIsOver(r, begun) || !s.await(ctx, r, true) {
+		switch {
+		case r.parked || len(s.parked) > 0 && waitsForOthers(r) || s.turnIsOver(r, begun):
 			s.park(r)
+			return
+		case !s.await(ctx, r, true):
+			s.park(r)
+			s.resume(ctx, r) // more may be possible beside what it waits for
 			return
 		}
 	}
@@ -254,7 +262,7 @@ func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
 // obstructsReplace is obstructed for the values that r removes because it does not name them.
 func (s *Scheduler) obstructsReplace(r *run, waits func(*graph.Node) bool) bool {
 	for _, l := range s.links {
-		for n := range l.Held {
+		for n := range l.AllHeld {
 			if r.scope.Concerns(n) && waits(n) {
 				return true
 			}

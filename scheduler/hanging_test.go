@@ -108,12 +108,17 @@ func (b *tar) took() string {
 	return out
 }
 
-// descriptor is that of things below prefix, which need the thing that their text names after ">".
+// descriptor is that of things below prefix, which need the thing that their text names after ">", or any below "folder/*".
 func (b *tar) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
 	d := scheduler.Descriptor[note, struct{}]{
 		Name: strings.Trim(prefix, "/"), Prefix: prefix, Connection: "tar",
 		Dependencies: func(_ string, m note) []scheduler.Dependency {
-			if _, on, ok := strings.Cut(m.GetValue(), ">"); ok {
+			_, on, ok := strings.Cut(m.GetValue(), ">")
+			folder, any := strings.CutSuffix(on, "*")
+			switch {
+			case any:
+				return []scheduler.Dependency{{Label: "needs", Prefixes: []string{folder}}}
+			case ok:
 				return []scheduler.Dependency{{Label: "needs", Key: on}}
 			}
 			return nil

@@ -62,7 +62,7 @@ func (s *Scheduler) tryPlan(w *idle.Work, txn Txn) (seq uint64, unknown []Unknow
 func (s *Scheduler) simulate(values []Change, declare func()) []Operation {
 	began := time.Now()
 	defer func() { s.counters.Phase(counters.Plan, began) }()
-	s.graph.Begin()
+	s.graph.BeginPlan(nil)
 	defer s.graph.Rollback()
 	declare()
 	out := operations(s.planned(), values)
@@ -137,13 +137,13 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 		s.complete(r)
 		return
 	}
-	s.graph.Begin()
+	s.graph.Track()
 	s.forgetFlaps(txn.intents())
 	txn.intents().Apply(s.graph)
 	if r.rec.Executed = s.conflicts(txn); r.rec.Executed == nil {
 		s.executeAll(ctx, r)
 		if !r.broken() {
-			s.graph.Commit()
+			s.graph.Keep()
 			s.complete(r)
 			return
 		}

@@ -101,6 +101,7 @@ type Scheduler struct {
 	parked  []*run           // in the order in which they were parked
 	reader  *readback.Reader
 	parking *time.Timer // when the run that is driven has waited for parkAfter
+	looked  time.Time   // when the graph was last asked to look for what comes last
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
 	completed []*run

@@ -116,7 +116,7 @@ func (g *Graph) actionOf(n *Node) action {
 
 // rests reports that an event must come before any operation of n.
 func (g *Graph) rests(n *Node) bool {
-	return n.suspended() || n.Hung() || n.kindUnknown() && !g.willBeRead(n)
+	return n.suspended() || n.Hung() || n.kindUnknown() && !g.willBeRead(n.connection())
 }
 
 // deletion returns when n, which can be deleted, is deleted.
@@ -230,12 +230,19 @@ func (g *Graph) mayDelete(n *Node) bool {
 	return n.retention != retentionUnclear && (n.dependents == 0 || g.unknownKinds > 0 && n.outlivesDependents() || n.leavesWithCycle())
 }
 
+// keepers yields the nodes that must be deleted before n.
+func (n *Node) keepers(yield func(*Node) bool) {
+	for _, e := range n.in() {
+		if e.ofActual() && !e.v.node.isOutlived() && !yield(e.v.node) {
+			return
+		}
+	}
+}
+
 // outlivesDependents reports that all dependents of n are on connections that are down.
 func (n *Node) outlivesDependents() bool {
-	for _, e := range n.in() {
-		if e.ofActual() && !e.v.node.isOutlived() {
-			return false
-		}
+	for range n.keepers {
+		return false
 	}
 	return true
 }
@@ -248,8 +255,8 @@ func (n *Node) leavesWithCycle() bool {
 	if n.cycle == nil || !n.cycle.deleting {
 		return false
 	}
-	for _, e := range n.in() {
-		if m := e.v.node; e.ofActual() && !m.isOutlived() && (m.cycle != n.cycle || m.suspended() || m.Hung()) {
+	for m := range n.keepers {
+		if m.cycle != n.cycle || m.suspended() || m.Hung() {
 			return false
 		}
 	}

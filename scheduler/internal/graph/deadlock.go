@@ -14,17 +14,18 @@ import (
 // possible with a cycle or by deleting outdated values, and then for those that come last. It
 // reports whether it found any.
 func (g *Graph) breakDeadlock() bool {
+	look := g.Look || g.unsearched
 	switch {
 	case g.dissolveCycles() || g.searchCycles():
 		return true
-	case g.crowded():
-		return false // more becomes possible, without what comes last
+	case !look && (g.waitsForRoom(link.Delete) || g.waitsForRoom(link.Apply)):
+		return false // operations are running, and more will be possible
 	}
-	awaiting := g.Awaiting() // more may become possible without a deletion of outdated values
-	if !awaiting && g.deleteOutdated() || g.queueLast(link.Delete, &g.deletes) || g.queueLast(link.Apply, &g.applies) {
+	g.Look = false
+	if g.deleteOutdated() || g.queueLast(link.Delete, &g.deletes) || g.queueLast(link.Apply, &g.applies) {
 		return true
 	}
-	if awaiting {
+	if g.Awaiting() {
 		return false
 	}
 	for _, n := range g.blocked {
@@ -36,11 +37,12 @@ func (g *Graph) breakDeadlock() bool {
 
 // queueLast queues the nodes whose next step is a deletion or an application that comes last, or
 // that did when they were classified: a new version of its base can change the order of a
-// derived value. A held node is left out: it is classified again when it is released.
+// derived value. A held node is left out: it is classified again when it is released. So is what comes last on a connection on which
+// more is possible.
 func (g *Graph) queueLast(step link.Direction, to *queue.Queue[candidate]) (found bool) {
 	for _, n := range g.blocked {
 		g.Pace()
-		if !n.queued && !n.Held() && n.running == idle && g.actionOf(n).direction() == step {
+		if !n.queued && !n.Held() && n.running == idle && g.actionOf(n).direction() == step && !g.isCrowded(n) {
 			n.queued, found = true, true
 			to.Push(candidate{n, g.Cause})
 		}
@@ -48,10 +50,13 @@ func (g *Graph) queueLast(step link.Direction, to *queue.Queue[candidate]) (foun
 	return found
 }
 
-// deleteOutdated lets outdated values be deleted that cannot be updated in place.
+// deleteOutdated lets outdated values be deleted that cannot be updated in place, unless an operation or a read-back that has
+// not ended may let them be updated.
 func (g *Graph) deleteOutdated() (found bool) {
+	open := components.Search[*Node]{Marked: g.isOpen, Next: g.awaited, Most: mostSearched}
 	for _, n := range g.blocked {
-		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked && !g.waitsToBeKnown(n) {
+		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) &&
+			g.actionOf(n) == actionBlocked && !g.waitsToBeKnown(n) && !(g.Awaiting() && (n.connection().Holds(link.Delete) || open.Reaches(n))) {
 			g.edit(n).retention, found = retentionEnded, true
 			g.push(n)
 		}
@@ -129,7 +134,7 @@ func (g *Graph) hasOutsider(nodes []*Node) bool {
 // will not be applied by itself.
 func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	g.Pace()
-	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.willBeRead(n) {
+	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.willBeRead(n.connection()) {
 		return []*Node{nil}
 	}
 	edges := n.desired.edges()
@@ -148,17 +153,12 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 
 // dependentsOf returns the nodes that must be deleted before n. A nil stands for a node
 // that will not be deleted.
-func (g *Graph) dependentsOf(n *Node) (out []*Node) {
+func (g *Graph) dependentsOf(n *Node) []*Node {
 	g.Pace()
-	if n.running != idle || !n.isLeaving() || n.suspended() || g.willBeRead(n) {
+	if n.running != idle || !n.isLeaving() || n.suspended() || g.willBeRead(n.connection()) {
 		return []*Node{nil}
 	}
-	for _, e := range n.in() {
-		if e.ofActual() && !e.v.node.isOutlived() {
-			out = append(out, e.v.node)
-		}
-	}
-	return out
+	return slices.Collect(n.keepers)
 }
 
 // assumeMet counts dependencies of n on members of its cycle as met.

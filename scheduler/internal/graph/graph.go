@@ -27,13 +27,13 @@
 // Deletes come first, dependents before their dependencies: values that are not desired,
 // that cannot be updated in place, or that lose a dependency. Creates and updates follow,
 // dependencies first. A value whose new version does not need the values that leave is
-// updated in place before they leave. It is deleted and created again only if nothing else
-// can run. Values that depend on each other in a cycle are created when all of them are
+// updated in place before they leave. It is deleted and created again only if nothing that can run, is running or is read back
+// may let it be updated; see rest.go. Values that depend on each other in a cycle are created when all of them are
 // desired and nothing outside the cycle is missing. They are deleted together, one member
 // at a time. Independent operations run in the order of the owner's calls.
 //
 // A value with the Order MakeFirst that is not desired any more is deleted when nothing else
-// can run, so that its successor takes over before. So are the values derived from it. Nothing
+// of its connection can run, so that its successor takes over before. So are the values derived from it. Nothing
 // else waits for such a deletion: if something may need it, it comes with the other deletions. A
 // value with the Order CreateLast may be the same item of the system, so it is created after
 // these deletions.
@@ -63,9 +63,10 @@
 // Functions of a file call those of its own and of later files.
 //
 //	operation.go, op.go            Next and Done: operations begin and end
-//	journal.go, step.go            plans, and undo
+//	journal.go, step.go            plans
+//	undo.go                        changes that are undone
 //	hung.go                        operations that nobody waits for any more
-//	deadlock.go                    cycles
+//	deadlock.go, rest.go           cycles, and values that others no longer wait for
 //	know.go, hold.go               connections that are lost, or read back; what is unknown
 //	renew.go                       providers that are made again for a dependent
 //	classify.go                    the next step of a node
@@ -83,6 +84,7 @@ package graph
 import (
 	"github.com/keyplane/keyplane/internal/keyset"
 	"github.com/keyplane/keyplane/scheduler/internal/folders"
+	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
@@ -98,7 +100,10 @@ type Graph struct {
 
 	// Cause is set by the owner before it changes something: the transaction, for example, by a number. Operations that
 	// wait for room on their connection take turns by the cause of what made them possible.
-	Cause      uint8
+	Cause uint8
+	// Look is set by the owner from time to time, while operations that wait for room begin one after the other: then those of
+	// other connections that come last are looked for. To look each time would take too long.
+	Look       bool
 	dirty      queue.Queue[candidate] // to be classified
 	deletes    queue.Queue[candidate] // Delete can run
 	applies    queue.Queue[candidate] // Create or Update can run
@@ -108,19 +113,20 @@ type Graph struct {
 	unresolved []*Node // resources whose holder is not decided yet
 	cycles     []*cycle
 	touched    []*Node
-	deleting   int           // deletes in flight
-	applying   int           // creates and updates in flight
-	detached   int           // detached operations
-	reading    int           // connections that are read back
-	holding    int           // held nodes
-	holders    []*Connection // they have held nodes, or had some
+	deleting   int              // deletes in flight
+	applying   int              // creates and updates in flight
+	detached   int              // detached operations
+	reading    int              // connections that are read back
+	holding    int              // held nodes
+	held       link.Held[*Node] // some of them are held no more
 	complete   bool
 
 	unknownKinds int
 	renewed      map[*Node]bool     // nodes whose provider was created again for their sake
 	doubtful     map[*Node]struct{} // nodes that stand, or wait, because of unknown dependencies
 	Keys         Keys               // set by the owner; nil: no key without a value has a kind
-	journal      *journal
+	journal      *journal           // of a plan
+	inverse      *inverse           // of changes that may be undone
 }
 
 // New returns an empty graph.

@@ -181,7 +181,7 @@ func (s *story) run(width int) {
 
 // plan says what run would do after a change, which may be none.
 func (s *story) plan(change string) {
-	s.g.Begin()
+	s.g.BeginPlan(nil)
 	s.line(change)
 	broken := s.broken
 	s.broken = nil
@@ -290,7 +290,7 @@ func (s *story) line(line string) {
 	case "plan":
 		s.plan(strings.TrimPrefix(line, "plan"))
 	case "begin":
-		s.g.Begin()
+		s.g.Track()
 	case "undo":
 		s.g.Undo()
 	case "run":

@@ -1,74 +1,54 @@
 package graph
 
-import (
-	"slices"
-
-	"github.com/keyplane/keyplane/scheduler/internal/link"
-)
+import "github.com/keyplane/keyplane/scheduler/internal/link"
 
 // holds reports that the next operation of n must wait, although it is possible. A plan
 // assumes that all read-backs have ended, and that there is room.
 func (g *Graph) holds(n *Node, next link.Direction) bool {
-	c := n.connection()
-	return c != nil && g.journal == nil && (c.Obstructs(next) || c.Waiting(next).Len() > 0 || !c.HasRoom())
+	return !g.planning() && n.connection().Holds(next)
 }
 
-// willBeRead reports that the kind of n, which is unknown, may become known by a read-back that has begun.
-// The operations of n wait for that. A plan does not.
-func (g *Graph) willBeRead(n *Node) bool {
-	c := n.connection()
-	return c != nil && c.Phase() == link.Reading && g.journal == nil
+// willBeRead reports that a connection is being read back, so that its kinds which are unknown may become known. Their
+// operations wait for that. A plan does not.
+func (g *Graph) willBeRead(c *Connection) bool {
+	return c != nil && c.Phase() == link.Reading && !g.planning()
 }
 
 // hold keeps a node back until its connection lets its operation begin. A node that is in the other list leaves it.
 func (g *Graph) hold(n *Node, next link.Direction) {
-	switch {
-	case n.held == next:
+	if n.held == next {
 		return
-	case !n.Held():
+	}
+	if !n.Held() {
 		g.holding++
 	}
 	n.held = next
-	c := n.connection()
-	if !slices.Contains(g.holders, c) {
-		g.holders = append(g.holders, c)
-	}
-	c.Waiting(next).Push(g.Cause, n)
+	g.held.Add(n.connection(), next, g.Cause, n)
 }
 
 // waitsForRoom reports that held nodes wait for nothing but their turn, or room.
-func (g *Graph) waitsForRoom(next link.Direction) bool {
-	return g.journal == nil && slices.ContainsFunc(g.holders, func(c *Connection) bool { return c.Waiting(next).Len() > 0 && !c.Obstructs(next) })
-}
+func (g *Graph) waitsForRoom(next link.Direction) bool { return !g.planning() && g.held.Turn(next) }
 
-// crowded reports that some held nodes wait for room only. Then operations are running, and more will be possible.
-func (g *Graph) crowded() bool { return g.waitsForRoom(link.Delete) || g.waitsForRoom(link.Apply) }
+// isCrowded reports that nodes of the connection of n wait for room only.
+func (g *Graph) isCrowded(n *Node) bool { return !g.planning() && n.connection().Crowded() }
 
 // nextHeld takes a node out of a list of held nodes if its operation need not wait any more. It returns nil if there is
 // none.
 func (g *Graph) nextHeld(next link.Direction) *Node {
-	for i := 0; g.journal == nil && i < len(g.holders); {
-		c := g.holders[i]
-		for list := c.Waiting(next); list.Len() > 0 && !c.Obstructs(next) && c.HasRoom(); {
-			cause, n := list.Pop()
-			if n.held == next {
-				g.Cause = cause
-				g.letGo(n)
-				return n
-			}
-		}
-		if c.HoldsAny() {
-			i++
-		} else {
-			g.holders = slices.Delete(g.holders, i, i+1)
-		}
+	if g.planning() {
+		return nil
 	}
-	return nil
+	cause, n, ok := g.held.Next(next, func(n *Node) bool { return n.held == next })
+	if ok {
+		g.Cause = cause
+		g.letGo(n)
+	}
+	return n
 }
 
 // letGo marks n as not held. A plan does not: it only assumes that n need not wait.
 func (g *Graph) letGo(n *Node) {
-	if n.Held() && g.journal == nil {
+	if n.Held() && !g.planning() {
 		n.held = link.None
 		g.holding--
 	}

@@ -6,11 +6,12 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 )
 
-// Begin starts a journal. Commit, Rollback or Undo ends it. No operation may be in flight.
+// BeginPlan starts a journal, which Rollback ends. No operation may be in flight. The graph calls pace often, between and within
+// its steps; nil: never. If pace panics, only Rollback may follow, and it restores everything.
 //
 // Operations may be possible that were not begun, for example those of a run that waits. Their
-// nodes are classified again, in the journal and after a Rollback, which empties their queues.
-func (g *Graph) Begin() {
+// nodes are classified again, in the plan and after the Rollback, which empties their queues.
+func (g *Graph) BeginPlan(pace func()) {
 	for _, q := range []*queue.Queue[candidate]{&g.deletes, &g.applies} {
 		for c := q.Pop(); c.node != nil; c = q.Pop() {
 			g.dirty.Push(c)
@@ -19,6 +20,7 @@ func (g *Graph) Begin() {
 	g.journal = &journal{
 		cause: g.Cause, dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
 		available: g.available.Copy(), complete: g.complete, unsearched: g.unsearched,
+		pace: pace, fresh: map[string]*Node{}, lengths: map[*kindNodes]int{},
 	}
 	for _, r := range g.cycles {
 		for _, n := range r.members {
@@ -34,53 +36,13 @@ func (g *Graph) Begin() {
 	}
 }
 
-// BeginPlan is Begin for a plan that may be interrupted. The graph calls pace often, between
-// and within its steps. If pace panics, only Rollback may follow, and it restores everything.
-func (g *Graph) BeginPlan(pace func()) {
-	g.Begin()
-	g.journal.plan, g.journal.pace = true, pace
-	g.journal.fresh, g.journal.lengths = map[string]*Node{}, map[*kindNodes]int{}
-}
-
-// Commit ends the journal and keeps all changes.
-func (g *Graph) Commit() {
-	j := g.closeJournal()
-	for i := range j.nodes {
-		if n := j.nodes[i].node; n.unused() {
-			g.touch(n) // it could not be forgotten while the journal had it
-		}
-	}
-}
-
-func (g *Graph) closeJournal() *journal {
-	j := g.journal
-	g.journal = nil
-	for i, n := range j.members {
-		if n.cycle == nil {
-			n.cycle = j.inCycle[i]
-		}
-	}
-	g.cycles = append(g.cycles, j.cycles...)
-	for i := range j.nodes {
-		j.nodes[i].node.saved = unsaved
-	}
-	for i := range j.versions {
-		j.versions[i].version.saved = false
-	}
-	return j
-}
-
 // Rollback ends the journal and undoes all changes: they were only planned. Touched must
 // not have been called since Begin. An operation may be in flight if pace panicked.
 func (g *Graph) Rollback() {
 	j := g.journal
 	g.journal = nil
 	g.deleting, g.applying = 0, 0
-	if j.plan {
-		g.dropQueues(j)
-	} else {
-		g.clearQueues()
-	}
+	g.dropQueues(j)
 	for _, s := range slices.Backward(j.steps) {
 		s.undo(g)
 	}
@@ -92,22 +54,12 @@ func (g *Graph) Rollback() {
 		j.nodes[i].restore()
 	}
 	g.restoreKinds(j)
-	for _, n := range j.created {
-		g.nodes.Delete(n.key)
-		n.life = dropped
-	}
 	g.complete, g.unsearched = j.complete, j.unsearched
 	g.restoreLists(j)
 }
 
 // restoreKinds removes the nodes that were added to lists of kinds.
 func (g *Graph) restoreKinds(j *journal) {
-	if !j.plan {
-		for _, n := range slices.Backward(j.kinded) {
-			g.removeFromKind(n)
-		}
-		return
-	}
 	for k, length := range j.lengths {
 		g.shorten(k, length)
 	}
@@ -151,60 +103,16 @@ func (g *Graph) dropQueues(j *journal) {
 	for _, n := range j.pushed {
 		n.queued = false
 	}
-	g.clearQueues()
-}
-
-// clearQueues removes all nodes from queues and cycles and returns them.
-func (g *Graph) clearQueues() (out []*Node) {
-	for _, q := range []*queue.Queue[candidate]{&g.dirty, &g.deletes, &g.applies} {
-		for c := q.Pop(); c.node != nil; c = q.Pop() {
-			c.node.queued = false
-			out = append(out, c.node)
-		}
-	}
 	for _, n := range g.blocked {
 		n.blocked = notBlocked
-		out = append(out, n)
 	}
-	g.blocked = nil
 	for _, r := range g.cycles {
 		for _, n := range r.members {
 			n.cycle = nil
 		}
 		for _, n := range r.waiting {
 			n.queued = false
-			out = append(out, n)
 		}
 	}
-	g.cycles = nil
-	return out
-}
-
-// Undo ends the journal and restores the desired values, in reverse order of their
-// changes. Actual values stay as they are now; Next returns the operations that restore
-// them. Claim ranks are restored too.
-func (g *Graph) Undo() {
-	complete := g.journal.complete
-	j := g.closeJournal()
-	g.complete = complete
-	g.dissolveCycles()
-	goOn := g.cycles
-	g.cycles = nil
-	queued := g.clearQueues()
-	g.cycles = goOn
-	for _, m := range slices.Backward(j.nodes) {
-		if !m.direct {
-			continue
-		}
-		n := m.node
-		s := g.edit(n)
-		s.base = m.state.base
-		s.errs.SetRejection(m.state.errs.Rejection())
-		s.removable = m.state.removable || m.state.actual == nil
-		g.setDesired(n, m.state.desired)
-		g.edit(n).claimRank = m.state.claimRank
-	}
-	for _, n := range queued {
-		g.push(n)
-	}
+	g.blocked, g.cycles = nil, nil
 }

@@ -18,7 +18,7 @@ func TestPlanKeepsPossibleOperations(t *testing.T) {
 	}
 	g.Detach(slow)
 
-	g.Begin()
+	g.BeginPlan(nil)
 	finish(g)
 	g.Rollback()
 

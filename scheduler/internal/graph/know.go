@@ -252,24 +252,29 @@ func (g *Graph) isUnknown(e *edge) bool {
 // placeUnknown reports that n, which does not exist as far as the graph knows, cannot be seen, because it is
 // unknown whether the place exists in which it is.
 func (g *Graph) placeUnknown(n *Node) bool {
-	if n.actual != nil || n.desired == nil || n.desired.unmet == 0 || g.Keys == nil {
+	if n.actual != nil || n.desired == nil || n.desired.unmet == 0 {
 		return false
 	}
 	return slices.ContainsFunc(n.desired.edges(), func(e edge) bool {
 		if e.met || e.dep == nil || e.dep.Key == "" || e.claim != nil {
 			return false
 		}
-		kind := g.Keys.KindOf(e.dep.Key)
+		kind := g.kindOf(e.dep.Key)
 		return kind != nil && kind.Knowledge() != nil && kind.Knowledge().Place && g.isUnknown(&e)
 	})
 }
 
+// kindOf returns the kind that a key without a value belongs to; nil: none.
+func (g *Graph) kindOf(key string) Kind {
+	if g.Keys == nil {
+		return nil
+	}
+	return g.Keys.KindOf(key)
+}
+
 // keyUnknown reports whether a key without a value belongs to a kind that is unknown.
 func (g *Graph) keyUnknown(key string) bool {
-	if g.Keys == nil {
-		return false
-	}
-	kind := g.Keys.KindOf(key)
+	kind := g.kindOf(key)
 	return kind != nil && keysUnknown(kind)
 }
 

@@ -256,7 +256,7 @@ func (m *model) plan(t *rapid.T) {
 	wants := m.anyChange(t)
 	refused, again := anyKey(t), anyKey(t)
 	complete := rapid.Bool().Draw(t, "complete")
-	m.g.Begin()
+	m.g.BeginPlan(nil)
 	m.g.Rollback() // what is possible and waits for room is classified again after each plan
 	before := wholeState(m.g)
 	m.g.BeginPlan(interruptAt(rapid.IntRange(0, 100).Draw(t, "steps before the interruption")))
@@ -308,7 +308,7 @@ func interruptible(do func()) (complete bool) {
 func (m *model) planAndDo(t *rapid.T) {
 	m.mend()
 	wants := m.anyChange(t)
-	m.g.Begin()
+	m.g.BeginPlan(nil)
 	m.change(wants)
 	var planned []string
 	m.all(func(op Op) { planned = append(planned, op.Verb.String()+" "+op.Node.Key()) })
@@ -340,7 +340,7 @@ func (m *model) revert(t *rapid.T) {
 	m.all(m.southbound)
 	wants := m.anyChange(t)
 	t.Logf("## revert")
-	m.g.Begin()
+	m.g.Track()
 	m.change(wants)
 	for range rapid.IntRange(0, 10).Draw(t, "operations") {
 		op, ok := m.g.Next()
@@ -390,7 +390,7 @@ func (m *model) all(do func(Op)) {
 // states is what people see of a graph, sorted.
 func (m *model) states() string {
 	var out []string
-	for n := range m.g.nodes.All() {
+	for n := range m.g.Nodes() {
 		key := n.key
 		if n.State() == Nonexistent {
 			continue

@@ -17,7 +17,7 @@ type Node struct {
 	Slot      int32      // for the owner of the graph; 0 at first
 
 	running running // its operation
-	saved   savedState
+	saved   bool    // a copy is in the journal
 	touched bool
 	News    bool           // touched since the owner of the graph cleared it
 	queued  bool           // in one of the graph's queues
@@ -135,7 +135,7 @@ const (
 type retention uint8
 
 const (
-	retained         retention = iota // it stays until nothing else can run
+	retained         retention = iota // it stays until nothing may let it be updated
 	retentionUnclear                  // its Delete failed, and since then the reason for the Delete may have ended
 	retentionEnded
 )
@@ -165,15 +165,6 @@ type cycle struct {
 	inFlight bool
 	deleting bool
 }
-
-// A savedState says how much of a node is in the journal.
-type savedState uint8
-
-const (
-	unsaved       savedState = iota
-	incomingSaved            // saved before its incoming edges changed
-	nodeSaved                // saved before the node itself changed
-)
 
 // kindNodes are the nodes of one kind. The first value of a node sets its kind, which
 // never changes.

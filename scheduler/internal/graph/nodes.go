@@ -14,25 +14,22 @@ func (g *Graph) node(key string) *Node {
 	switch {
 	case n != nil:
 	case g.planning():
-		n = &Node{key: key, life: planned, saved: nodeSaved}
+		n = &Node{key: key, life: planned, saved: true}
 		g.journal.fresh[key] = n
 		g.journal.keepPace()
 	default:
 		n = &Node{key: key}
 		g.nodes.Put(n)
-		if g.journal != nil {
-			g.journal.created = append(g.journal.created, n)
-		}
 	}
 	return n
 }
 
 // forget removes n from the graph if it is unused and nothing refers to it.
 func (g *Graph) forget(n *Node) {
-	if n.running != idle || n.queued || n.Held() || n.saved != unsaved {
+	if n.running != idle || n.queued || n.Held() {
 		return
 	}
-	if n.own.refs == 0 && !n.own.saved {
+	if n.own.refs == 0 {
 		n.own = version{}
 	}
 	if !n.unused() {

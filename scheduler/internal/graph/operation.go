@@ -110,7 +110,7 @@ func (g *Graph) begins(n *Node, next link.Direction, wasHeld bool) bool {
 	switch {
 	case wasHeld && n.queued: // for another step
 	case n.toDelete && g.handOver(n): // nothing is to be done
-	case n.toDelete != g.needsDelete(n) || !g.isTurn(g.actionOf(n), next, wasHeld):
+	case n.toDelete != g.needsDelete(n) || !g.isTurn(n, next, wasHeld):
 		g.classify(n)
 	case n.cycle != nil && n.cycle.inFlight:
 		n.queued = true
@@ -139,9 +139,10 @@ func (g *Graph) pop(next link.Direction) (n *Node, wasHeld bool) {
 }
 
 // isTurn reports that an action can begin in a phase of deletions or applications. A deletion that comes last gives way if
-// anything can be applied by now. What comes last and was held gives way to all that has become possible meanwhile.
-func (g *Graph) isTurn(a action, phase link.Direction, wasHeld bool) bool {
-	return a.direction() == phase && (!wasHeld || !a.isLast()) && (a != actionBreak || g.applies.Len() == 0 && !g.crowded())
+// anything can be applied by now, or on its connection when there is room. What comes last and was held gives way to all that has become possible meanwhile.
+func (g *Graph) isTurn(n *Node, phase link.Direction, wasHeld bool) bool {
+	a := g.actionOf(n)
+	return a.direction() == phase && (!wasHeld || !a.isLast()) && (a != actionBreak || g.applies.Len() == 0 && !g.isCrowded(n))
 }
 
 // launch makes the operation of a node, whose action classify has decided.

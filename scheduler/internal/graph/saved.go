@@ -8,7 +8,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
-// A journal can undo all changes of a graph since Begin.
+// A journal can undo all changes of a graph since BeginPlan: they were only planned.
 //
 // The state of a node and of a version is one struct, which is copied whole before its
 // first change. Lists of edges can be long. So each change of a list is logged as a step.
@@ -17,24 +17,19 @@ import (
 // A node that a plan creates vanishes with it. Nothing of such a node is copied, nor changes
 // of lists between two of them. It is in a map of the journal's own, and never in that of the
 // graph. So the time to undo a plan follows the nodes that existed before and that it changed.
-//
-// Rollback restores everything. Undo keeps the actual values and restores the desired
-// ones.
 type journal struct {
 	nodes     []nodeMemento
 	versions  []versionMemento
 	steps     []step
 	kinded    []*Node // added to the nodes of their kind
-	created   []*Node
 	newsNodes []*Node // News was false before
 	// touchedNodes are the nodes that were added to the graph's list.
 	touchedNodes []*Node
-	fresh        map[string]*Node     // of a plan: the nodes that it creates, by key
-	pushed       []*Node              // of a plan: older nodes that it queued
-	lengths      map[*kindNodes]int   // of a plan: how many nodes a kind had
-	plan         bool                 // only Rollback may follow
+	fresh        map[string]*Node     // the nodes that the plan creates, by key
+	pushed       []*Node              // older nodes that it queued
+	lengths      map[*kindNodes]int   // how many nodes a kind had
 	pace         func()               // nil: none
-	available    folders.Index[*Node] // at Begin; it shares all that has not changed since
+	available    folders.Index[*Node] // at BeginPlan; it shares all that has not changed since
 
 	cause        uint8
 	dirty        queue.Queue[candidate]
@@ -53,8 +48,6 @@ type journal struct {
 type nodeMemento struct {
 	node  *Node
 	state nodeState
-	// direct: the node itself changed, not only its incoming edges.
-	direct bool
 }
 
 // A versionMemento is the earlier state of a version, its edges and its claims.
@@ -81,8 +74,8 @@ type step struct {
 	added   bool
 }
 
-// planning reports that a plan is being made, which can only be rolled back.
-func (g *Graph) planning() bool { return g.journal != nil && g.journal.plan }
+// planning reports that a plan is being made.
+func (g *Graph) planning() bool { return g.journal != nil }
 
 // keepLength notes how many nodes a kind has before the plan adds the first one.
 func (j *journal) keepLength(k *kindNodes) {
@@ -97,16 +90,16 @@ func (j *journal) keepLength(k *kindNodes) {
 
 // edit returns the state of n to be changed.
 func (g *Graph) edit(n *Node) *nodeState {
-	if g.journal != nil && n.saved != nodeSaved {
-		g.journal.addNode(n, nodeSaved)
+	if g.inverse != nil {
+		g.inverse.add(n)
 	}
-	return &n.nodeState
+	return g.bookkeep(n)
 }
 
 // bookkeep is edit for what Undo does not restore: what is known of the edges that end at n, and notes.
 func (g *Graph) bookkeep(n *Node) *nodeState {
-	if g.journal != nil && n.saved == unsaved {
-		g.journal.addNode(n, incomingSaved)
+	if g.journal != nil && !n.saved {
+		g.journal.addNode(n)
 	}
 	return &n.nodeState
 }
@@ -132,9 +125,9 @@ func (g *Graph) logStep(s step) {
 	}
 }
 
-func (j *journal) addNode(n *Node, as savedState) {
-	n.saved = as
-	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState, as == nodeSaved})
+func (j *journal) addNode(n *Node) {
+	n.saved = true
+	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState})
 	j.keepPace()
 }
 
@@ -167,7 +160,7 @@ func (j *journal) keepPace() {
 func (m *nodeMemento) restore() {
 	n := m.node
 	n.nodeState = m.state
-	n.saved, n.queued = unsaved, false
+	n.saved, n.queued = false, false
 	if n.running == inFlight {
 		n.running = idle
 	}

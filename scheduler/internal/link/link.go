@@ -113,6 +113,11 @@ func (c *Connection[N]) Obstructs(d Direction) bool {
 	return c.phase == Reading || c.deleting > 0 || c.deletes.Len() > 0
 }
 
+// Holds reports that an operation of a direction that has become possible must wait. A nil Connection holds nothing.
+func (c *Connection[N]) Holds(d Direction) bool {
+	return c != nil && (c.Obstructs(d) || c.Waiting(d).Len() > 0 || !c.HasRoom())
+}
+
 // Waiting returns the nodes whose operations of a direction are held. Some may wait no more.
 func (c *Connection[N]) Waiting(d Direction) *queue.Fair[N] {
 	if d == Delete {
@@ -124,8 +129,14 @@ func (c *Connection[N]) Waiting(d Direction) *queue.Fair[N] {
 // HoldsAny reports that there are nodes whose operations are held.
 func (c *Connection[N]) HoldsAny() bool { return c.deletes.Len()+c.applies.Len() > 0 }
 
-// Held yields the nodes whose operations are held. Some may wait no more.
-func (c *Connection[N]) Held(yield func(N) bool) {
+// Crowded reports that some nodes are held only until there is room, or until it is their turn. A nil Connection holds none.
+func (c *Connection[N]) Crowded() bool { return c != nil && (c.waits(Delete) || c.waits(Apply)) }
+
+// waits reports that some nodes wait for nothing but their turn, or room.
+func (c *Connection[N]) waits(d Direction) bool { return c.Waiting(d).Len() > 0 && !c.Obstructs(d) }
+
+// AllHeld yields the nodes whose operations are held. Some may wait no more.
+func (c *Connection[N]) AllHeld(yield func(N) bool) {
 	for _, d := range []Direction{Delete, Apply} {
 		for n := range c.Waiting(d).All {
 			if !yield(n) {

@@ -1,0 +1,44 @@
+package components
+
+// A Search finds out which nodes reach a marked one. It keeps what it has found, so the graph must not change meanwhile.
+type Search[N comparable] struct {
+	Next   func(N) []N // where to go from a node. The zero value of N counts as marked
+	Marked func(N) bool
+	Most   int // the number of nodes to look at. Beyond it, each node counts as marked
+
+	found map[N]bool // whether a node reaches a marked one; false: not yet, for those of trail
+	trail []N        // of the present search
+}
+
+// Reaches reports whether n is marked, or reaches a node that is.
+func (s *Search[N]) Reaches(n N) bool {
+	if s.found == nil {
+		s.found = map[N]bool{}
+	}
+	s.trail = s.trail[:0]
+	reaches := s.visit(n)
+	for _, m := range s.trail {
+		if reaches && !s.found[m] {
+			delete(s.found, m) // it was left before all of its next ones were seen
+		}
+	}
+	return reaches
+}
+
+func (s *Search[N]) visit(n N) bool {
+	var none N
+	if n == none {
+		return true
+	}
+	if reaches, seen := s.found[n]; seen {
+		return reaches
+	}
+	s.trail = append(s.trail, n)
+	s.found[n] = false
+	reaches := len(s.found) > s.Most || s.Marked(n)
+	for next := s.Next(n); !reaches && len(next) > 0; next = next[1:] {
+		reaches = s.visit(next[0])
+	}
+	s.found[n] = reaches
+	return reaches
+}

@@ -1,0 +1,58 @@
+package components
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/internal/testkit/draw"
+)
+
+// TestReaches compares searches in random graphs with one that visits everything.
+func TestReaches(t *testing.T) {
+	draw.Check(t, func(t *rapid.T) {
+		const nodes = 8 // from 1; 0 is none
+		next := make([][]int, nodes+1)
+		for n := 1; n <= nodes; n++ {
+			next[n] = rapid.SliceOfN(rapid.IntRange(1, nodes), 0, 3).Draw(t, "next")
+		}
+		end := rapid.IntRange(0, nodes).Draw(t, "which leads to none")
+		next[end] = append(next[end], 0)
+		marked := rapid.SliceOfN(rapid.IntRange(1, nodes), 0, 2).Draw(t, "marked")
+		s := Search[int]{Next: func(n int) []int { return next[n] }, Marked: func(n int) bool { return slices.Contains(marked, n) }, Most: nodes}
+		for _, n := range rapid.Permutation([]int{1, 2, 3, 4, 5, 6, 7, 8}).Draw(t, "order") {
+			all := []int{n}
+			for i := 0; i < len(all); i++ {
+				for _, m := range next[all[i]] {
+					if !slices.Contains(all, m) {
+						all = append(all, m)
+					}
+				}
+			}
+			want := slices.ContainsFunc(all, func(m int) bool { return m == 0 || slices.Contains(marked, m) })
+			if got := s.Reaches(n); got != want {
+				t.Fatalf("from %d over %v to one of %v: %v, want %v", n, next[1:], marked, got, want)
+			}
+		}
+	})
+}
+
+// TestReachesOfFew limits the search: what was not looked at counts as marked.
+func TestReachesOfFew(t *testing.T) {
+	const length = 10
+	for _, most := range []int{length - 1, length} {
+		s := Search[int]{
+			Next: func(n int) []int {
+				if n < length {
+					return []int{n + 1}
+				}
+				return nil
+			},
+			Marked: func(int) bool { return false }, Most: most,
+		}
+		if got, want := s.Reaches(1), most < length; got != want {
+			t.Errorf("in a chain of %d with a limit of %d: %v, want %v", length, most, got, want)
+		}
+	}
+}
