@@ -153,7 +153,9 @@
 //	                            same connection, no Delete begins beside a Create or Update,
 //	                            nor the reverse
 //	its connection is read      no verb of this connection begins, and Retrieve waits for those
-//	                            that are running. So its result is never older than a verb's
+//	                            that are running. So its result is never older than a verb's.
+//	                            If they take more than 1 s, others begin, and the read-back
+//	                            comes when those have ended
 //	an observation comes        it is newer than a Retrieve that has begun, and wins
 //	the connection is lost      what was read is dropped, and all of it is unknown
 //

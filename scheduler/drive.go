@@ -197,7 +197,7 @@ func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 func (s *Scheduler) deliver(tasks []*executor.Task) {
 	s.pulse.Work()
 	for _, t := range tasks {
-		kind.OfOp(t.Op).Connection.Verbs--
+		kind.OfOp(t.Op).Connection.End(t.Generation)
 		t.Owner.(*run).tasks.Finish(t)
 	}
 }

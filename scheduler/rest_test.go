@@ -147,3 +147,43 @@ func without(calls, keys string) string {
 	}
 	return strings.Join(out, ", ")
 }
+
+// TestReadBackDoesNotHoldAConnectionForLong has a value read back while a verb of its connection hangs. Other verbs of the
+// connection begin nevertheless, and Retrieve is called when the one that hangs has ended.
+func TestReadBackDoesNotHoldAConnectionForLong(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		begin func(t *testing.T, s *scheduler.Scheduler)
+		after string // calls when the verb has ended
+	}{
+		{"a verb has failed", func(t *testing.T, s *scheduler.Scheduler) { submit(t, s, "thing/bad=1") }, "retrieve thing/"},
+		{"a resync", func(t *testing.T, s *scheduler.Scheduler) {
+			must(t, s.Submit(t.Context(), scheduler.Txn{Refresh: true}))
+		}, "retrieve thing/"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				b.refuses = "thing/bad"
+				s, _, stop := beginApart(t, b)
+				defer stop()
+				b.hang("create thing/a")
+				submit(t, s, "thing/a=1")
+				<-time.After(soon)
+				c.begin(t, s)
+				<-time.After(2 * soon)
+				synctest.Wait()
+				b.took()
+				for i := range 5 {
+					submit(t, s, fmt.Sprintf("thing/c%d=1", i))
+					<-time.After(soon)
+				}
+				synctest.Wait()
+				expect(t, "the calls beside it", b.took(), "create thing/c0, create thing/c1, create thing/c2, create thing/c3, create thing/c4")
+				b.release("create thing/a", nil)
+				synctest.Wait()
+				expect(t, "the calls after it", without(b.took(), "other/"), c.after)
+			})
+		})
+	}
+}

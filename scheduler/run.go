@@ -278,7 +278,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 		s.ledger.Before(executor.Operations(together))
 	}
 	for _, t := range together {
-		kind.OfOp(t.Op).Connection.Verbs++
+		t.Generation = kind.OfOp(t.Op).Connection.Begin()
 		if t.Owner.(*run).parked {
 			s.graph.Detach(t.Op)
 		}

@@ -196,7 +196,7 @@ func (e *Executor) abandon(work abandonedWork) []*Task {
 		"operation", first.Op.Verb, "values", len(work.hung), "err", err)
 	out := work.done
 	for _, t := range work.hung { // the verb owns t until it returns
-		out = append(slices.Clip(out), &Task{Op: t.Op, Verbs: t.Verbs, Index: t.Index, Owner: t.Owner, Err: err, Abandoned: true})
+		out = append(slices.Clip(out), &Task{Op: t.Op, Verbs: t.Verbs, Index: t.Index, Owner: t.Owner, Generation: t.Generation, Err: err, Abandoned: true})
 	}
 	return out
 }

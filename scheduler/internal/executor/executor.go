@@ -60,6 +60,8 @@ type Task struct {
 	Index int    // for the caller
 	Order uint64 // for the caller
 	Owner any    // for the caller
+	// Generation is for the caller.
+	Generation uint8
 	// Withheld returns why the verb may not begin; nil: it may. It is called with Root, on any goroutine, when the
 	// verb would begin. nil: it may always begin.
 	Withheld func(root string) error

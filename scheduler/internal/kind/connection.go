@@ -13,9 +13,33 @@ type Connection struct {
 	Losable bool
 	Same    bool           // it leads to the same system as before the last loss
 	Pool    *executor.Pool // calls its verbs
-	Verbs   int            // verbs that have begun and have neither ended nor been abandoned
 	Reading any            // the *readback.Reading that reads its values back; nil: none does
+
+	verbs   [2]int // that have begun and have neither ended nor been abandoned: those since the last Age, and before
+	present uint8  // the index of those since then
 }
+
+// Begin counts a verb. End gets what it returns.
+func (c *Connection) Begin() (generation uint8) {
+	c.verbs[c.present]++
+	return c.present
+}
+
+// End counts a verb that has ended, or was abandoned.
+func (c *Connection) End(generation uint8) { c.verbs[generation]-- }
+
+// Busy reports that verbs are running.
+func (c *Connection) Busy() bool { return c.verbs[0]+c.verbs[1] > 0 }
+
+// Age makes the verbs that are running old ones, unless there are some.
+func (c *Connection) Age() {
+	if !c.HasOld() {
+		c.present = 1 - c.present
+	}
+}
+
+// HasOld reports that old verbs are running.
+func (c *Connection) HasOld() bool { return c.verbs[1-c.present] > 0 }
 
 // Connections are those of a scheduler, by name.
 type Connections map[string]*Connection

@@ -2,9 +2,14 @@ package readback
 
 import (
 	"slices"
+	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
+
+// mostPatience is how long all operations of a connection wait for those that are running, before what was changed is read back.
+// If one of them takes longer, it may take half a minute.
+const mostPatience = time.Second
 
 // claim makes r the reader of its connections, all or none. No verb of a connection begins while it has
 // a reader, and Retrieve waits until the running ones have ended: so a result is never older
@@ -28,14 +33,40 @@ func (rb *Reader) claim(r *Reading) bool {
 	return true
 }
 
-// mayClaim reports whether no other reading holds one of the connections.
+// mayClaim reports whether no other reading holds one of the connections, and none has verbs for which a reading has waited for
+// too long.
 func (r *Reading) mayClaim() bool {
 	for c := range r.connections {
-		if c.Reading != nil {
+		if c.Reading != nil || c.HasOld() && !r.joins {
 			return false
 		}
 	}
 	return true
+}
+
+// awaitVerbs is called while r waits for verbs that are running. When that has taken too long, other verbs may begin before
+// they have ended. On a connection that was found ready again, none could begin.
+func (rb *Reader) awaitVerbs(r *Reading) {
+	if r.since.IsZero() {
+		r.since = time.Now()
+		time.AfterFunc(mostPatience, rb.calls.ready.Set)
+	}
+	if !r.isImpatient() {
+		return
+	}
+	r.claimed, r.since = false, time.Time{}
+	for c := range r.connections {
+		if c.Reading == any(r) {
+			c.Reading = nil
+			c.Age()
+			rb.Graph.EndRead(&c.Connection)
+		}
+	}
+}
+
+// isImpatient reports that r has waited too long for verbs.
+func (r *Reading) isImpatient() bool {
+	return !r.joins && !r.since.IsZero() && time.Since(r.since) >= mostPatience
 }
 
 // leave removes the parts of a connection that was lost.

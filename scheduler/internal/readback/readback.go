@@ -7,8 +7,9 @@
 //	}
 //
 //	a Reading  waits for                                     then
-//	wanted     the readings and verbs of its connections     claimed: no verb of them begins
-//	claimed    the call of its first part                    its result is applied, in pieces
+//	wanted     the readings of its connections               claimed: no verb of them begins
+//	claimed    the verbs that are running                    the call of its first part; after a while: wanted, when they have ended
+//	           the call                                      its result is applied, in pieces
 //	applied                                                  the next part; a connection without parts is released
 //
 // The goroutine of the scheduler owns all of it. Only Retrieve runs on goroutines of its own:
@@ -78,6 +79,8 @@ type Reading struct {
 	parts       []Part                     // not read yet; the first is being read
 	connections map[*kind.Connection]int   // of the parts, with the losses when they were wanted
 	claimed     bool                       // it is the reader of its connections
+	joins       bool                       // one was found ready again
+	since       time.Time                  // when it began to wait for verbs; zero: it does not
 	call        *call                      // of the first part; nil: not begun
 	silent      map[*kind.Connection]error // those that are not asked again
 }
@@ -86,6 +89,7 @@ type Reading struct {
 // joins, which was found ready again.
 func (rb *Reader) Want(r *Reading, parts []Part, joins *kind.Connection) {
 	r.parts, r.connections, r.claimed, r.silent = nil, map[*kind.Connection]int{}, false, nil
+	r.joins, r.since = joins != nil, time.Time{}
 	if joins != nil {
 		r.connections[joins] = joins.Losses()
 	}
@@ -132,9 +136,11 @@ func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
 		}
 		p := r.parts[0]
 		if r.call == nil && rb.unable(r, p) == nil {
-			if p.Of.Connection.Verbs > 0 {
+			if p.Of.Connection.Busy() {
+				rb.awaitVerbs(r)
 				return Waits
 			}
+			r.since = time.Time{}
 			r.call = rb.begin(ctx, r, p)
 		}
 		if r.call != nil && !r.call.hasEnded() {
@@ -154,7 +160,7 @@ func (rb *Reader) CanGo(r *Reading) bool {
 	case r.call != nil:
 		return r.call.hasEnded()
 	}
-	return r.parts[0].Of.Connection.Verbs == 0
+	return !r.parts[0].Of.Connection.Busy() || r.isImpatient()
 }
 
 // handle applies the result of the first part of r, or a piece of it. It returns true if there is

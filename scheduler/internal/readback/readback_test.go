@@ -142,14 +142,14 @@ func TestOneReaderOfALine(t *testing.T) {
 	var first, second readback.Reading
 	y.everything(&first)
 	y.everything(&second)
-	y.connection.Verbs = 1
+	running := y.connection.Begin()
 	if y.Go(t.Context(), &first) != readback.Waits || y.CanGo(&first) {
 		t.Error("a verb runs, and Retrieve was called")
 	}
 	if y.Go(t.Context(), &second) != readback.Waits || y.CanGo(&second) {
 		t.Error("two readings have one line")
 	}
-	y.connection.Verbs = 0
+	y.connection.End(running)
 	y.finish(t, &first)
 	if !y.CanGo(&second) {
 		t.Error("the second reading still waits for the first")
