@@ -248,6 +248,8 @@ func TestConcerns(t *testing.T) {
 		{Table: "filter", Chain: "INPUT"}:            true,
 		{Table: "filter"}:                            true,
 		{Table: "filter", Chain: "KUBE-SERVICES"}:    false,
+		{Table: "filter", Chain: "new", Used: true}:  true,
+		{Table: "nat", Chain: "new", Used: true}:     false,
 		{Table: "nat", Chain: "mine"}:                false,
 		{Table: "filter", Chain: "mine", IPv6: true}: false,
 	} {

@@ -135,7 +135,7 @@ func (h *handler) recognise(places []*place, wanted []desired, learns bool) (out
 				if !h.ours(p.Space, m.mark, learns) || first != p.wanted(h.Label, m, want) {
 					continue
 				}
-				v := p.value(m, want, h.watcher.justWritten(p.Space.ID, models.For[*iptables.RuleChain]().KeyOf(m.name), m))
+				v := p.value(h.Label, m, want, h.watcher.justWritten(p.Space.ID, models.For[*iptables.RuleChain]().KeyOf(m.name), m))
 				for n := 0; taken[v.GetName()]; n++ {
 					v.Name = fmt.Sprintf("%s-DUPLICATE%d", m.name, n)
 				}
@@ -159,7 +159,7 @@ func (p *place) wanted(label string, m mine, want *iptables.RuleChain) bool {
 
 // value returns what m means. If that is the desired value, it is the desired message itself.
 // written: this process has just written it.
-func (p *place) value(m mine, want *iptables.RuleChain, written bool) *iptables.RuleChain {
+func (p *place) value(label string, m mine, want *iptables.RuleChain, written bool) *iptables.RuleChain {
 	v := &iptables.RuleChain{
 		Name: m.name, Namespace: p.Ref(want.GetNamespace()), Interfaces: want.GetInterfaces(), Rules: m.rules,
 		Table: iptables.RuleChain_Table(iptables.RuleChain_Table_value[strings.ToUpper(m.table.name)]),
@@ -167,12 +167,11 @@ func (p *place) value(m mine, want *iptables.RuleChain, written bool) *iptables.
 	if m.table.ipv6 {
 		v.Protocol = iptables.RuleChain_IPV6
 	}
-	// A chain that no jump leads to, or several, is not what the value means. As a custom
-	// chain it differs from the value, and so it is made again.
-	if m.in != "" && m.entered(m.in) {
-		v.ChainType = iptables.RuleChain_ChainType(iptables.RuleChain_ChainType_value[m.in])
-	} else {
-		v.ChainName = m.chain
+	// A chain that no jump leads to, or several, or that somebody has renamed, is not what the value means. As a
+	// custom chain it differs from the value, and so it is made again.
+	v.ChainType = iptables.RuleChain_ChainType(iptables.RuleChain_ChainType_value[m.in])
+	if m.in == "" || !m.entered(m.in) || m.chain != chainOf(label, v) {
+		v.ChainType, v.ChainName = iptables.RuleChain_CUSTOM, m.chain
 	}
 	if m.policy != "" {
 		v.DefaultPolicy = iptables.RuleChain_Policy(iptables.RuleChain_Policy_value[m.actual])

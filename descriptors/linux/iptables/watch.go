@@ -400,11 +400,12 @@ func (at chainID) changes(e kernel.RuleEvent) bool {
 	return at.table == (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)}) && (e.Chain == "" || e.Chain == at.chain)
 }
 
-// concerns reports whether an event is about a recorded chain or a built-in chain of its table.
+// concerns reports whether an event is about a recorded chain, also one that may have been renamed, or about a built-in
+// chain of its table.
 func (w *watched) concerns(e kernel.RuleEvent) bool {
 	for _, at := range w.chains {
-		builtIn := isBuiltIn(e.Chain) && at.table == (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)})
-		if builtIn || at.changes(e) {
+		beside := (isBuiltIn(e.Chain) || e.Used) && at.table == (table{e.IPv6, strings.TrimPrefix(e.Table, nftPrefix)})
+		if beside || at.changes(e) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,9 @@ type RuleEvent struct {
 	IPv6  bool
 	Table string
 	Chain string // empty: the whole table
+	// Used says that the chain has just got this name, and has rules or jumps already: somebody has renamed it, or made all
+	// at once. The kernel does not tell the former name.
+	Used bool
 }
 
 // Start implements Filter. The child has the namespace of the thread that starts it.
@@ -91,6 +95,8 @@ func parseRule(m syscall.NetlinkMessage) (RuleEvent, bool) {
 			e.Table = unix.ByteSliceToString(value)
 		case nameOfChain:
 			e.Chain = unix.ByteSliceToString(value)
+		case unix.NFTA_CHAIN_USE:
+			e.Used = m.Header.Type&0xff == unix.NFT_MSG_NEWCHAIN && slices.ContainsFunc(value, func(b byte) bool { return b != 0 })
 		}
 	}
 	return e, e.Table != ""
