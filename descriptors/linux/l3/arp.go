@@ -96,7 +96,7 @@ func kernelNeighbour(v *l3.ARPEntry, link int) (kernel.Neighbour, error) {
 
 // createARP adds the neighbour. One of another owner with that address is an error.
 func (h handler) createARP(_ context.Context, key string, v *l3.ARPEntry) (ARPMeta, error) {
-	return h.putARP(key, v, h.addARP)
+	return h.putARP(key, v, func(space *netns.Space, n kernel.Neighbour) error { return h.addARP(key, space, n) })
 }
 
 // updateARP replaces the neighbour in one request, so it is never missing.
@@ -151,12 +151,16 @@ func (h handler) withAddress(v *l3.ARPEntry) *l3.ARPEntry {
 	return v
 }
 
-// addARP replaces an entry that the kernel has learned, but not a permanent one of another
-// program.
-func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
+// addARP replaces an entry that the kernel has learned, and one that has replaced ours while it stood, but not
+// another permanent one of another program.
+func (h handler) addARP(key string, space *netns.Space, n kernel.Neighbour) error {
 	err := space.AddNeighbour(n, false)
 	if !errors.Is(err, unix.EEXIST) {
 		return err
+	}
+	at := drift.Neighbour(space.ID, n)
+	if _, lost := h.Watch.Lost(at, key); lost {
+		return space.AddNeighbour(n, true)
 	}
 	have, err := space.Neighbours()
 	if err != nil {
@@ -164,7 +168,7 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 	}
 	for _, one := range have {
 		if one.Link == n.Link && one.IP == n.IP && one.Protocol != n.Protocol {
-			h.Watch.Await(drift.Neighbour(space.ID, n))
+			h.Watch.Await(at)
 			return fmt.Errorf("neighbour %v: %w: MAC address %v, protocol %d; remove it", n.IP, ErrConflict, one.MAC, one.Protocol)
 		}
 	}

@@ -2,7 +2,8 @@ package drift
 
 import "github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 
-// A Loss says how a route was lost that has left others in its place.
+// A Loss says how a route was lost that has left others in its place. Of a neighbour, which is alone in its place, it has
+// nothing to say.
 type Loss struct {
 	// Taker is the route that replaced it. Without one somebody has removed the route.
 	Taker kernel.Route

@@ -57,7 +57,7 @@ type record struct {
 	newest  map[string]*recorded // the last one that was added, by key
 	count   map[kernel.ID]int    // number of objects in each namespace
 	clock   uint64               // counts the additions and retrievals, and what is added to past
-	losses  map[Object]loss      // the routes that were lost while others stand in their place
+	losses  map[Object]loss      // the routes and neighbours that were lost while others stand in their place
 	awaited map[Object]bool      // places that values wait for; see Watcher.Await
 	doubted map[Object]doubt     // addresses that another host has; see Watcher.Doubt
 	past    past
@@ -332,14 +332,14 @@ func (e Entry) lost(now kernel.Event) bool {
 }
 
 // confirm removes the objects that are lost according to e, the actual state of
-// o, and returns their keys. It notes how a route was lost that has left others in its
+// o, and returns their keys. It notes how a route or neighbour was lost that has left others in its
 // place, so that it may return there.
 func (r *record) confirm(o Object, e kernel.Event) (lost []string, f finding) {
 	key := r.key(o)
 	f = r.check(o, e)
 	how, _ := r.loss(o, key)
 	lost = r.removeLost(f.lost)
-	if o.Kind == KindRoute && len(lost) > 0 && !e.Gone {
+	if (o.Kind == KindRoute || o.Kind == KindNeighbour) && len(lost) > 0 && !e.Gone {
 		if len(r.losses) >= mostLost {
 			clear(r.losses)
 		}

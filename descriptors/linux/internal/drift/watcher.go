@@ -295,8 +295,8 @@ func (w *Watcher) Renamed(from, to string) {
 	}
 }
 
-// Lost reports whether the route in the place t that was created for key was lost, and how, or is being
-// lost. The descriptor may then add it beside the others there, and remove the one that has replaced it.
+// Lost reports whether the route or neighbour in the place t that was created for key was lost, and how, or is being
+// lost. The descriptor may then add a route beside the others there, and remove what has replaced it.
 func (w *Watcher) Lost(t Object, key string) (Loss, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
