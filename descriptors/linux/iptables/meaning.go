@@ -166,13 +166,13 @@ func (h *handler) dependencies(_ string, v *iptables.RuleChain) (deps []schedule
 // claims: the rules of two values in one built-in chain would have no defined order, and one
 // chain has one policy. Two custom chains cannot have one name.
 func claims(_ string, v *iptables.RuleChain) []scheduler.Claim {
-	where := tableOf(v).String() + " in " + netns.Text(v.GetNamespace())
+	where := tableOf(v).String() + " in " + netns.Identity(v.GetNamespace())
 	c := scheduler.Claim{Field: "chain_type", Value: v.GetChainType().String(), Want: "a chain that no other value has: " + where}
 	name := builtIn(v)
 	if name == "" {
 		name, c.Field, c.Value = v.GetChainName(), "chain_name", v.GetChainName()
 	}
-	c.Resource = fmt.Sprintf("linux-iptables/%s/%s/%s", netns.Text(v.GetNamespace()), tableOf(v), name)
+	c.Resource = fmt.Sprintf("linux-iptables/%s/%s/%s", netns.Identity(v.GetNamespace()), tableOf(v), name)
 	return []scheduler.Claim{c}
 }
 

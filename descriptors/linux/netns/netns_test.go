@@ -438,6 +438,29 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
+// Notations with one meaning are one reference, for comparisons and for claims.
+func TestNotations(t *testing.T) {
+	pid, fd := namespace.NetNamespace_PID, namespace.NetNamespace_FD
+	for i, same := range [][]*namespace.NetNamespace{
+		{nil, ref(namespace.NetNamespace_UNDEFINED, "")},
+		{nsid("red"), ref(fd, "/var/run/netns/red"), ref(fd, "/var/run//netns/./red"), ref(fd, "/var/run/netns/blue/../red")},
+		{ref(pid, "17"), ref(pid, "0017"), ref(fd, "/proc/17/ns/net"), ref(fd, "/proc/17/ns//net")},
+		{ref(fd, "/proc/17/ns/mnt")},
+		{ref(fd, "/proc/self/ns/net")},
+		{ref(fd, "/netns/red"), ref(fd, "//netns/red")},
+		{ref(namespace.NetNamespace_MICROSERVICE, "red")},
+	} {
+		for j, one := range same {
+			if !netns.Equal(one, same[0]) || netns.Identity(one) != netns.Identity(same[0]) {
+				t.Errorf("group %d: %v is %s, not %s", i, one, netns.Identity(one), netns.Identity(same[0]))
+			}
+			if j == 0 && i > 0 && netns.Equal(one, nsid("red")) != (i == 1) {
+				t.Errorf("group %d: %v", i, one)
+			}
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	tests := []struct {
 		ns   *namespace.NetNamespace

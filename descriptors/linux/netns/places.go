@@ -18,17 +18,6 @@ type Place struct {
 	reached map[reference]bool // by all references
 }
 
-// A reference is a reference to a namespace in a form that can be compared.
-type reference struct {
-	kind namespace.NetNamespace_ReferenceType
-	text string
-}
-
-// referenceOf returns the same for references that are Equal.
-func referenceOf(ns *namespace.NetNamespace) reference {
-	return reference{ns.GetType(), ns.GetReference()}
-}
-
 // Places are all namespaces that may have items of this agent. Whoever opens them closes them.
 type Places []*Place
 

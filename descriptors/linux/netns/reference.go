@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +57,7 @@ func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want st
 	case namespace.NetNamespace_NSID:
 		return wrongName(reference)
 	case namespace.NetNamespace_PID:
-		if pid, err := strconv.ParseUint(reference, 10, 31); err != nil || pid == 0 {
+		if !isPID(reference) {
 			return "the id of a process"
 		}
 	case namespace.NetNamespace_FD:
@@ -95,9 +96,50 @@ func Text(ns *namespace.NetNamespace) string {
 	}
 }
 
-// Equal reports whether two references are equal; type UNDEFINED equals none.
-func Equal(a, b *namespace.NetNamespace) bool {
-	return a.GetType() == b.GetType() && a.GetReference() == b.GetReference()
+// A reference is a reference to a namespace in the one form that it has: all notations that mean the same name, process
+// or file have one. Whether two of them lead to one namespace is known only when they are opened.
+type reference struct {
+	kind namespace.NetNamespace_ReferenceType
+	text string
+}
+
+// referenceOf returns the same for references that are Equal.
+func referenceOf(ns *namespace.NetNamespace) reference {
+	r := reference{ns.GetType(), ns.GetReference()}
+	switch r.kind {
+	case namespace.NetNamespace_PID:
+		r.text = decimal(r.text)
+	case namespace.NetNamespace_FD:
+		r.text = filepath.Clean(r.text)
+		dir, name := filepath.Split(r.text)
+		pid, isProcess := strings.CutPrefix(strings.TrimSuffix(dir, "/ns/"), "/proc/")
+		switch {
+		case slices.Contains([]string{usualDir + "/", namesDir() + "/"}, dir):
+			return reference{namespace.NetNamespace_NSID, name}
+		case isProcess && name == "net" && strings.HasSuffix(dir, "/ns/") && isPID(pid):
+			return reference{namespace.NetNamespace_PID, decimal(pid)}
+		}
+	default: // a name has one notation
+	}
+	return r
+}
+
+// isPID reports whether text is the id of a process.
+func isPID(text string) bool {
+	pid, err := strconv.ParseUint(text, 10, 31)
+	return err == nil && pid != 0
+}
+
+// decimal returns the id of a process without leading zeros, as /proc has it.
+func decimal(pid string) string { return strings.TrimLeft(pid, "0") }
+
+// Equal reports whether two references have the same meaning; type UNDEFINED equals none.
+func Equal(a, b *namespace.NetNamespace) bool { return referenceOf(a) == referenceOf(b) }
+
+// Identity describes a reference as Text does, and is the same for all that are Equal.
+func Identity(ns *namespace.NetNamespace) string {
+	r := referenceOf(ns)
+	return Text(&namespace.NetNamespace{Type: r.kind, Reference: r.text})
 }
 
 // path returns the file of a namespace, or "" if it has none.
@@ -108,7 +150,7 @@ func (s *Set) path(ns *namespace.NetNamespace) string {
 	case namespace.NetNamespace_NSID:
 		return filepath.Join(s.opts.Dir, ns.GetReference())
 	case namespace.NetNamespace_PID:
-		return filepath.Join("/proc", ns.GetReference(), "ns/net")
+		return filepath.Join("/proc", decimal(ns.GetReference()), "ns/net")
 	case namespace.NetNamespace_FD:
 		return ns.GetReference()
 	case namespace.NetNamespace_MICROSERVICE:
