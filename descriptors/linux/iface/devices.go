@@ -14,11 +14,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// ensureLoopback finds the loopback. All programs of its namespace use it: it gets no mark, and the alias that
-// somebody has given it stays. Earlier releases marked it.
-func (h *handler) ensureLoopback(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	l, err := space.LinkByName(loopback)
-	if err == nil && (strings.HasPrefix(l.Alias, h.mark()) || l.Alias == unconfigured) {
+// ensureLoopback removes the mark that earlier releases gave a loopback. All programs of its namespace use it: it gets none,
+// and the alias that somebody has given it stays.
+func (h *handler) ensureLoopback(space *netns.Space, l kernel.Link, v *interfaces.Interface) (_ kernel.Link, err error) {
+	if strings.HasPrefix(l.Alias, h.mark()) || l.Alias == unconfigured {
 		err = space.SetAlias(l.Index, "")
 	}
 	l.Alias = h.aliasOf(v, "")

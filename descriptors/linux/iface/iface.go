@@ -151,6 +151,7 @@ type handler struct {
 	remarks remarks
 	orders  locks[linkID] // held while IPv4 addresses are added to a link or removed
 	edits   edits
+	holders holders
 
 	others others
 }

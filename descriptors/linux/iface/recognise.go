@@ -1,6 +1,7 @@
 package iface
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -62,13 +63,20 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface, lea
 	return out
 }
 
-// existing finds the links of desired values of type EXISTING.
+// existing finds the links of desired values of type EXISTING. If two of them name one link, the one that has it keeps it.
 func (h *handler) existing(p *place, wanted []*interfaces.Interface) (out []observed) {
+	held := map[int]string{}
+	for _, v := range wanted {
+		if meta, ok := h.index.Get(v.GetName()); ok && meta.Existing && meta.NS == p.ID {
+			held[meta.Index] = v.GetName()
+		}
+	}
 	for _, v := range wanted {
 		if v.GetType() != interfaces.Interface_EXISTING {
 			continue
 		}
-		if l, ok := h.linkOfExisting(p, v); ok {
+		if l, ok := h.linkOfExisting(p, v); ok && cmp.Or(held[l.Index], v.GetName()) == v.GetName() {
+			held[l.Index] = v.GetName()
 			out = append(out, observed{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
 		}
 	}

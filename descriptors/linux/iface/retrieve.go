@@ -42,7 +42,8 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 			yield(found{}, err)
 			return
 		}
-		for _, one := range h.recognise(places, values, learns) {
+		all := h.recognise(places, values, learns)
+		for _, one := range all {
 			learned := func() {
 				h.refreshMark(one)
 				h.record(one, byName[one.value.GetName()])
@@ -54,6 +55,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 		}
 		yield(found{Learned: func() {
 			h.Watch.Unseen(began)
+			h.holders.replace(heldBy(all))
 			for _, p := range places {
 				h.forgetVanished(p)
 			}

@@ -76,10 +76,14 @@ func (f *findings) addresses(v *interfaces.Interface) {
 		if ip := p.Addr(); ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() {
 			f.Add(field, addr, "a unicast address")
 		}
-		if first, twice := seen[p]; twice {
-			f.Add(field, addr, "each address once; ip_addresses[%d] is equal", first)
+		as := p
+		if p.Addr().Is6() { // a link has an IPv6 address once, with one length
+			as = netip.PrefixFrom(p.Addr(), p.Addr().BitLen())
 		}
-		seen[p] = i
+		if first, twice := seen[as]; twice {
+			f.Add(field, addr, "each address once, an IPv6 address with one prefix length; ip_addresses[%d] is the same", first)
+		}
+		seen[as] = i
 	}
 }
 

@@ -37,6 +37,7 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 		if err == nil {
 			return h.created(space, key, l, v), nil
 		}
+		h.letGo(linkID{space.ID, l.Index}, v)
 		if !errors.Is(err, unix.ENODEV) {
 			break
 		}
@@ -46,14 +47,17 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 
 // ensure finds or creates the link of v, in its namespace, with its name and our mark.
 func (h *handler) ensure(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	switch v.GetType() {
-	case interfaces.Interface_LOOPBACK:
-		return h.ensureLoopback(space, v)
-	case interfaces.Interface_EXISTING:
-		return space.LinkByName(hostName(v))
-	default:
+	if !sharedType(v.GetType()) {
 		return h.findOrCreate(space, v)
 	}
+	l, err := space.LinkByName(hostName(v))
+	if err == nil {
+		err = h.hold(space, l, v)
+	}
+	if err == nil && v.GetType() == interfaces.Interface_LOOPBACK {
+		return h.ensureLoopback(space, l, v)
+	}
+	return l, err
 }
 
 // findOrCreate is ensure for the types of which the agent creates the link.
@@ -331,6 +335,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
 	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
 	h.edits.drop(v.GetName())
+	defer h.letGo(linkID{meta.NS, meta.Index}, v)
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
 		return nil // the link vanished with its namespace
