@@ -179,6 +179,13 @@ func (m *marks) putAddr(id linkID, p netip.Prefix, name string) {
 	}
 }
 
+// inherit notes the new name of the interface for which the agent has made an address.
+func (h *handler) inherit(id linkID, p netip.Prefix, name string) {
+	if h.marks.madeFor(id, p) != "" {
+		h.marks.putAddr(id, p, name)
+	}
+}
+
 // madeFor returns the name of the interface for which the agent has made an address; "": it has not.
 func (m *marks) madeFor(id linkID, p netip.Prefix) string {
 	m.mu.Lock()

@@ -25,6 +25,8 @@ type observed struct {
 	place *place
 	link  kernel.Link
 	value *interfaces.Interface
+	// kept are addresses that a declared value has taken over from this undeclared one.
+	kept map[netip.Prefix]bool
 }
 
 // recognise rebuilds values from the dumped links of this agent.
@@ -47,13 +49,15 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface, lea
 		for _, l := range p.links {
 			if h.ours(p.Space, l, learns) && kindOf(l) != interfaces.Interface_UNDEFINED {
 				v := h.read(l, byAlias, paired)
-				out = append(out, observed{p, l, v})
+				out = append(out, observed{place: p, link: l, value: v})
 			}
 		}
+		var existing []observed
 		if p.Own {
-			out = append(out, h.existing(p, wanted)...)
+			existing = h.existing(p, wanted)
 		}
-		out = append(out, h.leftAddresses(p, byName)...)
+		out = append(out, existing...)
+		out = append(out, h.leftAddresses(p, byName, existing)...)
 	}
 	out = resolveVETHs(out, byName)
 	masters := mastersOf(out)
@@ -77,24 +81,41 @@ func (h *handler) existing(p *place, wanted []*interfaces.Interface) (out []obse
 		}
 		if l, ok := h.linkOfExisting(p, v); ok && cmp.Or(held[l.Index], v.GetName()) == v.GetName() {
 			held[l.Index] = v.GetName()
-			out = append(out, observed{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
+			out = append(out, observed{place: p, link: l, value: &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
 		}
 	}
 	return out
 }
 
-// leftAddresses finds links of others with addresses that were made for a value that nobody wants any more.
-func (h *handler) leftAddresses(p *place, wanted map[string]*interfaces.Interface) (out []observed) {
+// leftAddresses finds links of others with addresses that were made for a value that nobody wants any more. An address that another
+// value of the link declares now, such as one with a new name, is not left.
+func (h *handler) leftAddresses(p *place, wanted map[string]*interfaces.Interface, existing []observed) (out []observed) {
 	for _, l := range p.links {
 		if l.Name == loopback {
 			continue // its mark is known
 		}
+		kept := h.declaredOn(l, wanted, existing)
 		names := map[string]bool{}
 		for _, a := range p.addrs[l.Index] {
 			name := h.marks.madeFor(linkID{p.ID, l.Index}, a.Prefix)
-			if name != "" && wanted[name] == nil && !names[name] {
+			if name != "" && wanted[name] == nil && !names[name] && !kept[a.Prefix] {
 				names[name] = true
-				out = append(out, observed{p, l, &interfaces.Interface{Name: name, Type: interfaces.Interface_EXISTING}})
+				out = append(out, observed{p, l, &interfaces.Interface{Name: name, Type: interfaces.Interface_EXISTING}, kept})
+			}
+		}
+	}
+	return out
+}
+
+// declaredOn returns the addresses that EXISTING values declare on a link.
+func (h *handler) declaredOn(l kernel.Link, wanted map[string]*interfaces.Interface, existing []observed) map[netip.Prefix]bool {
+	out := map[netip.Prefix]bool{}
+	for _, s := range existing {
+		if v := wanted[s.value.GetName()]; s.link.Index == l.Index && !v.GetLinkOnly() {
+			for _, addr := range v.GetIpAddresses() {
+				if p, ok := h.prefix(keys.Address{Interface: v.GetName(), Addr: addr}); ok {
+					out[p] = true
+				}
 			}
 		}
 	}
@@ -244,7 +265,7 @@ func (h *handler) addresses(s *observed, want *interfaces.Interface) []string {
 	for _, a := range s.place.addrs[s.link.Index] {
 		p := a.Prefix
 		switch {
-		case !rest[p] || s.value.GetLinkOnly():
+		case !rest[p] || s.value.GetLinkOnly() || s.kept[p]:
 		case shared && h.marks.madeFor(linkID{s.place.ID, s.link.Index}, p) == s.value.GetName(),
 			!shared && !a.Temporary && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback():
 			out = append(out, p.String())

@@ -133,6 +133,7 @@ func (h *handler) record(s observed, want *interfaces.Interface) {
 		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing && stateOf(part) == "" {
 			if p, ok := h.prefix(a); ok {
 				addr := kernel.Addr{Link: at, Prefix: p}
+				h.inherit(linkID{space.ID, at}, p, a.Interface)
 				h.Watch.Retrieved(space, drift.Address(space.ID, addr), drift.Entry{Key: kv.Key, Link: at})
 			}
 		}
