@@ -15,8 +15,11 @@ import (
 
 // A Declaration is the entry of one source for a key.
 type Declaration struct {
-	Key      string
-	Source   string
+	Key    string
+	Source string
+	// Writer says who wrote the newest value, as the description of its transaction does: "etcd, revision 57".
+	// It is Source alone if no more is known.
+	Writer   string
 	Priority int
 	// Effective means that this value takes effect: it is the valid one with the highest
 	// priority.
@@ -97,7 +100,7 @@ func (o *Orchestrator) declarations(key string) (out []Declaration) {
 		}
 		past := l.saved[key]
 		out = append(out, Declaration{
-			Key: key, Source: l.Name, Priority: l.Priority,
+			Key: key, Source: l.Name, Writer: e.writer(l.Name), Priority: l.Priority,
 			Effective: !decided && e.valid() != nil, Err: e.err(), HasValid: e.valid() != nil,
 			Remembered: past != nil && past.entry == e, Doubted: l.unconfigured || l.isDoubted(key),
 		})

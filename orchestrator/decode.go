@@ -18,6 +18,7 @@ type decoded struct {
 	value  *scheduler.Value
 	err    error
 	labels map[string]string // of a layer: see Declared
+	by     string            // of a layer: see Request
 }
 
 // decodeAll decodes n events, on all CPUs if there are many.

@@ -102,7 +102,7 @@ func (o *Orchestrator) Declare(ctx context.Context, q Request) (*scheduler.Recor
 	}
 	saved := o.memory != nil && !o.layers.Volatile(q.Layer)
 	return o.declared.do(ctx, &request{
-		layer: q.Layer, by: q.By, events: o.prepare(q.Values, saved), replace: q.Replace, revert: q.Revert, allowed: q.If, done: make(chan struct{}),
+		layer: q.Layer, by: q.By, events: o.prepare(q, saved), replace: q.Replace, revert: q.Revert, allowed: q.If, done: make(chan struct{}),
 	})
 }
 
@@ -122,17 +122,18 @@ func (o *Orchestrator) checkLayer(name string) error {
 	return nil
 }
 
-// prepare validates values, on several CPUs if there are many. saved says that the Memory
-// will need their JSON.
-func (o *Orchestrator) prepare(values []Declared, saved bool) []kvdbsync.Event {
+// prepare validates the values of a request, on several CPUs if there are many. saved says that the
+// Memory will need their JSON.
+func (o *Orchestrator) prepare(q Request, saved bool) []kvdbsync.Event {
 	const atLeast = 64 // values per goroutine
+	values := q.Values
 	out := make([]kvdbsync.Event, len(values))
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(values)/atLeast))
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < len(values); i += workers {
-				out[i] = o.prepareOne(&values[i], saved)
+				out[i] = o.prepareOne(&values[i], q.By, saved)
 			}
 		})
 	}
@@ -142,7 +143,7 @@ func (o *Orchestrator) prepare(values []Declared, saved bool) []kvdbsync.Event {
 
 // prepareOne returns the event of a value, decoded. The bytes of a message are made only
 // for the Memory; otherwise they are empty.
-func (o *Orchestrator) prepareOne(d *Declared, saved bool) kvdbsync.Event {
+func (o *Orchestrator) prepareOne(d *Declared, by string, saved bool) kvdbsync.Event {
 	e := kvdbsync.Event{Key: d.Key, Value: d.JSON}
 	var got decoded
 	switch {
@@ -154,7 +155,7 @@ func (o *Orchestrator) prepareOne(d *Declared, saved bool) kvdbsync.Event {
 		e.Value, got = []byte{}, o.decodeMessage(d)
 	}
 	if e.Value != nil {
-		got.labels = d.Labels
+		got.labels, got.by = d.Labels, by
 	}
 	e.Decoded = got
 	return e

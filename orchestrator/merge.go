@@ -160,6 +160,7 @@ func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next 
 	}
 	delete(l.saved, e.Key)
 	if known && past.entry != nil {
+		past.entry.rev = e.Rev
 		return nil, false
 	}
 	switch {
@@ -167,9 +168,12 @@ func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next 
 		return nil, true
 	case d.err != nil && old == nil && past != nil && past.valid != nil:
 		last := o.decode(kvdbsync.Event{Key: e.Key, Value: past.valid}).value
-		return newEntry(e.Key, last, d.err, nil), true
+		next = newEntry(e.Key, last, d.err, nil)
+	default:
+		next = d.entryAfter(e.Key, old)
 	}
-	return d.entryAfter(e.Key, old), true
+	next.rev = e.Rev
+	return next, true
 }
 
 // entryAfter returns the entry of a key with the content d, after the entry old; nil: there was none.
@@ -179,5 +183,5 @@ func (d decoded) entryAfter(key string, old *entry) *entry {
 	if d.err != nil {
 		valid = old.valid()
 	}
-	return newEntry(key, valid, d.err, d.labels)
+	return newEntryBy(d.by, key, valid, d.err, d.labels)
 }

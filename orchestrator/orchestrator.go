@@ -70,7 +70,6 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"math"
 	"reflect"
@@ -310,9 +309,8 @@ func (o *Orchestrator) takeDecoded(ctx context.Context) {
 	}
 }
 
-// descriptionOf returns the description of the transaction of a change: "etcd, revision 57", or "etcd, revisions 55 to 57" of
-// changes that were taken together. They are those of the keys, by which people find a change in the store: it alone may
-// know who has made it.
+// descriptionOf returns the description of the transaction of a change. Its revisions are those of the keys, by which
+// people find a change in the store: it alone may know who has made it.
 func descriptionOf(c kvdbsync.Change) string {
 	first, last := int64(math.MaxInt64), int64(0)
 	for i := range c.Events {
@@ -320,13 +318,7 @@ func descriptionOf(c kvdbsync.Change) string {
 			first, last = min(first, rev), max(last, rev)
 		}
 	}
-	switch {
-	case last == 0:
-		return c.Source
-	case first == last:
-		return fmt.Sprintf("%s, revision %d", c.Source, last)
-	}
-	return fmt.Sprintf("%s, revisions %d to %d", c.Source, first, last)
+	return writer(c.Source, "", first, last)
 }
 
 // patienceEnded commits the content that is known so far. It reports whether a source gets

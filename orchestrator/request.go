@@ -150,10 +150,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 
 // description returns the description of the transaction of a request for l.
 func (r *request) description(l *source) string {
-	if r.by == "" {
-		return l.Name
-	}
-	return l.Name + ", by " + r.by
+	return writer(l.Name, r.by, 0, 0)
 }
 
 // decodeRequest decodes the events of a request, and notes in it which are refused.

@@ -105,7 +105,7 @@ func (o *Orchestrator) makeOne(q Request) error {
 	if _, kept := o.savedLayer(layerMark + q.Layer); !kept {
 		return nil // this agent does not keep the layer any more
 	}
-	r := request{events: o.prepare(q.Values, o.memory != nil), replace: q.Replace}
+	r := request{events: o.prepare(q, o.memory != nil), replace: q.Replace}
 	if err := r.check(); err != nil {
 		return err
 	}

@@ -43,10 +43,13 @@ type source struct {
 }
 
 // An entry is the content of a source under one key: the last valid value, and the error
-// of the newest one if that is refused. It is immutable.
+// of the newest one if that is refused. It is immutable, except for rev.
 type entry struct {
 	last scheduler.Value // the last valid value; the zero Value: none
 	rare *rareContent    // nil: there is a valid value and nothing else; see newEntry
+	// rev is the revision of the newest value in its store; 0: it is not known. Of a saved value it is set
+	// when the store confirms it; only Run's goroutine reads it.
+	rev int64
 }
 
 // A rareContent is what most entries do not have.
@@ -54,16 +57,22 @@ type rareContent struct {
 	key    string
 	err    error // why the newest value is refused
 	labels map[string]string
+	by     string // who asked for the newest value; see Request.By
 }
 
 // newEntry returns the content of a key. valid may be nil.
 func newEntry(key string, valid *scheduler.Value, err error, labels map[string]string) *entry {
+	return newEntryBy("", key, valid, err, labels)
+}
+
+// newEntryBy is newEntry for the value that somebody asked for.
+func newEntryBy(by, key string, valid *scheduler.Value, err error, labels map[string]string) *entry {
 	e := &entry{}
 	if valid != nil {
 		e.last = *valid
 	}
-	if valid == nil || valid.Key() != key || err != nil || len(labels) > 0 {
-		e.rare = &rareContent{key, err, labels}
+	if valid == nil || valid.Key() != key || err != nil || len(labels) > 0 || by != "" {
+		e.rare = &rareContent{key, err, labels, by}
 	}
 	return e
 }
@@ -101,6 +110,15 @@ func (e *entry) labels() map[string]string {
 		return nil
 	}
 	return e.rare.labels
+}
+
+// writer returns who wrote the newest value, in the words of the transaction that brought it.
+func (e *entry) writer(source string) string {
+	by := ""
+	if e.rare != nil {
+		by = e.rare.by
+	}
+	return writer(source, by, e.rev, e.rev)
 }
 
 // set replaces the entry of a key; nil deletes it.

@@ -192,6 +192,7 @@ var variables = []variable{
 	{regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(ns|µs|ms|s|m|h)[0-9ms.]*\b`), "TIME"},
 	{regexp.MustCompile(`\bfe80::[0-9a-f:]+`), "LINKLOCAL"},
 	{regexp.MustCompile(`\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b`), "MAC"},
+	{regexp.MustCompile(`\(pid [0-9]+\)`), "(pid PID)"},
 	{regexp.MustCompile(` +`), " "},
 }
 

@@ -107,6 +107,8 @@ func TestGolden(t *testing.T) {
 		{"graph-txn.dot", "GET", "/scheduler/graph?format=raw&txn=1", ""},
 		{"explain.json", "GET", "/scheduler/explain?key=/vnf-agent/vpp1/config/linux/l3/v2/route/10.9.0.0/16/if9", ""},
 		{"explain.txt", "GET", "/scheduler/explain?format=text&key=config/linux/l3/v2/route/10.9.0.0/16/if9", ""},
+		{"explain-declared.json", "GET", "/scheduler/explain?key=config/linux/interfaces/v2/interface/if1", ""},
+		{"explain-declared.txt", "GET", "/scheduler/explain?format=text&key=config/linux/interfaces/v2/interface/if2", ""},
 		{"plan.json", "POST", "/scheduler/plan", planned},
 		{"validate.json", "POST", "/scheduler/validate", planned},
 		{"plan.txt", "POST", "/scheduler/plan?format=text", planned},

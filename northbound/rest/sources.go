@@ -94,7 +94,7 @@ func sourceOf(h orchestrator.Health) wire.Source {
 // declarationOf converts the declaration of a key by one source.
 func declarationOf(c orchestrator.Declaration) wire.Declaration {
 	return wire.Declaration{
-		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Effective,
+		Key: c.Key, Source: c.Source, Writer: c.Writer, Priority: c.Priority, State: c.State(), Wins: c.Effective,
 		Remembered: c.Remembered, Doubted: c.Doubted, Error: reply.ErrorText(c.Err),
 	}
 }

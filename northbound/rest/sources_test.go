@@ -40,11 +40,11 @@ func (s knownSources) Declarations(ctx context.Context, key string) ([]orchestra
 func (knownSources) DeclarationsUnder(_ context.Context, prefix string) ([]orchestrator.Declaration, error) {
 	invalid := &models.FieldError{Field: "mtu", Value: 10000, Expected: "at most 9216"}
 	all := []orchestrator.Declaration{
-		{Key: ifPrefix + "if1", Source: "filedb", Priority: 20, Err: invalid},
-		{Key: ifPrefix + "if1", Source: "etcd", Priority: 10, HasValid: true, Effective: true, Remembered: true},
-		{Key: ifPrefix + "if2", Source: "filedb", Priority: 20, HasValid: true, Effective: true},
-		{Key: ifPrefix + "if2", Source: "etcd", Priority: 10, HasValid: true, Remembered: true, Doubted: true},
-		{Key: "config/vpp/v2/interfaces/if3", Source: "filedb", Priority: 20, Err: scheduler.ErrUnimplemented},
+		{Key: ifPrefix + "if1", Source: "filedb", Writer: "filedb", Priority: 20, Err: invalid},
+		{Key: ifPrefix + "if1", Source: "etcd", Writer: "etcd, revision 700", Priority: 10, HasValid: true, Effective: true, Remembered: true},
+		{Key: ifPrefix + "if2", Source: "filedb", Writer: "filedb", Priority: 20, HasValid: true, Effective: true},
+		{Key: ifPrefix + "if2", Source: "etcd", Writer: "etcd, revision 700", Priority: 10, HasValid: true, Remembered: true, Doubted: true},
+		{Key: "config/vpp/v2/interfaces/if3", Source: "filedb", Writer: "filedb", Priority: 20, Err: scheduler.ErrUnimplemented},
 	}
 	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
 }

@@ -49,6 +49,7 @@ const NotConfigured = "not configured"
 type Declaration struct {
 	Key        string
 	Source     string
+	Writer     string // who wrote the latest value, as in the history: "etcd, revision 57"
 	Priority   int
 	State      string // valid, refused, unimplemented
 	Wins       bool   // takes effect; of a refused value, the last valid one does

@@ -130,4 +130,6 @@ type Explanation struct {
 	// The causes, each with causes of its own. A leaf has no further cause that the agent
 	// knows.
 	Because []Explanation `json:",omitempty"`
+	// Of the value that was asked for: who declares it, the highest priority first. Text says it too.
+	Declared []Declaration `json:",omitempty"`
 }

@@ -39,9 +39,9 @@ func (s twoSources) Declarations(ctx context.Context, key string) ([]orchestrato
 func (twoSources) DeclarationsUnder(_ context.Context, prefix string) ([]orchestrator.Declaration, error) {
 	const veth1, route = "config/linux/interfaces/v2/interface/veth1", "config/linux/l3/v2/route/10.1.0.0/16/veth1"
 	all := []orchestrator.Declaration{
-		{Key: veth1, Source: "filedb", Priority: 20, Err: errors.New("mtu is 70000; expected at most 65535")},
-		{Key: veth1, Source: "etcd", Priority: 10, HasValid: true, Effective: true, Remembered: true},
-		{Key: route, Source: "filedb", Priority: 20, HasValid: true, Effective: true},
+		{Key: veth1, Source: "filedb", Writer: "filedb", Priority: 20, Err: errors.New("mtu is 70000; expected at most 65535")},
+		{Key: veth1, Source: "etcd", Writer: "etcd, revision 7", Priority: 10, HasValid: true, Effective: true, Remembered: true},
+		{Key: route, Source: "filedb", Writer: "filedb", Priority: 20, HasValid: true, Effective: true},
 	}
 	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
 }
