@@ -78,6 +78,22 @@ unshare --mount sh -e -c 'mount -t tmpfs run /run && dpkg -P keyplane'
 [ ! -e /etc/systemd/system/multi-user.target.wants/keyplane.service ] || fail "the purged package leaves its service enabled"
 systemctl daemon-reload
 
+step "install, remove, install and purge, where systemd is not installed, as in an image that gets it later"
+link=/etc/systemd/system/multi-user.target.wants/keyplane.service
+systemctl=$(command -v systemctl)
+without_systemctl() {
+	unshare --mount sh -e -c 'mount -t tmpfs run /run; mv "$0" "$0.away"; "$@" || failed=$?; mv "$0.away" "$0"; exit ${failed:-0}' "$systemctl" "$@"
+}
+without_systemctl dpkg -i /opt/old/*.deb
+expect "the service is enabled in the image" "$(systemctl is-enabled keyplane)" enabled
+without_systemctl dpkg -r keyplane
+[ ! -e $link ] && [ ! -L $link ] || fail "the removed package leaves its service enabled"
+without_systemctl dpkg -i /opt/old/*.deb
+expect "the service is enabled in the image again" "$(systemctl is-enabled keyplane)" enabled
+without_systemctl dpkg -P keyplane
+[ ! -e $link ] && [ ! -L $link ] || fail "the purged package leaves its service enabled"
+systemctl daemon-reload
+
 step "install"
 dpkg -i /opt/old/*.deb
 expect "the service is enabled" "$(systemctl is-enabled keyplane)" enabled
