@@ -32,7 +32,7 @@ func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin, program string) *h
 				return nil
 			}
 			i := plane.Connection()
-			return []health.Southbound{{Name: vpp.ConnectionName, Connected: i.Connected, Since: i.Since, Err: i.Err}}
+			return []health.Southbound{{Name: vpp.ConnectionName, Connected: i.Connected, Reached: i.Connections > 0, Since: i.Since, Err: i.Err}}
 		},
 	}
 }

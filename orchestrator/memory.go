@@ -49,6 +49,11 @@ type savedKey struct {
 // faulty reports that the newest value was refused.
 func (r *savedKey) faulty() bool { return r != nil && (r.newest != nil || r.fault != "") }
 
+// confirmedBy reports that an event, which was decoded, says what was saved; nil: nothing was.
+func (r *savedKey) confirmedBy(e kvdbsync.Event, d decoded) bool {
+	return r != nil && r.matches(e) && !(r.faulty() && d.err == nil)
+}
+
 // matches reports that an event delivers the saved content.
 func (r *savedKey) matches(e kvdbsync.Event) bool {
 	switch {

@@ -154,7 +154,7 @@ func sorted(changes []scheduler.Change) []scheduler.Change {
 // the present one.
 func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next *entry, news bool) {
 	old, past := l.entries.Get(e.Key), l.saved[e.Key]
-	known := past != nil && past.matches(*e) && !(past.faulty() && d.err == nil)
+	known := past.confirmedBy(*e, d)
 	if !known && o.memory != nil && l.Feed != nil {
 		o.unsaved = append(o.unsaved, l.unsavedEvent(e, d))
 	}

@@ -40,7 +40,7 @@ func serviceInfo() *prometheus.Desc {
 
 // dependencyHealth describes the state of each part that the agent needs.
 func dependencyHealth() *prometheus.Desc {
-	return prometheus.NewDesc("service_dependency_health", "State of a part of the agent: 0 starting, 1 OK, 2 failed.", []string{"service", "dependency"}, nil)
+	return prometheus.NewDesc("service_dependency_health", "State of a part of the agent: 0 starting, or not there and not needed, 1 OK, 2 failed.", []string{"service", "dependency"}, nil)
 }
 
 // Describe implements prometheus.Collector.

@@ -93,9 +93,9 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.sched.Run(ctx) }()
-		connected := false
+		connected, reached := false, false
 		h := &health.Health{Scheduler: w.sched, Southbounds: func() []health.Southbound {
-			return []health.Southbound{{Name: "vpp", Connected: connected, Err: errors.New("no such file")}}
+			return []health.Southbound{{Name: "vpp", Connected: connected, Reached: reached, Err: errors.New("no such file")}}
 		}}
 		// Clients of vpp-agent 3.5 wait for its names of the parts.
 		older := func(agent, vpp wire.HealthState) {
@@ -105,22 +105,31 @@ func TestReadyNeedsItsConnections(t *testing.T) {
 				t.Errorf("want VPPAgent %d, govpp and vpp-ifplugin %d: %+v", agent, vpp, parts)
 			}
 		}
-		older(wire.StateInit, wire.StateError)
+		older(wire.StateInit, wire.StateInit)
 		h.Complete()
-		older(wire.StateOK, wire.StateError)
+		older(wire.StateOK, wire.StateInit)
 		w.expect(h, wire.StateOK, nil, nil)
-		if st := h.Status(); !slices.Equal(st.NonFatalPlugins, []string{"vpp", "govpp", "vpp-ifplugin"}) {
+		if st := h.Status(); len(st.NonFatalPlugins) > 0 || st.PluginStatus["vpp"].Error != "no declared value needs it; not reached: no such file" {
 			t.Errorf("nobody needs it, but: %+v", st)
 		}
 		w.must(w.commit("", &l2.BridgeDomain{Name: "bd"}))
 		if st := h.Status(); st.State != wire.StateError || len(st.Missing) != 1 || !strings.Contains(st.Missing[0], "bridge-domain/bd is PENDING: vpp: not connected yet") {
 			t.Errorf("a value needs it, but: %+v", st)
 		}
-		connected = true
+		older(wire.StateOK, wire.StateError)
+		connected, reached = true, true
 		link.Ready()
 		synctest.Wait()
 		w.expect(h, wire.StateOK, nil, nil)
 		older(wire.StateOK, wire.StateOK)
+		_, err = w.sched.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant(models.For[*l2.BridgeDomain]().KeyOf("bd"))}})
+		w.must(err)
+		connected = false
+		older(wire.StateOK, wire.StateError)
+		w.expect(h, wire.StateOK, nil, nil)
+		if st := h.Status(); !slices.Equal(st.NonFatalPlugins, []string{"vpp", "govpp", "vpp-ifplugin"}) {
+			t.Errorf("nobody needs it any more, but: %+v", st)
+		}
 		cancel()
 		w.must(<-ended)
 	})

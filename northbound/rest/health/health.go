@@ -56,6 +56,7 @@ type Health struct {
 type Southbound struct {
 	Name      string // of the scheduler's connection: "vpp"
 	Connected bool
+	Reached   bool // it was connected at some time since the start
 	// The last change of Connected.
 	Since time.Time
 	Err   error // why it is down
@@ -208,18 +209,23 @@ func waitsFor(st *scheduler.Status, connection string) bool {
 	})
 }
 
-// addSouthbounds adds the connections. One that no declared value needs may be down.
+// addSouthbounds adds the connections. One that no declared value needs may be down. If it was never reached either, it
+// is no error: most hosts have no VPP, and nobody has asked for one.
 func (h *Health) addSouthbounds(out *wire.AgentStatus, needed map[string]bool) {
 	if h.Southbounds == nil {
 		return
 	}
 	for _, s := range h.Southbounds() {
 		one := wire.PluginHealth{Name: s.Name, State: wire.StateOK}
-		if !s.Connected {
+		switch {
+		case s.Connected:
+		case needed[s.Name]:
 			one.State, one.Error = wire.StateError, reply.ErrorText(s.Err)
-			if !needed[s.Name] {
-				out.NonFatalPlugins = append(out.NonFatalPlugins, s.Name)
-			}
+		case s.Reached:
+			one.State, one.Error = wire.StateError, reply.ErrorText(s.Err)
+			out.NonFatalPlugins = append(out.NonFatalPlugins, s.Name)
+		default:
+			one.State, one.Error = wire.StateInit, "no declared value needs it; not reached: "+reply.ErrorText(s.Err)
 		}
 		out.Add(one, seconds(s.Since))
 	}
@@ -238,7 +244,11 @@ func (h *Health) addOlder(out *wire.AgentStatus) {
 		return
 	}
 	for _, name := range []string{"govpp", "vpp-ifplugin"} {
-		out.Add(wire.PluginHealth{Name: name, State: vpp.State, Error: vpp.Error}, vpp.LastChange)
+		part := wire.PluginHealth{Name: name, State: vpp.State}
+		if vpp.State == wire.StateError {
+			part.Error = vpp.Error
+		}
+		out.Add(part, vpp.LastChange)
 		if slices.Contains(out.NonFatalPlugins, "vpp") {
 			out.NonFatalPlugins = append(out.NonFatalPlugins, name)
 		}

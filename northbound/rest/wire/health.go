@@ -7,7 +7,7 @@ type HealthState int
 
 // The states.
 const (
-	StateInit  HealthState = 0 // it starts, or is not finished yet
+	StateInit  HealthState = 0 // it starts, is not finished yet, or is not there and nobody needs it
 	StateOK    HealthState = 1
 	StateError HealthState = 2
 )
@@ -40,7 +40,7 @@ type AgentStatus struct {
 
 	// PluginStatus repeats Plugins with times, by name. NonFatalPlugins names the parts with
 	// an error that does not matter now: sources that were lost after a complete listing, and
-	// connections that no declared value needs.
+	// connections that were lost while no declared value needs them.
 	PluginStatus    map[string]PluginStatus
 	NonFatalPlugins []string
 

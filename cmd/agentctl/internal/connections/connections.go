@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,19 @@ func forget(s *session.Session) *cobra.Command {
 	return cmd
 }
 
+// unknown returns a line for each reason why values of a connection are unknown. Those that nobody knows because
+// the connection is lost are not named one by one: they are all of it, and its row has the reason.
+func unknown(c wire.Connection) []string {
+	others := slices.DeleteFunc(slices.Clone(c.Unknown), func(u wire.Unknown) bool {
+		return c.Error != "" && u.Reason == c.Name+": "+c.Error
+	})
+	lines := show.Unknown(others)
+	if n := len(c.Unknown) - len(others); n > 0 {
+		lines = append(lines, fmt.Sprintf("nobody knows which values of %s exist (kinds: %d; -f json names them)", show.Line(c.Name), n))
+	}
+	return lines
+}
+
 // table prints one connection per line, and then what is unknown.
 func table(out io.Writer, all []wire.Connection) error {
 	t := show.NewTable(out, "CONNECTION", "STATE", "SINCE", "REASON")
@@ -76,7 +90,7 @@ func table(out io.Writer, all []wire.Connection) error {
 		return err
 	}
 	for _, c := range all {
-		for _, line := range show.Unknown(c.Unknown) {
+		for _, line := range unknown(c) {
 			if _, err := fmt.Fprintln(out, show.Broken(out, "  "+line, 4)); err != nil {
 				return err
 			}
