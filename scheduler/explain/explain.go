@@ -60,6 +60,9 @@ func Roots(s *scheduler.Scheduler, keys []string, most int) map[string][]Explana
 		clear(x.explained)
 		var leaves []Explanation
 		for leaf := range x.explain(key).leaves() {
+			if slices.ContainsFunc(leaves, func(e Explanation) bool { return e.Key != "" && e.Key == leaf.Key }) {
+				continue // two dependencies with one cause
+			}
 			if leaves = append(leaves, leaf); len(leaves) == most {
 				break
 			}

@@ -31,7 +31,11 @@ func TestGoesOnToTheDeclaredValue(t *testing.T) {
 		if prefix, ok := strings.CutSuffix(v.Value, "*"); ok {
 			return []scheduler.Dependency{{Label: "any", Prefixes: []string{prefix}}}
 		}
-		return []scheduler.Dependency{{Label: "one", Key: v.Value}}
+		var all []scheduler.Dependency
+		for key := range strings.SplitSeq(v.Value, " ") {
+			all = append(all, scheduler.Dependency{Label: "one", Key: key})
+		}
+		return all
 	}
 	for _, d := range []scheduler.Descriptor[text, struct{}]{
 		{Name: "bridge", Prefix: "bridge/", Create: create, Delete: remove, Derived: parts, Origin: origin, Properties: []string{"part/"}},
@@ -46,6 +50,7 @@ func TestGoesOnToTheDeclaredValue(t *testing.T) {
 	var txn scheduler.Txn
 	for key, value := range map[string]string{
 		"bridge/b1": "eth1", "entry/known": "part/b1/eth2", "entry/misspelt": "part/b2/eth1", "entry/any": "part/b3/*",
+		"entry/both": "part/b2/eth1 part/b2/eth2",
 	} {
 		v, err := s.Value(key, wrapperspb.String(value))
 		if err != nil {
@@ -77,5 +82,8 @@ func TestGoesOnToTheDeclaredValue(t *testing.T) {
 	root := explain.Roots(s, []string{"entry/known"}, 1)["entry/known"][0]
 	if want := "bridge/b1 is CONFIGURED, without part/b1/eth2"; root.Key != "bridge/b1" || root.Text != want {
 		t.Errorf("the root is %s: %s; want the value that somebody can change: %s", root.Key, root.Text, want)
+	}
+	if roots := explain.Roots(s, []string{"entry/both"}, 3)["entry/both"]; len(roots) != 1 || roots[0].Text != "bridge/b2, which nobody declares" {
+		t.Errorf("two dependencies with one cause have the roots %+v", roots)
 	}
 }
