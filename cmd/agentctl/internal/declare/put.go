@@ -29,7 +29,7 @@ func put(s *session.Session) *cobra.Command {
 		Example: "  agentctl put veth1 '{name: veth1, type: VETH, mtu: 1400}'\n" +
 			"  agentctl put config/linux/interfaces/v2/interface/lo1 '{\"name\":\"lo1\",\"type\":\"LOOPBACK\"}' --source redis",
 		ValidArgsFunction: names.CompleteValue(s),
-		SuggestFor:        []string{"set"},
+		SuggestFor:        []string{"set", "add", "create"},
 		Args:              session.ExpectArgs("VALUE", "CONTENT (- reads it from standard input)"),
 	}
 	c.sourceFlag(cmd, "store the value in this store or data source (default: where it is kept; a new value: agentctl)")

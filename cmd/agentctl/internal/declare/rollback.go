@@ -27,8 +27,9 @@ func rollback(s *session.Session) *cobra.Command {
 	var yes bool
 	c := change{Session: s, source: session.Layer}
 	cmd := &cobra.Command{
-		Use:   "rollback --to TXN",
-		Short: "Declares the values after an earlier transaction again",
+		Use:        "rollback --to TXN",
+		SuggestFor: []string{"undo", "revert"},
+		Short:      "Declares the values after an earlier transaction again",
 		Long: "Rollback prints the changes that lead back to the declared values after the transaction TXN of config history, asks, and declares\n" +
 			"these values as agentctl. Nothing is changed if a value cannot be rolled back: the agent no longer remembers it, it has a secret,\n" +
 			"which the history hides, or another source keeps its value: one of higher priority, or any one if the key is to be removed. Such\n" +

@@ -32,8 +32,9 @@ func try(s *session.Session) *cobra.Command {
 	c := change{Session: s, atomic: true}
 	var list, cancel bool
 	cmd := &cobra.Command{
-		Use:   "try FILE... --confirm DURATION",
-		Short: "Declares values of files for a time; confirm makes them permanent",
+		Use:        "try FILE... --confirm DURATION",
+		SuggestFor: []string{"trial"},
+		Short:      "Declares values of files for a time; confirm makes them permanent",
 		Long: "Try does what apply --atomic does, but the agent takes the change back by itself after the time of --confirm, unless\n" +
 			"agentctl confirm follows. So a change that cuts off the network of its author ends. The agent saves what takes the change back\n" +
 			"before it applies anything: after a crash the time goes on, and what is due is taken back before anything else is applied.\n\n" +

@@ -18,12 +18,13 @@ import (
 // explain returns the command that explains the state of one value.
 func explain(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain VALUE...",
-		Short: "Explains why a value is not applied",
-		Long: "Explain prints the state of VALUE, a key, a name, or a unique part of either, and who wrote it: \"etcd, revision 57\", as the history does.\n" +
-			"If the value is not applied, the lines below it name the cause,\n" +
-			"then the cause of that cause, down to one that a user can fix. If the value is applied, they name its parts that are not.\n" +
-			"Of a key without a value it prints who would make one, and the exit code is 3.",
+		Use:        "explain VALUE...",
+		SuggestFor: []string{"why", "reason"},
+		Short:      "Explains why a value is not applied",
+		Long: "Explain prints the state of VALUE, a key, a name, or a unique part of either, and who wrote it, as the history does:\n" +
+			"\"etcd, revision 57\". If the value is not applied, the lines below it name the cause, then the cause of that cause, down to one\n" +
+			"that a user can fix. If the value is applied, they name its parts that are not. Of a key without a value it prints who would\n" +
+			"make one, and the exit code is 3.",
 		Example:           "  agentctl explain veth1\n  agentctl explain 10.1.0.0/16 veth2\n  agentctl explain config/linux/interfaces/v2/interface/veth1",
 		ValidArgsFunction: names.Each(names.CompleteValue(s)),
 		Args:              session.ExpectSome("VALUE"),

@@ -4,15 +4,17 @@
 //	key, err := names.Value(ctx, session, "veth1")
 //
 // The agent has the list of keys. A key is compared without regard to the agent's own prefix,
-// so a key can be copied from a store. The best kind of match decides; only matches of the
+// so a key can be copied from a store. One with the prefix of another agent is refused: a value of this agent must not be
+// changed in place of that one. The best kind of match decides; only matches of the
 // same kind compete:
 //
 //	1  the key
 //	2  the name: veth1, 10.1.0.0/16/veth1
 //	3  model and name, linux.interfaces.interface/veth1, or the last elements of the key, interface/veth1
-//	4  a part of the name: each word is contained in it, in small or capital letters
-//	5  a part of the key, likewise
-//	6  a part of the key of a value that is derived from another one
+//	4  the name in other letters: VETH1
+//	5  a part of the name: each word is contained in it, in small or capital letters
+//	6  a part of the key, likewise
+//	7  a part of the key of a value that is derived from another one
 //
 // Names are searched within one command, and nothing is kept. Text of the agent is made
 // printable where errors quote it.
@@ -25,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/session"
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/show"
 	"github.com/keyplane/keyplane/northbound/rest/wire/browse"
 )
 
@@ -33,11 +36,14 @@ import (
 // candidates. If there is no such value, the error is kvdbsync.ErrNotFound and names similar
 // ones.
 func Value(ctx context.Context, s *session.Session, given string) (key string, err error) {
-	given = asInAgent(given)
 	known, err := s.Models(ctx, session.ConfigClass)
 	if err != nil {
 		return "", err
 	}
+	if err := ofAnother(s, given); err != nil {
+		return "", err
+	}
+	given = asInAgent(given)
 	listed, err := list(ctx, s, inKeys(given, known), 0)
 	if err != nil {
 		return "", err
@@ -110,6 +116,15 @@ func ValueOrKey(ctx context.Context, s *session.Session, given string) (key stri
 	return key, err
 }
 
+// ofAnother refuses the complete key of another agent than the one that has answered.
+func ofAnother(s *session.Session, given string) error {
+	label, whole := session.LabelOf("/" + strings.TrimPrefix(given, "/"))
+	if own := s.AgentLabel(); whole && own != "" && label != own {
+		return session.Usagef("%s is a key of the agent %s, and this one has the label %s", show.Line(given), show.Line(label), show.Line(own))
+	}
+	return nil
+}
+
 // asInAgent returns a key as the agent has it: without a slash at its beginning, and without the prefix of an agent. Other
 // texts are unchanged.
 func asInAgent(given string) string {
@@ -134,6 +149,7 @@ const (
 	isKey = iota
 	isName
 	isEnd
+	isNameFolded
 	inName
 	inKey
 	inDerived
@@ -169,6 +185,8 @@ func (c candidate) fits(given string) int {
 		return isName
 	case name != "" && given == c.model+"/"+name, given != "" && strings.HasSuffix(c.Key, "/"+given):
 		return c.orDerived(isEnd)
+	case name != "" && strings.EqualFold(given, name):
+		return isNameFolded
 	case name != "" && contains(name, given):
 		return inName
 	case contains(c.Key, given):

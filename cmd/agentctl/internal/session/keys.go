@@ -34,6 +34,15 @@ func ShortKey(key string) string {
 	return short
 }
 
+// LabelOf returns the label of the agent whose key this is; false: it is not complete.
+func LabelOf(key string) (label string, complete bool) {
+	if !IsFullKey(key) {
+		return "", false
+	}
+	label, _, _ = strings.Cut(strings.TrimPrefix(key, AllAgents), "/")
+	return label, true
+}
+
 // IsKey reports whether a text has the form of a key: it is complete, or begins with a folder
 // of an agent. Other texts on a command line are names.
 func IsKey(text string) bool {

@@ -65,6 +65,9 @@ func (c Catalogue) Named(name string) (wire.Model, error) {
 		}
 		names = append(names, m.Name)
 	}
+	for _, m := range c { // after all whole names: they say more
+		names = append(names, ShortNames(m)...)
+	}
 	switch short := c.Short(name); len(short) {
 	case 0:
 	case 1:

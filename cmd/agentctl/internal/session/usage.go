@@ -105,6 +105,9 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	if near := nearest.Word(name, names); near != "" {
 		return fmt.Errorf("unknown flag --%s: did you mean --%s?", name, near)
 	}
+	if cmd.Flags().Lookup("format") != nil && (name == "json" || name == "yaml") {
+		return fmt.Errorf("unknown flag --%s: did you mean -f %s?", name, name)
+	}
 	return fmt.Errorf("unknown flag --%s", name)
 }
 

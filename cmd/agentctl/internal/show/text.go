@@ -34,12 +34,13 @@ func Remote(text string) string {
 }
 
 // Plain returns the text of an error without the forms that the interfaces of the agent and of stores have for
-// programs: the codes of gRPC, the list of a failed transaction, the name of a type, and the page of a web server that
+// programs: the codes of gRPC, the list of a failed transaction, the name of a type, the end of a context, and the page of a web server that
 // lacks a path.
 func Plain(text string) string {
 	text = printable.WithoutRPC(text)
 	text = failedKeys.ReplaceAllString(text, "these failed: $1")
 	text = strings.ReplaceAll(text, "VPPApiError: ", "VPP says: ")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "interrupted: context canceled", "interrupted"), "context canceled", "interrupted")
 	return strings.ReplaceAll(text, "404 page not found", "there is nothing at this path")
 }
 

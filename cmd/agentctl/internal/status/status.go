@@ -37,8 +37,9 @@ var errNotReady = errors.New("the agent is not ready")
 // state returns the command that tells whether the agent is ready.
 func state(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Prints whether the agent is ready, and its parts",
+		Use:        "status",
+		SuggestFor: []string{"health", "ready", "readiness", "info"},
+		Short:      "Prints whether the agent is ready, and its parts",
 		Long: "Status prints the build of the agent, its state, and the state of each source and connection. An agent is ready when the\n" +
 			"network is as declared as far as possible.\n\n" +
 			"Exit codes: 0 the agent answers, 1 it does not; with --ready: 0 the agent is ready, 1 it is not. So status and status --ready\n" +
