@@ -42,7 +42,7 @@ func (s *settings) agent(ctx context.Context) (*agentClient, error) {
 	out := &agentClient{URL: url.URL{Scheme: "http", Host: at}, name: at, hint: "is it running, and does its http.conf have this endpoint?", most: mostAnswer}
 	out.http.CheckRedirect = noRedirect
 	if !s.byHTTP {
-		out.name, out.hint = at+" or "+s.Socket, "is it running?"
+		out.name, out.hint = at+" or "+s.Socket, "is it running?"+labHere(ctx)
 	}
 	if security := s.httpTLS(); security.enabled() {
 		config, err := security.config()
@@ -57,6 +57,18 @@ func (s *settings) agent(ctx context.Context) (*agentClient, error) {
 		out.User = url.UserPassword(user, password)
 	}
 	return out, nil
+}
+
+// labSocket is the socket of the agent of make run, in the folder of the sources.
+const labSocket = ".run/agent.sock"
+
+// labHere says how to ask the agent of make run in this folder; empty: there is none. That variable is easily forgotten in
+// a second terminal.
+func labHere(ctx context.Context) string {
+	if !reach.Listens(ctx, labSocket) {
+		return ""
+	}
+	return " That of make run listens here: export AGENTCTL_SOCKET=" + labSocket
 }
 
 // agentBySocket returns a client for the agent behind the socket. The host in the URL is
