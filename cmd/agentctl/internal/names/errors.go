@@ -47,6 +47,9 @@ func unknown(ctx context.Context, s *session.Session, given string, known sessio
 	if len(near) == 0 {
 		near = similarModels(given, known)
 	}
+	if slices.Contains(near, given) { // the only known name that equals it is that of a model
+		return session.NotFound(fmt.Sprintf("%s is a model, not a value: expected %s/NAME, a key or a name", given, given))
+	}
 	if len(near) > 0 {
 		text += ": did you mean " + show.Line(strings.Join(near, ", ")) + "?"
 	}
