@@ -155,7 +155,8 @@
 //	its connection is read      no verb of this connection begins, and Retrieve waits for those
 //	                            that are running. So its result is never older than a verb's.
 //	                            If they take more than 1 s, others begin, and the read-back
-//	                            comes when those have ended
+//	                            comes when those have ended. If it finds verbs running again,
+//	                            it waits twice as long, so that it comes in the end
 //	an observation comes        it is newer than a Retrieve that has begun, and wins
 //	the connection is lost      what was read is dropped, and all of it is unknown
 //

@@ -187,3 +187,28 @@ func TestReadBackDoesNotHoldAConnectionForLong(t *testing.T) {
 		})
 	}
 }
+
+// TestReadBackFindsABusyConnectionFree has verbs begin without end, each of which takes longer than others wait for a read-back. A
+// value that has failed is read back and tried again nevertheless.
+func TestReadBackFindsABusyConnectionFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		b.refuses, b.slow = "thing/bad", 1500*time.Millisecond
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.took()
+		submit(t, s, "thing/bad=1")
+		for i := range 100 {
+			submit(t, s, fmt.Sprintf("thing/c%d=1", i))
+			<-time.After(soon / 10)
+		}
+		calls := strings.Split(b.took(), ", ")
+		for _, call := range []string{"create thing/bad", "retrieve thing/", "create thing/bad"} {
+			i := slices.Index(calls, call)
+			if i < 0 {
+				t.Fatalf("there was no %s within 10 s", call)
+			}
+			calls = calls[i+1:]
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package kind
 
 import (
+	"time"
+
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
@@ -14,6 +16,8 @@ type Connection struct {
 	Same    bool           // it leads to the same system as before the last loss
 	Pool    *executor.Pool // calls its verbs
 	Reading any            // the *readback.Reading that reads its values back; nil: none does
+	// Patience is how long a Reading waits for its verbs while no other begins; 0: no Reading has waited since the last one.
+	Patience time.Duration
 
 	verbs   [2]int // that have begun and have neither ended nor been abandoned: those since the last Age, and before
 	present uint8  // the index of those since then

@@ -7,9 +7,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
-// mostPatience is how long all operations of a connection wait for those that are running, before what was changed is read back.
-// If one of them takes longer, it may take half a minute.
-const mostPatience = time.Second
+// leastPatience is how long all operations of a connection wait for those that are running, before what was changed is read back.
+// If one of them takes longer, it may take half a minute. Each time that they waited in vain, the next read-back has them wait twice
+// as long: where all operations take long, none would ever find the connection without one.
+const leastPatience = time.Second
 
 // claim makes r the reader of its connections, all or none. No verb of a connection begins while it has
 // a reader, and Retrieve waits until the running ones have ended: so a result is never older
@@ -44,17 +45,19 @@ func (r *Reading) mayClaim() bool {
 	return true
 }
 
-// awaitVerbs is called while r waits for verbs that are running. When that has taken too long, other verbs may begin before
+// awaitVerbs is called while r waits for verbs of c that are running. When that has taken too long, other verbs may begin before
 // they have ended. On a connection that was found ready again, none could begin.
-func (rb *Reader) awaitVerbs(r *Reading) {
-	if r.since.IsZero() {
-		r.since = time.Now()
-		time.AfterFunc(mostPatience, rb.calls.ready.Set)
+func (rb *Reader) awaitVerbs(r *Reading, c *kind.Connection) {
+	if r.until.IsZero() {
+		c.Patience = max(c.Patience, leastPatience)
+		r.until = time.Now().Add(c.Patience)
+		time.AfterFunc(c.Patience, rb.calls.ready.Set)
 	}
 	if !r.isImpatient() {
 		return
 	}
-	r.claimed, r.since = false, time.Time{}
+	c.Patience *= 2
+	r.claimed, r.until = false, time.Time{}
 	for c := range r.connections {
 		if c.Reading == any(r) {
 			c.Reading = nil
@@ -66,7 +69,7 @@ func (rb *Reader) awaitVerbs(r *Reading) {
 
 // isImpatient reports that r has waited too long for verbs.
 func (r *Reading) isImpatient() bool {
-	return !r.joins && !r.since.IsZero() && time.Since(r.since) >= mostPatience
+	return !r.joins && !r.until.IsZero() && !time.Now().Before(r.until)
 }
 
 // leave removes the parts of a connection that was lost.

@@ -80,7 +80,7 @@ type Reading struct {
 	connections map[*kind.Connection]int   // of the parts, with the losses when they were wanted
 	claimed     bool                       // it is the reader of its connections
 	joins       bool                       // one was found ready again
-	since       time.Time                  // when it began to wait for verbs; zero: it does not
+	until       time.Time                  // when it has waited too long for verbs; zero: it does not wait
 	call        *call                      // of the first part; nil: not begun
 	silent      map[*kind.Connection]error // those that are not asked again
 }
@@ -89,7 +89,7 @@ type Reading struct {
 // joins, which was found ready again.
 func (rb *Reader) Want(r *Reading, parts []Part, joins *kind.Connection) {
 	r.parts, r.connections, r.claimed, r.silent = nil, map[*kind.Connection]int{}, false, nil
-	r.joins, r.since = joins != nil, time.Time{}
+	r.joins, r.until = joins != nil, time.Time{}
 	if joins != nil {
 		r.connections[joins] = joins.Losses()
 	}
@@ -137,10 +137,10 @@ func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
 		p := r.parts[0]
 		if r.call == nil && rb.unable(r, p) == nil {
 			if p.Of.Connection.Busy() {
-				rb.awaitVerbs(r)
+				rb.awaitVerbs(r, p.Of.Connection)
 				return Waits
 			}
-			r.since = time.Time{}
+			r.until, p.Of.Connection.Patience = time.Time{}, 0
 			r.call = rb.begin(ctx, r, p)
 		}
 		if r.call != nil && !r.call.hasEnded() {
