@@ -1,11 +1,14 @@
 package components
 
+import "slices"
+
 // A Search finds out which nodes reach a marked one. It keeps what it has found, so the graph must not change meanwhile.
 type Search[N comparable] struct {
 	Next   func(N) []N // where to go from a node. The zero value of N counts as marked
 	Marked func(N) bool
-	Most   int // the number of nodes to look at. Beyond it, each node counts as marked
+	Most   int // the number of steps from node to node to look at. Beyond it, each node counts as marked
 
+	steps int
 	found map[N]bool // whether a node reaches a marked one; false: not yet, for those of trail
 	trail []N        // of the present search
 }
@@ -27,18 +30,18 @@ func (s *Search[N]) Reaches(n N) bool {
 
 func (s *Search[N]) visit(n N) bool {
 	var none N
-	if n == none {
+	if n == none || s.steps > s.Most {
 		return true
 	}
 	if reaches, seen := s.found[n]; seen {
 		return reaches
 	}
 	s.trail = append(s.trail, n)
-	s.found[n] = false
-	reaches := len(s.found) > s.Most || s.Marked(n)
-	for next := s.Next(n); !reaches && len(next) > 0; next = next[1:] {
-		reaches = s.visit(next[0])
+	s.found[n] = s.Marked(n)
+	if !s.found[n] {
+		next := s.Next(n)
+		s.steps += len(next) // all of them: to find them may take longer than to visit the first
+		s.found[n] = slices.ContainsFunc(next, s.visit)
 	}
-	s.found[n] = reaches
-	return reaches
+	return s.found[n]
 }

@@ -20,7 +20,7 @@ func TestReaches(t *testing.T) {
 		end := rapid.IntRange(0, nodes).Draw(t, "which leads to none")
 		next[end] = append(next[end], 0)
 		marked := rapid.SliceOfN(rapid.IntRange(1, nodes), 0, 2).Draw(t, "marked")
-		s := Search[int]{Next: func(n int) []int { return next[n] }, Marked: func(n int) bool { return slices.Contains(marked, n) }, Most: nodes}
+		s := Search[int]{Next: func(n int) []int { return next[n] }, Marked: func(n int) bool { return slices.Contains(marked, n) }, Most: 1000}
 		for _, n := range rapid.Permutation([]int{1, 2, 3, 4, 5, 6, 7, 8}).Draw(t, "order") {
 			all := []int{n}
 			for i := 0; i < len(all); i++ {
@@ -40,11 +40,11 @@ func TestReaches(t *testing.T) {
 
 // TestReachesOfFew limits the search: what was not looked at counts as marked.
 func TestReachesOfFew(t *testing.T) {
-	const length = 10
+	const length = 10 // in steps
 	for _, most := range []int{length - 1, length} {
 		s := Search[int]{
 			Next: func(n int) []int {
-				if n < length {
+				if n <= length {
 					return []int{n + 1}
 				}
 				return nil
@@ -53,6 +53,28 @@ func TestReachesOfFew(t *testing.T) {
 		}
 		if got, want := s.Reaches(1), most < length; got != want {
 			t.Errorf("in a chain of %d with a limit of %d: %v, want %v", length, most, got, want)
+		}
+	}
+}
+
+// TestReachesCosts counts the steps that searches ask for: those from many nodes cost no more than one.
+func TestReachesCosts(t *testing.T) {
+	const each, most = 100, 1000
+	all := make([]int, each)
+	for i := range all {
+		all[i] = i + 1
+	}
+	for _, marked := range []int{0, 1, each} {
+		asked := 0
+		s := Search[int]{
+			Next:   func(int) []int { asked += each; return all },
+			Marked: func(n int) bool { return n == marked }, Most: most,
+		}
+		for n := range 10_000 {
+			s.Reaches(each + 1 + n)
+		}
+		if asked > most+each {
+			t.Errorf("if %d is marked, %d steps were asked for, with a limit of %d", marked, asked, most)
 		}
 	}
 }

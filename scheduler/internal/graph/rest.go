@@ -6,9 +6,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// mostSearched bounds the nodes that a search for open ones looks at, in all and of a kind. Where there are more, what is
-// searched waits until nothing is open.
-const mostSearched = 1000
+// A search for open nodes takes at most mostSteps, and looks at no kind with more than mostSearched nodes. Where there are
+// more, what is searched waits until nothing is open.
+const mostSteps, mostSearched = 10_000, 1000
 
 // isOpen reports that the state of n will change without any other event: its operation is running or held, or it will be read
 // back. A node that waits for nothing open, directly or not, is at rest, whatever runs elsewhere.
