@@ -100,6 +100,31 @@ func TestLastDeletionsWaitForTheirConnectionOnly(t *testing.T) {
 	})
 }
 
+// A value waits for what is created last, while a verb of another connection hangs. Then it is updated in place.
+func TestOutdatedValuesWaitForWhatIsCreatedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		things, others := b.descriptor("thing/"), b.descriptor("other/")
+		things.Connection, others.Connection = "things", "others"
+		others.MakeBeforeBreak = func(key string, _ note) bool { return key != "other/last" }
+		for _, d := range []scheduler.Descriptor[note, struct{}]{things, others} {
+			_, err := scheduler.Register(s, d)
+			must(t, err)
+		}
+		defer begin(t, s)()
+		submit(t, s, "other/c=1 other/b=1>other/c")
+		submit(t, s, b.hangAll("create thing/a"))
+		<-time.After(soon)
+		b.took()
+		submit(t, s, "other/last=1 other/b=2>other/last")
+		<-time.After(soon)
+		synctest.Wait()
+		expect(t, "the calls beside it", b.took(), "create other/last, update other/b")
+		b.release("create thing/a", nil)
+	})
+}
+
 // hangAll has a call wait, or many Creates. It returns the values that must be declared for that.
 func (b *tar) hangAll(call string) (values string) {
 	keys := []string{strings.TrimPrefix(call, "create ")}
