@@ -4,9 +4,10 @@ import "slices"
 
 // A Search finds out which nodes reach a marked one. It keeps what it has found, so the graph must not change meanwhile.
 type Search[N comparable] struct {
-	Next   func(N) []N // where to go from a node. The zero value of N counts as marked
-	Marked func(N) bool
-	Most   int // the number of steps from node to node to look at. Beyond it, each node counts as marked
+	Next    func(N) []N // where to go from a node
+	Marked  func(N) bool
+	Most    int  // the number of steps from node to node to look at
+	Unknown bool // whether the zero value of N counts as marked, and each node beyond Most
 
 	steps int
 	found map[N]bool // whether a node reaches a marked one; false: not yet, for those of trail
@@ -31,7 +32,7 @@ func (s *Search[N]) Reaches(n N) bool {
 func (s *Search[N]) visit(n N) bool {
 	var none N
 	if n == none || s.steps > s.Most {
-		return true
+		return s.Unknown
 	}
 	if reaches, seen := s.found[n]; seen {
 		return reaches

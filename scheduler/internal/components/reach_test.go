@@ -20,7 +20,7 @@ func TestReaches(t *testing.T) {
 		end := rapid.IntRange(0, nodes).Draw(t, "which leads to none")
 		next[end] = append(next[end], 0)
 		marked := rapid.SliceOfN(rapid.IntRange(1, nodes), 0, 2).Draw(t, "marked")
-		s := Search[int]{Next: func(n int) []int { return next[n] }, Marked: func(n int) bool { return slices.Contains(marked, n) }, Most: 1000}
+		s := Search[int]{Next: func(n int) []int { return next[n] }, Marked: func(n int) bool { return slices.Contains(marked, n) }, Most: 1000, Unknown: true}
 		for _, n := range rapid.Permutation([]int{1, 2, 3, 4, 5, 6, 7, 8}).Draw(t, "order") {
 			all := []int{n}
 			for i := 0; i < len(all); i++ {
@@ -38,21 +38,23 @@ func TestReaches(t *testing.T) {
 	})
 }
 
-// TestReachesOfFew limits the search: what was not looked at counts as marked.
+// TestReachesOfFew limits the search: what was not looked at counts as marked, or not.
 func TestReachesOfFew(t *testing.T) {
 	const length = 10 // in steps
 	for _, most := range []int{length - 1, length} {
-		s := Search[int]{
-			Next: func(n int) []int {
-				if n <= length {
-					return []int{n + 1}
-				}
-				return nil
-			},
-			Marked: func(int) bool { return false }, Most: most,
-		}
-		if got, want := s.Reaches(1), most < length; got != want {
-			t.Errorf("in a chain of %d with a limit of %d: %v, want %v", length, most, got, want)
+		for _, unknown := range []bool{false, true} {
+			s := Search[int]{
+				Next: func(n int) []int {
+					if n <= length {
+						return []int{n + 1}
+					}
+					return nil
+				},
+				Marked: func(int) bool { return false }, Most: most, Unknown: unknown,
+			}
+			if got, want := s.Reaches(1), unknown && most < length; got != want {
+				t.Errorf("in a chain of %d with a limit of %d, beyond which all count as %v: %v, want %v", length, most, unknown, got, want)
+			}
 		}
 	}
 }

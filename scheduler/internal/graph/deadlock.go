@@ -51,12 +51,12 @@ func (g *Graph) queueLast(step link.Direction, to *queue.Queue[candidate]) (foun
 }
 
 // deleteOutdated lets outdated values be deleted that cannot be updated in place, unless an operation or a read-back that has
-// not ended may let them be updated.
+// not ended, or an operation that comes last, may let them be updated.
 func (g *Graph) deleteOutdated() (found bool) {
-	open := components.Search[*Node]{Marked: g.isOpen, Next: g.awaited, Most: mostSteps}
+	open := components.Search[*Node]{Marked: g.isOpen, Next: g.awaited, Most: mostSteps, Unknown: g.Awaiting()}
 	for _, n := range g.blocked {
 		if n.actual != nil && !n.actual.assumes() && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) &&
-			g.actionOf(n) == actionBlocked && !g.waitsToBeKnown(n) && !(g.Awaiting() && (n.connection().Holds(link.Delete) || open.Reaches(n))) {
+			g.actionOf(n) == actionBlocked && !g.waitsToBeKnown(n) && !(g.Awaiting() && n.connection().Holds(link.Delete)) && !open.Reaches(n) {
 			g.edit(n).retention, found = retentionEnded, true
 			g.push(n)
 		}

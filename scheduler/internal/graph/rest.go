@@ -13,8 +13,8 @@ const mostSteps, mostSearched = 10_000, 1000
 // isOpen reports that the state of n will change without any other event: its operation is running or held, or comes last, or it
 // will be read back. A node that waits for nothing open, directly or not, is at rest, whatever runs elsewhere.
 func (g *Graph) isOpen(n *Node) bool {
-	return n.running == inFlight || n.running == detached || n.Held() || g.actionOf(n) == actionApplyLast || n.cycle != nil && n.cycle.goesOn() ||
-		g.willBeRead(n.connection()) || n.kind() == nil && g.kindWillBeRead(g.kindOf(n.key))
+	return g.actionOf(n) == actionApplyLast || g.Awaiting() && (n.running == inFlight || n.running == detached || n.Held() ||
+		n.cycle != nil && n.cycle.goesOn() || g.willBeRead(n.connection()) || n.kind() == nil && g.kindWillBeRead(g.kindOf(n.key)))
 }
 
 // kindWillBeRead reports that the kind is being read back.
