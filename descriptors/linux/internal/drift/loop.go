@@ -79,8 +79,8 @@ func (l *loop) receive(n notification, now time.Time) {
 			}
 			continue
 		}
-		if e.Moved {
-			l.w.noteMoved(objectOf(ns, e.What))
+		if o := objectOf(ns, e.What); e.Gone && o.Kind == KindInterface {
+			l.w.noteLeft(o, e.Moved)
 		}
 		matters, free := l.w.noteEvent(ns, e)
 		freed = freed || free

@@ -96,9 +96,11 @@ type Watcher struct {
 	spaces map[kernel.ID]*watched
 	unread []*watched // subscriptions without a reader yet
 	fresh  []Object   // objects that need a first check
-	// lostAs are the keys of lost links: the message that a link was moved may come after its loss was seen.
+	// lostAs are the keys of lost links: the message that says how a link has left may come after its loss was seen.
 	lostAs map[Object]string
-	moved  map[string]bool // keys whose link another program has moved to another namespace
+	// left are the keys of the links of which that message has come: whether another program has moved them to another
+	// namespace.
+	left map[string]bool
 }
 
 // watched is a namespace with a subscription. It keeps the namespace open.
@@ -130,7 +132,7 @@ func New(o Options) *Watcher {
 	return &Watcher{
 		opts: o, unmarked: func(kernel.ID, int) {}, wake: wake.New(), notifications: make(chan notification),
 		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
-		record:    newRecord(), spaces: map[kernel.ID]*watched{}, moved: map[string]bool{}, lostAs: map[Object]string{},
+		record:    newRecord(), spaces: map[kernel.ID]*watched{}, left: map[string]bool{}, lostAs: map[Object]string{},
 	}
 }
 
@@ -149,7 +151,7 @@ func (w *Watcher) Created(space *netns.Space, t Object, e Entry, began uint64) {
 	defer w.mu.Unlock()
 	delete(w.record.doubted, t)
 	if t.Kind == KindInterface {
-		delete(w.moved, e.Key)
+		delete(w.left, e.Key)
 		maps.DeleteFunc(w.lostAs, func(_ Object, key string) bool { return key == e.Key })
 	}
 	if w.note(space, t, e) {
@@ -157,12 +159,12 @@ func (w *Watcher) Created(space *netns.Space, t Object, e Entry, began uint64) {
 	}
 }
 
-// noteMoved notes that a link which is or was recorded is in another namespace now.
-func (w *Watcher) noteMoved(o Object) {
+// noteLeft notes that a link which is or was recorded has left its namespace, and whether it is in another one now.
+func (w *Watcher) noteLeft(o Object, moved bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if key := cmp.Or(w.record.key(o), w.lostAs[o]); key != "" {
-		w.moved[key] = true
+		w.left[key] = moved
 	}
 }
 
@@ -196,25 +198,54 @@ func (w *Watcher) noteEvent(ns kernel.ID, e kernel.Event) (matters, freed bool) 
 	return matters, w.freed(ns, e)
 }
 
-// mostLost bounds the links that lostAs remembers, and the keys in moved.
-const mostLost = 4096
+const (
+	// mostLost bounds the links that lostAs remembers, and the keys in left.
+	mostLost = 4096
+	// mostLate is how long after the loss of a link was seen the kernel's message is expected that says how it has left. The kernel
+	// sends it before; on a busy machine it is read later.
+	mostLate = 5 * time.Second
+)
 
-// noteLost notes that the link of a key was lost. The caller holds mu.
+// noteLost notes that the link of a key was lost. The namespace is watched until the message has come. The caller holds mu.
 func (w *Watcher) noteLost(o Object, key string) {
-	if len(w.lostAs) >= mostLost || len(w.moved) >= mostLost {
+	if len(w.lostAs) >= mostLost || len(w.left) >= mostLost {
 		clear(w.lostAs)
-		clear(w.moved)
+		clear(w.left)
 	}
 	w.lostAs[o] = key
+	time.AfterFunc(mostLate, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if _, told := w.left[key]; !told && w.lostAs[o] == key {
+			w.left[key] = false
+		}
+		w.releaseUnused(o.NS)
+	})
+}
+
+// untold reports that the message about a lost link for which is holds is still to come. The caller holds mu.
+func (w *Watcher) untold(is func(o Object, key string) bool) bool {
+	for o, key := range w.lostAs {
+		if _, told := w.left[key]; !told && w.spaces[o.NS] != nil && is(o, key) {
+			return true
+		}
+	}
+	return false
 }
 
 // MovedAway reports whether the link that was last recorded for key was moved to another namespace by another
 // program, so that it is not lost. It first waits for the kernel's messages about what the caller has just seen.
 func (w *Watcher) MovedAway(key string) bool {
 	<-time.After(2 * Debounce)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.moved[key]
+	for {
+		w.mu.Lock()
+		moved, waits := w.left[key], w.untold(func(_ Object, lost string) bool { return lost == key })
+		w.mu.Unlock()
+		if !waits {
+			return moved
+		}
+		<-time.After(Debounce)
+	}
 }
 
 // Retrieved records that Retrieve has found t. Verbs may run at the same time,
@@ -486,7 +517,8 @@ func (w *Watcher) releaseAllUnused() {
 
 // releaseUnused is releaseAllUnused for one namespace.
 func (w *Watcher) releaseUnused(ns kernel.ID) {
-	if one := w.spaces[ns]; one != nil && w.record.count[ns] == 0 && ns != w.own && !w.record.awaits(ns) {
+	inside := func(o Object, _ string) bool { return o.NS == ns }
+	if one := w.spaces[ns]; one != nil && w.record.count[ns] == 0 && ns != w.own && !w.record.awaits(ns) && !w.untold(inside) {
 		delete(w.spaces, ns)
 		one.close()
 	}

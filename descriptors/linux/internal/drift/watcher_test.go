@@ -365,6 +365,7 @@ func TestRetrievedObjectIsChecked(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
+		<-time.After(mostLate) // for a message about it
 		w.still(func() {
 			if len(w.record.objects) > 0 || len(w.spaces) != 1 {
 				t.Errorf("the record has %v, of %d namespaces", w.record.objects, len(w.spaces))
