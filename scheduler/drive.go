@@ -12,8 +12,9 @@ import (
 
 // A runPhase says what a run does or waits for. The loop drives one run at a time. A run
 // that waits longer than parkAfter is parked: the loop does other work, and resumes the run when it can go on.
-// So is a run that makes progress for longer, if other work waits. A run that was parked has turns without waits. A run that
-// waits only for parked runs is parked at once.
+// Before that, it looks for operations once more: some may begin beside its verbs that take so long. A run that makes progress
+// for longer is parked, too, if other work waits. A run that was parked has turns without waits. A run that waits only for parked
+// runs is parked at once.
 //
 //	phase          waits for                                      next
 //	readingBack    other readers and verbs of its connections,    executing

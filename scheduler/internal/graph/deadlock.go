@@ -37,8 +37,8 @@ func (g *Graph) breakDeadlock() bool {
 
 // queueLast queues the nodes whose next step is a deletion or an application that comes last, or
 // that did when they were classified: a new version of its base can change the order of a
-// derived value. A held node is left out: it is classified again when it is released. So is what comes last on a connection on which
-// more is possible.
+// derived value. A held node is left out: it is classified again when it is released. A node on a crowded connection is left out,
+// too: more is possible there.
 func (g *Graph) queueLast(step link.Direction, to *queue.Queue[candidate]) (found bool) {
 	for _, n := range g.blocked {
 		g.Pace()

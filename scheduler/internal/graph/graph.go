@@ -101,8 +101,8 @@ type Graph struct {
 	// Cause is set by the owner before it changes something: the transaction, for example, by a number. Operations that
 	// wait for room on their connection take turns by the cause of what made them possible.
 	Cause uint8
-	// Look is set by the owner from time to time, while operations that wait for room begin one after the other: then those of
-	// other connections that come last are looked for. To look each time would take too long.
+	// Look is set by the owner from time to time. While operations of one connection wait for room, Next does not look for
+	// operations of others that come last, or for outdated values, unless it is set: to look each time would take too long.
 	Look       bool
 	dirty      queue.Queue[candidate] // to be classified
 	deletes    queue.Queue[candidate] // Delete can run

@@ -139,7 +139,8 @@ func (g *Graph) pop(next link.Direction) (n *Node, wasHeld bool) {
 }
 
 // isTurn reports that an action can begin in a phase of deletions or applications. A deletion that comes last gives way if
-// anything can be applied by now, or on its connection when there is room. What comes last and was held gives way to all that has become possible meanwhile.
+// anything can be applied by now, or on its connection when there is room. What comes last and was held gives way to all that
+// has become possible meanwhile.
 func (g *Graph) isTurn(n *Node, phase link.Direction, wasHeld bool) bool {
 	a := g.actionOf(n)
 	return a.direction() == phase && (!wasHeld || !a.isLast()) && (a != actionBreak || g.applies.Len() == 0 && !g.isCrowded(n))

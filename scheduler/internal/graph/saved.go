@@ -85,8 +85,8 @@ func (j *journal) keepLength(k *kindNodes) {
 }
 
 // edit, bookkeep, editVersion and editEdge are the only ways to change a node, a version or an edge: they copy it for the
-// journal before its first change, and return what may be changed. Without a journal they cost almost nothing. A test looks
-// for other writes.
+// journal before its first change, and return what may be changed. edit also keeps what Undo restores. Without a journal and Track
+// they cost almost nothing. A test looks for other writes.
 
 // edit returns the state of n to be changed.
 func (g *Graph) edit(n *Node) *nodeState {

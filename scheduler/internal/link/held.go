@@ -20,7 +20,7 @@ func (h *Held[N]) Turn(d Direction) bool {
 	return slices.ContainsFunc(h.at, func(c *Connection[N]) bool { return c.waits(d) })
 }
 
-// Next takes out a node whose operation need not wait any more, and for which still holds: others wait no more.
+// Next takes out a node whose operation need not wait any more. Those that are not held any more, as still says, are dropped.
 func (h *Held[N]) Next(d Direction, still func(N) bool) (owner uint8, n N, ok bool) {
 	for i := 0; i < len(h.at); {
 		c := h.at[i]

@@ -223,7 +223,7 @@ func (w *Watcher) noteLost(o Object, key string) {
 	})
 }
 
-// untold reports that the message about a lost link for which is holds is still to come. The caller holds mu.
+// untold reports that the message is still to come about a lost link that is selects. The caller holds mu.
 func (w *Watcher) untold(is func(o Object, key string) bool) bool {
 	for o, key := range w.lostAs {
 		if _, told := w.left[key]; !told && w.spaces[o.NS] != nil && is(o, key) {
