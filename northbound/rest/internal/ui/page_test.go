@@ -183,6 +183,17 @@ func TestSourcesAndDrift(t *testing.T) {
 	silent(p, ".operations li:nth-child(1)", "FAILED")
 }
 
+// The header names a connection that is lost, unless it was never there and nothing needs it.
+func TestConnectionsThatNothingNeeds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.open("#sources")
+	says(p, "td", "LOST")
+	silent(p, "header .lost", "not READY")
+	w.declare(farPrefix + "one")
+	says(p, "header .lost", "not READY: vpp")
+}
+
 // TestAHundredThousandValues scrolls, searches and filters. Only the rows that are seen exist.
 func TestAHundredThousandValues(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,7 @@ const (
 	interfacePrefix = "config/linux/interfaces/v2/interface/"
 	routePrefix     = "config/linux/l3/v2/route/"
 	manyPrefix      = "many/"
+	farPrefix       = "far/"
 )
 
 // A world is a scheduler over a system in memory, and a server that shows it.
@@ -61,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	version := wire.Version{App: "agent", Version: "v1.2.3"}
 	h := rest.Handler(rest.Options{
 		Scheduler: w.sched, Label: "edge-7", Version: version, Sources: w.sources,
-		Health: &health.Health{Scheduler: w.sched, Sources: w.sources, Version: version, Started: time.Now()},
+		Health: &health.Health{Scheduler: w.sched, Sources: w.sources, Version: version, Started: time.Now(), Southbounds: unreached},
 	})
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.requests.Add(1)
@@ -186,6 +187,19 @@ func (w *world) register() {
 		Delete: func(context.Context, string, *emptypb.Empty, none) error { return nil },
 	})
 	w.must(err)
+	_, err = w.sched.Connection("vpp")
+	w.must(err)
+	_, err = scheduler.Register(w.sched.OnConnection("vpp"), scheduler.Descriptor[*emptypb.Empty, none]{
+		Name: "far", Prefix: farPrefix,
+		Create: func(context.Context, string, *emptypb.Empty) (none, error) { return none{}, nil },
+		Delete: func(context.Context, string, *emptypb.Empty, none) error { return nil },
+	})
+	w.must(err)
+}
+
+// unreached says that the connection of the values under farPrefix was never there.
+func unreached() []health.Southbound {
+	return []health.Southbound{{Name: "vpp", Err: errors.New("no such socket")}}
 }
 
 func (w *world) must(err error) {
@@ -220,9 +234,19 @@ func (w *world) commit(description string, values ...proto.Message) {
 // many declares so many values at once.
 func (w *world) many(n int) {
 	w.t.Helper()
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = manyKey(i)
+	}
+	w.declare(keys...)
+}
+
+// declare declares empty values.
+func (w *world) declare(keys ...string) {
+	w.t.Helper()
 	txn := scheduler.Txn{Description: "many"}
-	for i := range n {
-		v, err := w.sched.Value(manyKey(i), &emptypb.Empty{})
+	for _, key := range keys {
+		v, err := w.sched.Value(key, &emptypb.Empty{})
 		w.must(err)
 		txn.Changes = append(txn.Changes, v.Change())
 	}

@@ -135,7 +135,10 @@ export interface Drift {
 
 export interface Version { App?: string; Version?: string; GitCommit?: string; BuildTime?: number; GoVersion?: string }
 
-export interface Health { state: number; start_time?: number; missing?: string[]; unapplied?: string[]; build_version?: string }
+export interface Health {
+  state: number; start_time?: number; missing?: string[]; unapplied?: string[]; build_version?: string;
+  PluginStatus: Record<string, { state: number }>; // 0: INIT
+}
 
 // A Failure is an answer with an error status, or none at all (status 0).
 export class Failure extends Error {

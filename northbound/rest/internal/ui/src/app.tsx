@@ -83,12 +83,21 @@ function Header({ current }: { current: string }) {
   );
 }
 
-// Links names the connections that are lost. Without one there is nothing to say.
+// Links names the connections that are lost, if there are any.
 function Links() {
   const all = useCell(connections);
   const lost = Object.keys(all).filter((n) => !all[n]).sort();
-  if (lost.length === 0) return null;
-  return <a class="lost" href={href("sources")}><Mark ok={false}>not READY: {lost.join(", ")}</Mark></a>;
+  return lost.length === 0 ? null : <Lost names={lost} />;
+}
+
+// Lost names connections that are lost, except those that were never there and that no value needs: the agent calls
+// them INIT. A value that is PENDING may need one.
+function Lost({ names }: { names: string[] }) {
+  const pending = useCell(counts)["PENDING"] ?? 0;
+  const { data, error } = useRead(`lost ${names.join()}`, pending, (signal) => get<Health>("readiness", {}, signal, [500]));
+  const missed = names.filter((n) => error ?? (data && data.PluginStatus[n]?.state !== 0));
+  if (missed.length === 0) return null;
+  return <a class="lost" href={href("sources")}><Mark ok={false}>not READY: {missed.join(", ")}</Mark></a>;
 }
 
 function Uptime() {
