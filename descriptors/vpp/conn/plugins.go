@@ -3,6 +3,8 @@ package conn
 import (
 	"path"
 	"reflect"
+	"slices"
+	"sync"
 
 	"go.fd.io/govpp/api"
 )
@@ -23,21 +25,25 @@ func pluginFile(bindings string) string {
 	return ""
 }
 
+// brought has the messages of each package of bindings, and the package of each message. It is for reading only.
+var brought = sync.OnceValues(func() (messages map[string][]string, bindings map[string]string) {
+	messages, bindings = map[string][]string{}, map[string]string{}
+	for _, all := range api.GetRegisteredMessages() {
+		for _, m := range all {
+			name, by := m.GetMessageName(), path.Base(reflect.TypeOf(m).Elem().PkgPath())
+			messages[by], bindings[name] = append(messages[by], name), by
+		}
+	}
+	return messages, bindings
+})
+
 // notLoaded returns the file of the plugin that brings a message, if VPP has no message of it: then it
 // is not loaded. A plugin that is there and lacks the message is of another release.
 func (c *Conn) notLoaded(message string) string {
-	bindingsOf, loaded := "", map[string]bool{}
-	for _, all := range api.GetRegisteredMessages() {
-		for _, m := range all {
-			bindings := path.Base(reflect.TypeOf(m).Elem().PkgPath())
-			loaded[bindings] = loaded[bindings] || c.names[m.GetMessageName()]
-			if m.GetMessageName() == message {
-				bindingsOf = bindings
-			}
-		}
-	}
-	if loaded[bindingsOf] {
+	messages, bindings := brought()
+	by := bindings[message]
+	if slices.ContainsFunc(messages[by], func(name string) bool { return c.names[name] }) {
 		return ""
 	}
-	return pluginFile(bindingsOf)
+	return pluginFile(by)
 }
