@@ -2,7 +2,6 @@ package vpp_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -386,16 +385,13 @@ func addressMoves(t *testing.T, vpp *simulated.VPP) {
 	known := memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}}
 	a := startAgentKnowing(t, vpp.Socket, known)
 	awaitReady(t, a)
-	follow := func(what string, next *agent, from, to configuration) {
+	follow := func(what string, from, to configuration) {
 		t.Helper()
-		if next == nil {
-			next = a
-		}
-		if record, err := next.declare(true, to...); err != nil {
+		if record, err := a.declare(true, to...); err != nil {
 			t.Errorf("%s: %q follow %q: %v: %q", what, to, from, err, operations(record.Executed))
 		}
-		next.allConfigured(to)
-		resync, err := next.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
+		a.allConfigured(to)
+		resync, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
 		if err != nil || len(resync.Executed) > 0 {
 			t.Errorf("%s: %q follow %q: then a resync does %q, %v", what, to, from, operations(resync.Executed), err)
 		}
@@ -403,21 +399,32 @@ func addressMoves(t *testing.T, vpp *simulated.VPP) {
 			t.Errorf("%s: %q follow %q: VPP has %d mappings", what, to, from, n)
 		}
 	}
-	for _, from := range configs {
-		for _, to := range configs {
-			follow("the same agent", nil, to, from)
-			follow("the same agent", nil, from, to)
-			follow("the same agent", nil, to, from)
-			for _, known := range []memories{known, {}} {
+	// A way by which each of them follows each, itself too.
+	var way []configuration
+	for i, one := range configs {
+		way = append(way, one, one)
+		for _, later := range configs[i+1:] {
+			way = append(way, later, one)
+		}
+	}
+	from := configuration(nil)
+	for _, next := range []struct {
+		what  string
+		anew  bool // another agent each time
+		knows memories
+	}{
+		{what: "the same agent"},
+		{"an agent that remembers", true, known},
+		{"an agent that does not remember", true, memories{}},
+	} {
+		for _, to := range way {
+			if next.anew {
 				a.stop()
-				a = startAgentKnowing(t, vpp.Socket, known)
+				a = startAgentKnowing(t, vpp.Socket, next.knows)
 				awaitReady(t, a)
-				follow(fmt.Sprintf("an agent that remembers %v", known.applied != nil), nil, from, to)
-				a.stop()
-				a = startAgentKnowing(t, vpp.Socket, memories{deaths: notebook{}, applied: notebook{}, settings: notebook{}})
-				awaitReady(t, a)
-				follow("back", nil, to, from)
 			}
+			follow(next.what, from, to)
+			from = to
 		}
 	}
 }
