@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/bootid", "internal/bounded", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/sender", "internal/settingfile", "internal/tlsfiles", "internal/userinfo", "internal/wake", "internal/watchdog", "internal/yamlplace",
+	"internal/appear", "internal/backoff", "internal/bootid", "internal/bounded", "internal/budget", "internal/capability", "internal/conns", "internal/guard", "internal/keyset", "internal/logs", "internal/mailbox", "internal/mappings", "internal/nearest", "internal/packed", "internal/plainfile", "internal/pulse", "internal/sender", "internal/settingfile", "internal/tlsfiles", "internal/userinfo", "internal/wake", "internal/watchdog", "internal/yamlplace",
 }
 
 func floors() []floor {
@@ -40,6 +40,7 @@ func floors() []floor {
 		{"northbound/*", []string{"internal/config", "internal/printable", "internal/reach", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"client", []string{"internal/reach", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
+		{"internal/appear", nil},
 		{"internal/backoff", nil},
 		{"internal/bootid", nil},
 		{"internal/bounded", nil},

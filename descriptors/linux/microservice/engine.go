@@ -21,6 +21,7 @@ import (
 type engine struct {
 	client *http.Client
 	base   string
+	socket string // its path; "": none, but a port
 }
 
 // maxListing limits the size of the list of containers, in bytes. A container has 1 to 4 kB
@@ -76,7 +77,7 @@ func newEngine(host string) (*engine, error) {
 	e := &engine{base: "http://engine"} // the name is not looked up
 	switch kind {
 	case "unix":
-		network = "unix"
+		network, e.socket = "unix", rest
 	case "tcp", "http":
 		network, e.base = "tcp", "http://"+rest
 	default:

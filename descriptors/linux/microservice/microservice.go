@@ -45,6 +45,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/internal/appear"
 	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
@@ -164,8 +165,8 @@ func (t *Tracker) retrieve(ctx context.Context, _ []scheduler.Desired[*emptypb.E
 	})
 }
 
-// absent reports whether no engine listens at the address.
-func absent(err error) bool {
+// deaf reports whether no engine listens at the address.
+func deaf(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
@@ -181,10 +182,13 @@ func (t *Tracker) Run(ctx context.Context) error {
 	defer listing.Wait()
 	listing.Go(func() { t.listAgain(ctx) })
 	pause := backoff.Backoff{Min: firstRetry, Max: lastRetry}
+	absent := appear.Absence{Path: t.engine.socket}
+	defer absent.End()
 	connected := false
 	for {
 		err := t.engine.follow(ctx, func() {
 			pause.Reset()
+			absent.End()
 			connected = true
 			t.wake.Set()
 		})
@@ -193,14 +197,15 @@ func (t *Tracker) Run(ctx context.Context) error {
 		}
 		// A host without containers is not worth a warning.
 		level := slog.LevelDebug
-		if connected || !absent(err) {
+		if connected || !deaf(err) {
 			level = slog.LevelWarn
 		}
 		t.opts.Log.Log(ctx, level, "the container engine is not reachable; microservices that run stay", "err", err)
 		connected = false
-		t.wake.Set() // containers may have ended together with the engine
-		if !backoff.Sleep(ctx, pause.Next()) {
-			return nil
+		t.wake.Set()   // containers may have ended together with the engine
+		absent.Watch() // if it cannot, Wait tries again
+		if absent.Wait(ctx, pause.Next(), pause.Longest() && errors.Is(err, fs.ErrNotExist)) {
+			pause.Reset()
 		}
 	}
 }
@@ -224,7 +229,7 @@ func (t *Tracker) listAgain(ctx context.Context) {
 		if ctx.Err() == nil {
 			t.tell(err)
 		}
-		if err != nil && !absent(err) && ctx.Err() == nil {
+		if err != nil && !deaf(err) && ctx.Err() == nil {
 			t.opts.Log.Log(ctx, level, "cannot list containers; microservices may be out of date; trying again", "err", err)
 			level, again = slog.LevelDebug, time.After(pause.Next())
 		} else {

@@ -16,6 +16,7 @@ import (
 	"go.fd.io/govpp/binapi/memclnt"
 	"go.fd.io/govpp/binapi/vpe"
 
+	"github.com/keyplane/keyplane/internal/appear"
 	"github.com/keyplane/keyplane/internal/backoff"
 )
 
@@ -109,15 +110,15 @@ func NewManager(o Options) *Manager {
 func (m *Manager) Run(ctx context.Context) error {
 	reason := ""
 	retry := backoff.Backoff{Min: m.o.MinBackoff, Max: m.o.MaxBackoff}
-	absent := absence{path: m.socket()}
-	defer absent.end()
+	absent := appear.Absence{Path: m.socket()}
+	defer absent.End()
 	for {
 		began := time.Now()
 		was, err := m.live(ctx, &absent)
 		if ctx.Err() != nil {
 			return nil
 		}
-		absent.watch() // if it cannot, wait tries again
+		absent.Watch() // if it cannot, Wait tries again
 		if was && m.startsOver(time.Since(began), err) {
 			retry.Min = m.o.MinBackoff
 			retry.Reset()
@@ -128,8 +129,8 @@ func (m *Manager) Run(ctx context.Context) error {
 			m.o.Lost(err)
 		}
 		calm := retry.Longest() && errors.Is(err, fs.ErrNotExist)
-		if absent.wait(ctx, retry.Next(), calm) {
-			retry.Min = min(m.o.MinBackoff, bindToListen)
+		if absent.Wait(ctx, retry.Next(), calm) {
+			retry.Min = min(m.o.MinBackoff, appear.BindToListen)
 			retry.Reset()
 		}
 	}
@@ -153,7 +154,7 @@ func (m *Manager) socket() string {
 
 // live is one connection, from its beginning to its end, which ends the absence. It tells
 // whether the connection was usable.
-func (m *Manager) live(ctx context.Context, absent *absence) (was bool, err error) {
+func (m *Manager) live(ctx context.Context, absent *appear.Absence) (was bool, err error) {
 	dialing, cancel := context.WithTimeout(ctx, m.o.ProbeInterval+m.o.ReplyTimeout)
 	defer cancel()
 	c, err := Dial(dialing, m.o.Socket, m.o.Name)
@@ -172,7 +173,7 @@ func (m *Manager) live(ctx context.Context, absent *absence) (was bool, err erro
 		<-ended
 		return false, c.ended()
 	}
-	absent.end()
+	absent.End()
 	m.probe(c, ended)
 	m.now.Store(nil)
 	m.hung = errors.Is(c.ended(), ErrHung)

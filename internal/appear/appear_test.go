@@ -1,4 +1,4 @@
-package conn
+package appear
 
 import (
 	"context"
@@ -17,8 +17,8 @@ func TestAbsence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "vpp", path)
-			absent := absence{path: path}
-			defer absent.end()
+			absent := Absence{Path: path}
+			defer absent.End()
 			for _, calm := range []bool{true, false} {
 				noticed := awaitSocket(t, &absent, calm)
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -42,23 +42,23 @@ func TestAbsence(t *testing.T) {
 
 // awaitSocket waits as a Manager does, whose waits are short after each beginning of a watch.
 // It sends whether the socket came before the end of a long wait.
-func awaitSocket(t *testing.T, absent *absence, calm bool) <-chan bool {
+func awaitSocket(t *testing.T, absent *Absence, calm bool) <-chan bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	out := make(chan bool, 1)
 	go func() {
 		defer cancel()
-		for !exists(absent.path) {
+		for !exists(absent.Path) {
 			begins := absent.watcher == nil
 			d := testkit.Patience
 			if begins {
 				d = time.Millisecond
 			}
-			if !absent.wait(ctx, d, calm && !begins) && !begins {
+			if !absent.Wait(ctx, d, calm && !begins) && !begins {
 				break
 			}
 		}
-		out <- exists(absent.path) && ctx.Err() == nil
+		out <- exists(absent.Path) && ctx.Err() == nil
 	}()
 	return out
 }

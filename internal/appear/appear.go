@@ -1,4 +1,5 @@
-package conn
+// Package appear waits for a socket that does not exist yet, without asking for it again and again.
+package appear
 
 import (
 	"context"
@@ -13,31 +14,32 @@ import (
 const (
 	// longestWait is the longest time between two checks for a missing socket.
 	longestWait = time.Minute
-	// bindToListen is the first bound of the waits after a socket was created: VPP does not
+	// BindToListen is the first bound of the waits after a socket was created: its server does not
 	// listen on it yet.
-	bindToListen = time.Millisecond
+	BindToListen = time.Millisecond
 )
 
-// An absence is the time without a connection. It watches the folder of the socket, so that
-// a new VPP is found as soon as it creates its socket. The zero value with a path works. It
-// is for one goroutine, which must call end.
-type absence struct {
-	path    string            // absolute
+// An Absence is the time without a connection. It watches the folder of the socket, so that
+// a new server is found as soon as it creates its socket. The zero value with a Path works. It
+// is for one goroutine, which must call End.
+type Absence struct {
+	// Path is the absolute path of the socket. Where it is empty, or not absolute, nothing is watched.
+	Path    string
 	dir     string            // the folder that is watched: that of the socket, or one above it
 	watcher *fsnotify.Watcher // nil: nothing is watched
 }
 
-// watch watches the deepest folder above the socket that exists, and reports whether it is
+// Watch watches the deepest folder above the socket that exists, and reports whether it is
 // watched. A watch that exists already goes on, because it misses nothing.
-func (a *absence) watch() bool {
-	if a.watcher != nil {
-		return true
+func (a *Absence) Watch() bool {
+	if a.watcher != nil || !filepath.IsAbs(a.Path) {
+		return a.watcher != nil
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return false
 	}
-	dir := filepath.Dir(a.path)
+	dir := filepath.Dir(a.Path)
 	for watcher.Add(dir) != nil { // it does not exist either
 		if dir == filepath.Dir(dir) {
 			watcher.Close()
@@ -57,18 +59,18 @@ func (a *absence) watch() bool {
 	return true
 }
 
-// wait waits for d, and returns at once when the socket may have been created. It reports
-// whether that was the reason. A calm wait costs nothing on a host without VPP: it lasts
+// Wait waits for d, and returns at once when the socket may have been created. It reports
+// whether that was the reason. A calm wait costs nothing on a host without the server: it lasts
 // longer than d, since a missing socket appears only by being created. If the file system
 // cannot be watched, only d counts.
-func (a *absence) wait(ctx context.Context, d time.Duration, calm bool) (created bool) {
+func (a *Absence) Wait(ctx context.Context, d time.Duration, calm bool) (created bool) {
 	var events <-chan fsnotify.Event
 	var errs <-chan error
-	if a.watch() {
+	if a.Watch() {
 		events, errs = a.watcher.Events, a.watcher.Errors
 		switch {
 		case !a.atSocket() && exists(a.nextBelow()): // created before the watch, or not to be watched
-			defer a.end()
+			defer a.End()
 		case calm:
 			d = longestWait
 		}
@@ -79,15 +81,15 @@ func (a *absence) wait(ctx context.Context, d time.Duration, calm bool) (created
 		select {
 		case e := <-events:
 			if a.watchedEnough(e) {
-				a.end()
+				a.End()
 				return true
 			}
-			if e.Name == a.path && e.Has(fsnotify.Create) {
+			if e.Name == a.Path && e.Has(fsnotify.Create) {
 				return true
 			}
 		case err := <-errs: // events were lost
 			if err != nil {
-				a.end()
+				a.End()
 				return true
 			}
 		case <-timer.C:
@@ -99,11 +101,11 @@ func (a *absence) wait(ctx context.Context, d time.Duration, calm bool) (created
 }
 
 // atSocket reports whether the folder of the socket itself is watched.
-func (a *absence) atSocket() bool { return a.dir == filepath.Dir(a.path) }
+func (a *Absence) atSocket() bool { return a.dir == filepath.Dir(a.Path) }
 
 // watchedEnough reports whether another folder is to be watched after an event: the watched
 // one has gone, or the one below it has come.
-func (a *absence) watchedEnough(e fsnotify.Event) bool {
+func (a *Absence) watchedEnough(e fsnotify.Event) bool {
 	if e.Name == a.dir {
 		return e.Has(fsnotify.Remove | fsnotify.Rename)
 	}
@@ -111,14 +113,14 @@ func (a *absence) watchedEnough(e fsnotify.Event) bool {
 }
 
 // nextBelow is the socket, or the folder above it that is directly below the watched folder.
-func (a *absence) nextBelow() string {
-	rest := strings.TrimPrefix(strings.TrimPrefix(a.path, a.dir), "/")
+func (a *Absence) nextBelow() string {
+	rest := strings.TrimPrefix(strings.TrimPrefix(a.Path, a.dir), "/")
 	first, _, _ := strings.Cut(rest, "/")
 	return filepath.Join(a.dir, first)
 }
 
-// end closes the watch. A later wait begins another one.
-func (a *absence) end() {
+// End closes the watch. A later wait begins another one.
+func (a *Absence) End() {
 	if a.watcher != nil {
 		a.watcher.Close()
 		a.watcher = nil
