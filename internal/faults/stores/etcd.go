@@ -3,9 +3,7 @@ package stores
 import (
 	"context"
 	"encoding/json"
-
 	"log/slog"
-
 	"testing"
 	"time"
 

@@ -9,11 +9,10 @@ package gre
 import (
 	"fmt"
 
-	"go.fd.io/govpp/binapi/tunnel_types"
-
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/gre"
 	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/tunnel_types"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/ip"

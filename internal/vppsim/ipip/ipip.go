@@ -8,12 +8,11 @@ package ipip
 import (
 	"fmt"
 
-	"go.fd.io/govpp/binapi/tunnel_types"
-
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip_types"
 	"go.fd.io/govpp/binapi/ipip"
+	"go.fd.io/govpp/binapi/tunnel_types"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/ip"

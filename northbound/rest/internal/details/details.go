@@ -22,6 +22,7 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire/dumps"
+	linuxif "github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/ipsec"
@@ -30,8 +31,6 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/nat"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/punt"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/wireguard"
-
-	linuxif "github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
 // An Item is a value that was read back: its message, without secrets unless the client

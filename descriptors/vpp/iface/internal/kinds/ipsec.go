@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 
 	"go.fd.io/govpp/api"
-
 	"go.fd.io/govpp/binapi/ipsec"
 	"go.fd.io/govpp/binapi/tunnel_types"
 

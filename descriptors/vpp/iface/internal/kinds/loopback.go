@@ -4,7 +4,6 @@ import (
 	"context"
 
 	vppif "go.fd.io/govpp/binapi/interface"
-
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
