@@ -266,10 +266,13 @@ func TestClaimThatDoesNotCount(t *testing.T) {
 	living := holderOn("beta", "i2")
 	far := living
 	far.Expires = 1 << 40
+	long := living
+	long.Host = strings.Repeat("x", 1<<20)
 	claims := map[string]func(*testing.T, *conformance.Memory){
 		"a put":                              func(_ *testing.T, m *conformance.Memory) { put(m, living) },
 		"a put that says when it ends":       func(_ *testing.T, m *conformance.Memory) { put(m, far) },
 		"another text":                       func(_ *testing.T, m *conformance.Memory) { m.Txn(kvdbsync.Event{Key: key, Value: []byte("x")}) },
+		"a name of a megabyte":               func(t *testing.T, m *conformance.Memory) { leased(t, m, long, 30*time.Second) },
 		"a lease of more than a minute":      func(t *testing.T, m *conformance.Memory) { leased(t, m, living, time.Hour) },
 		"a lease with an end that overflows": func(t *testing.T, m *conformance.Memory) { leased(t, m, far, kvdbsync.Forever) },
 	}

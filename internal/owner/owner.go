@@ -117,8 +117,15 @@ func (h Holder) bytes() []byte {
 	return out
 }
 
+// longestRecord bounds the record of a holder in bytes. Logs and states name the holder, so a record has no room for
+// megabytes that anybody may write into a store.
+const longestRecord = 4 << 10
+
 // parse is the inverse of bytes; ok is false for any other text.
 func parse(b []byte) (h Holder, ok bool) {
+	if len(b) > longestRecord {
+		return Holder{}, false
+	}
 	err := json.Unmarshal(b, &h)
 	return h, err == nil && h.Life != ""
 }
