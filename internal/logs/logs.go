@@ -9,6 +9,10 @@
 // A level that is set for a name counts for all loggers of that name, also for those that are
 // made later. So a configuration can name a component that starts with the first request.
 //
+// One place of the program writes at most 2000 lines at once, and 5 a second after these, except at debug: what others send
+// must not fill the disk. The first line that is left out is replaced by a warning, and later ones have the number of those
+// that were left out, left_out. Texts longer than 4 KiB are cut.
+//
 // A check whether a line is wanted reads one atomic number. The package has no goroutines, and
 // its methods may be called from any.
 package logs
@@ -23,6 +27,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Key is the attribute with the name of the component.
@@ -40,6 +45,7 @@ type Options struct {
 // A Table has the loggers of all components.
 type Table struct {
 	base slog.Handler
+	calm *calm
 
 	mu     sync.Mutex
 	others slog.Level // of components that have no entry yet
@@ -50,8 +56,8 @@ type Table struct {
 // New returns a Table. Lines of different components never mix.
 func New(o Options) *Table {
 	// The components decide, so the handler below them accepts all levels.
-	all := &slog.HandlerOptions{Level: slog.Level(-1 << 30), ReplaceAttr: withoutNothing}
-	t := &Table{others: o.Level, levels: map[string]*slog.LevelVar{}, used: map[string]bool{}}
+	all := &slog.HandlerOptions{Level: slog.Level(-1 << 30), ReplaceAttr: attribute}
+	t := &Table{calm: &calm{sites: map[site]*flow{}}, others: o.Level, levels: map[string]*slog.LevelVar{}, used: map[string]bool{}}
 	if o.JSON {
 		t.base = slog.NewJSONHandler(o.Out, all)
 	} else {
@@ -63,20 +69,12 @@ func New(o Options) *Table {
 	return t
 }
 
-// withoutNothing leaves out an error that there is not: err=<nil> looks like a mistake to people.
-func withoutNothing(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == "err" && a.Value.Any() == nil {
-		return slog.Attr{}
-	}
-	return a
-}
-
 // Logger returns the logger of a component. Loggers of one name share their level.
 func (t *Table) Logger(name string) *slog.Logger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.used[name] = true
-	return slog.New(&handler{t.base, t.entry(name), name})
+	return slog.New(&handler{t.base, t.entry(name), name, t.calm})
 }
 
 // entry returns the level of a name; t.mu is held, or nobody else knows t.
@@ -164,12 +162,26 @@ type handler struct {
 	slog.Handler
 	level *slog.LevelVar
 	name  string
+	calm  *calm
 }
 
 // Handle implements slog.Handler. The name comes last, so that the message and what it is about
 // stay together.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
+	if r.Level > slog.LevelDebug {
+		v := h.calm.judge(site{h.name, r.Level, r.PC}, time.Now())
+		switch {
+		case v.tell:
+			message := r.Message
+			r = slog.NewRecord(r.Time, slog.LevelWarn, "so many lines of one kind that most of them are left out from now on", r.PC)
+			r.AddAttrs(slog.String("kind", message))
+		case !v.write:
+			return nil
+		case v.leftOut > 0:
+			r.AddAttrs(slog.Int("left_out", v.leftOut))
+		}
+	}
 	r.AddAttrs(slog.String(Key, h.name))
 	return h.Handler.Handle(ctx, r)
 }
@@ -179,10 +191,10 @@ func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{h.Handler.WithAttrs(attrs), h.level, h.name}
+	return &handler{h.Handler.WithAttrs(attrs), h.level, h.name, h.calm}
 }
 
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.Handler.WithGroup(name), h.level, h.name}
+	return &handler{h.Handler.WithGroup(name), h.level, h.name, h.calm}
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
 
 	"github.com/keyplane/keyplane/internal/logs"
 )
@@ -38,6 +41,79 @@ func TestNoErrorIsNotSaid(t *testing.T) {
 		log.Warn("failed", "err", errors.New("no memory"))
 		if text := out.String(); strings.Contains(text, "nil") || strings.Contains(text, "null") || !strings.Contains(text, "no memory") {
 			t.Errorf("logged\n%s", text)
+		}
+	}
+}
+
+// refuse logs from one place. Each inlined copy of it would be another one.
+//
+//go:noinline
+func refuse(log *slog.Logger, lines int) {
+	for i := range lines {
+		log.Error("value refused", "n", i)
+	}
+}
+
+// TestFlood has one place log without end. Other places, and debug, are not affected.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		table := logs.New(logs.Options{Out: &out, Level: slog.LevelDebug})
+		log := table.Logger("etcd").With("source", "etcd")
+		flood := func(lines int) (written string) {
+			out.Reset()
+			refuse(log, lines)
+			return out.String()
+		}
+		const most = 2001 // with the warning
+		if got := strings.Count(flood(10_000), "\n"); got != most {
+			t.Errorf("%d lines, want %d", got, most)
+		}
+		last := out.String()[strings.LastIndex(out.String()[:out.Len()-1], "\n")+1:]
+		if !strings.Contains(last, "level=WARN") || !strings.Contains(last, `kind="value refused" logger=etcd`) {
+			t.Errorf("the last line is %s", last)
+		}
+		out.Reset()
+		table.Logger("etcd").Error("another place")
+		for range 3000 {
+			log.Debug("what was asked for")
+		}
+		if got := strings.Count(out.String(), "\n"); got != 3001 {
+			t.Errorf("%d lines of other places, want 3001", got)
+		}
+		<-time.After(time.Second)
+		if got := flood(10_000); strings.Count(got, "\n") != 5 || !strings.Contains(got, "left_out=8000 ") || strings.Contains(got, "WARN") {
+			t.Errorf("a second later:\n%s", got)
+		}
+		<-time.After(time.Hour)
+		if got := strings.Count(flood(10_000), "\n"); got != most {
+			t.Errorf("%d lines an hour later, want %d", got, most)
+		}
+	})
+}
+
+// TestFloodOfServer has a server of package net/http log, in whose lines each message is another one.
+func TestFloodOfServer(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.NewLogLogger(logs.New(logs.Options{Out: &out}).Logger("http").Handler(), slog.LevelWarn)
+	for i := range 5000 {
+		log.Printf("http: TLS handshake error from 127.0.0.1:%d", i)
+	}
+	if got := strings.Count(out.String(), "\n"); got > 2100 {
+		t.Errorf("%d lines", got)
+	}
+}
+
+// TestLongTexts logs texts of a megabyte.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("ä", 1<<19)
+	for _, json := range []bool{false, true} {
+		var out bytes.Buffer
+		log := logs.New(logs.Options{Out: &out, JSON: json}).Logger("etcd").With("key", long)
+		log.Warn("failed", "err", errors.New(long), "text", long)
+		text := out.String()
+		if len(text) > 13<<10 || strings.Count(text, "... (1048576 bytes)") != 3 || !utf8.ValidString(text) {
+			t.Errorf("%d bytes", len(text))
 		}
 	}
 }
