@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/agent/internal/goruntime"
+	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/printable"
 )
 
@@ -61,12 +62,13 @@ func Run(ctx context.Context, o Options) error {
 func (o Options) run(ctx context.Context) int {
 	o = o.complete()
 	err := Run(ctx, o)
+	last := logs.NewSink(o.Stderr) // a reader that hangs must not keep the process
 	switch {
 	case errors.Is(err, errConfig), errors.Is(err, errUsage):
-		fmt.Fprintln(o.Stderr, o.Name+":", printable.Text(err.Error()))
+		fmt.Fprintln(last, o.Name+":", printable.Text(err.Error()))
 		return exitUsage
 	case err != nil:
-		slog.New(slog.NewTextHandler(o.Stderr, nil)).Error("agent failed", "err", err)
+		slog.New(slog.NewTextHandler(last, nil)).Error("agent failed", "err", err)
 		return exitFailed
 	}
 	return exitOrderly

@@ -28,7 +28,7 @@ import (
 
 // openLogs reads agent.conf and logs.conf, and returns the loggers of all components.
 func openLogs(s *settings, out io.Writer) (*logs.Table, error) {
-	early := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: s.LogLevel}))
+	early := slog.New(slog.NewTextHandler(logs.NewSink(out), &slog.HandlerOptions{Level: s.LogLevel}))
 	if err := s.readAgent(early); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,10 @@
 // must not fill the disk. The first line that is left out is replaced by a warning, and later ones have the number of those
 // that were left out, left_out. Texts longer than 4 KiB are cut.
 //
-// A check whether a line is wanted reads one atomic number. The package has no goroutines, and
-// its methods may be called from any.
+// A reader that takes no more lines stops nothing; see [Sink].
+//
+// A check whether a line is wanted reads one atomic number. Its methods
+// may be called from any goroutine.
 package logs
 
 import (
@@ -58,11 +60,20 @@ func New(o Options) *Table {
 	// The components decide, so the handler below them accepts all levels.
 	all := &slog.HandlerOptions{Level: slog.Level(-1 << 30), ReplaceAttr: attribute}
 	t := &Table{calm: &calm{sites: map[site]*flow{}}, others: o.Level, levels: map[string]*slog.LevelVar{}, used: map[string]bool{}}
-	if o.JSON {
-		t.base = slog.NewJSONHandler(o.Out, all)
-	} else {
-		t.base = slog.NewTextHandler(o.Out, all)
+	write := func(out io.Writer) slog.Handler {
+		if o.JSON {
+			return slog.NewJSONHandler(out, all)
+		}
+		return slog.NewTextHandler(out, all)
 	}
+	sink := NewSink(o.Out)
+	direct := write(o.Out)
+	sink.caught = func(lost int) {
+		r := slog.NewRecord(time.Now(), slog.LevelWarn, "the reader of the log was too slow: lines are missing here", 0)
+		r.AddAttrs(slog.Int("lines", lost))
+		_ = direct.Handle(context.Background(), r) // as for each other line
+	}
+	t.base = write(sink)
 	for name, level := range o.Levels {
 		t.entry(name).Set(level)
 	}
