@@ -25,6 +25,8 @@
 //     and Run tries again. [Store.Stale] tells the next start. The mark ends with Renew, or
 //     when everything that was missing has been written. A disk that has turned read-only refuses the mark too:
 //     then a file in the folder Options.Aside is the mark, until the host starts again.
+//   - A disk that neither takes nor refuses a write, such as one that is frozen, keeps callers of Save waiting. The log and
+//     [Store.Failure] say so after 3 s.
 //   - If somebody removes, moves or replaces the files of a running Store, the next change, or
 //     Verify, writes its content anew before it returns: the files are held open. [Watch] says when to call Verify.
 //   - A damaged or shortened file makes the Store stale, too. It is renamed to NAME.broken,

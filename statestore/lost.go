@@ -86,7 +86,7 @@ func (s *Store) parts() (out []*part) {
 func (s *Store) Verify() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.journal == nil || s.failure != nil {
+	if s.journal == nil || s.failure.get() != nil {
 		return nil
 	}
 	err := s.verify()
@@ -163,7 +163,7 @@ func (s *Store) again() (err error) {
 		return err
 	}
 	s.soon()
-	if s.stale == nil && s.failure == nil {
+	if s.stale == nil && s.failure.get() == nil {
 		return s.mark()
 	}
 	return nil

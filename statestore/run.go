@@ -66,6 +66,7 @@ func (s *Store) tend(rested time.Duration) time.Duration {
 func (s *Store) retry() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.work()()
 	if s.journal == nil {
 		return nil
 	}

@@ -45,7 +45,8 @@ type Store struct {
 	ready     wake.Signal
 	merging   atomic.Bool // a merge is under way, or files that were lost are written anew
 	merges    sync.WaitGroup
-	mergeHook func() // for tests: runs before a merge reads the files; nil: none
+	since     atomic.Pointer[time.Time] // the beginning of a write that is under way; nil: there is none
+	mergeHook func()                    // for tests: runs before a merge reads the files; nil: none
 
 	mu      sync.Mutex // guards the fields below
 	journal *journal   // the present journal; nil: closed
@@ -55,7 +56,7 @@ type Store struct {
 	retryAt int64      // the journals' size in bytes before the next attempt at a snapshot
 	dirty   bool       // there are changes to sync
 	stale   error      // why the files may be older than the last saved state; nil: they are not
-	failure error      // why pending could not be written; nil: nothing is pending
+	failure reason     // why pending could not be written; nil: nothing is pending
 	pending map[string][]byte
 	buf     []byte
 }
@@ -175,7 +176,7 @@ func (s *Store) Renew() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stale = nil
-	if s.failure != nil {
+	if s.failure.get() != nil {
 		return nil // recover marks it as complete after all is written
 	}
 	return s.mark()
@@ -237,10 +238,11 @@ func change(all map[string][]byte, key string, value []byte) {
 func (s *Store) Save(changes iter.Seq2[string, []byte]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.work()()
 	if s.journal == nil {
 		return ErrClosed
 	}
-	if s.failure == nil {
+	if s.failure.get() == nil {
 		err := s.append(changes)
 		if err == nil {
 			return nil
@@ -256,6 +258,7 @@ func (s *Store) Save(changes iter.Seq2[string, []byte]) error {
 func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.work()()
 	if s.journal == nil {
 		return ErrClosed
 	}
@@ -269,6 +272,7 @@ func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
 func (s *Store) Sync() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.work()()
 	if s.journal == nil {
 		return ErrClosed
 	}
@@ -310,7 +314,7 @@ func (s *Store) soon() {
 // fail starts to keep unwritten changes in memory, and marks the Store as stale. The
 // caller holds mu.
 func (s *Store) fail(err error) {
-	s.failure = err
+	s.failure.set(err)
 	s.log.Error("state cannot be written, is marked as stale, and is tried again", "err", err)
 	if err := s.unmark(); err != nil {
 		if err = errors.Join(err, s.noteAside()); s.noted() {
@@ -324,7 +328,7 @@ func (s *Store) fail(err error) {
 
 // recover writes the changes that could not be written before. The caller holds mu.
 func (s *Store) recover() error {
-	if s.failure == nil {
+	if s.failure.get() == nil {
 		return nil
 	}
 	err := s.append(maps.All(s.pending))
@@ -337,7 +341,8 @@ func (s *Store) recover() error {
 	if err != nil {
 		return err
 	}
-	s.pending, s.failure = map[string][]byte{}, nil
+	s.pending = map[string][]byte{}
+	s.failure.set(nil)
 	s.log.Info("state is written again")
 	return nil
 }
