@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -70,8 +71,9 @@ const (
 	poll = 250 * time.Millisecond
 	// longest is the longest lease of another that counts. Agents take 10 s, and Consul makes 20 s of them.
 	longest = time.Minute
-	// mostOver is how many leases in a row may be over at once in a store that lets agents hold a label.
-	mostOver = 4
+	// mostVague is how many attempts in a row may fail without a refusal in a store that lets agents hold a label: a lease is
+	// over at once, or there is no answer.
+	mostVague = 4
 	// closing is the longest delay of the agent's end by the release of the key.
 	closing = time.Second
 )
@@ -97,7 +99,7 @@ type Keeper struct {
 	heldBefore bool           // the label was held before
 	other      rival
 	warned     bool // that the store lets nobody hold the label
-	over       int  // leases in a row that were over when they were to hold the label
+	vague      int  // attempts in a row that failed without a refusal, though the store can be read
 	retry      backoff.Backoff
 }
 
@@ -259,11 +261,11 @@ func (k *Keeper) attempt(ctx context.Context) {
 
 // refused reports, after an attempt that failed with why, that the store lets nobody hold the label: it can be read. If
 // another agent has taken the label from this one, the attempt failed for another reason. A store that was emptied may still
-// show a lease to a proxy for a moment, so only several leases that are over at once count.
+// show a lease to a proxy for a moment, and a busy one may leave a request unanswered, so only several of these in a row count.
 func (k *Keeper) refused(ctx context.Context, why error) bool {
-	if k.over++; !errors.Is(why, kvdbsync.ErrSessionOver) {
-		k.over = 0
-	} else if k.over < mostOver {
+	if k.vague++; !errors.Is(why, kvdbsync.ErrSessionOver) && !unanswered(why) {
+		k.vague = 0
+	} else if k.vague < mostVague {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
@@ -278,6 +280,11 @@ func (k *Keeper) refused(ctx context.Context, why error) bool {
 	}
 	other, ok := parse(holds)
 	return !ok || !k.heldBefore || dead(other, k.o.Self, false, k.o.Runs)
+}
+
+// unanswered reports whether a request has had no answer, and so neither success nor refusal.
+func unanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // claim tries to get the key. other is the agent that has it instead.
@@ -369,6 +376,7 @@ func (k *Keeper) respect(other Holder) {
 // got notes that the label is ours in this store, and ends the back-off.
 func (k *Keeper) got() {
 	k.retry.Reset()
+	k.vague = 0
 	if k.heldBefore {
 		k.o.Log.Info("the label is held again in this store")
 	} else {

@@ -261,6 +261,51 @@ func TestWithholdBeginsAnAttempt(t *testing.T) {
 	})
 }
 
+// A busyStore can be read, and leaves requests for leases unanswered while it is busy.
+type busyStore struct {
+	*conformance.Memory
+	busy atomic.Bool
+}
+
+func (s *busyStore) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
+	if s.busy.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Memory.Lease(ctx, ttl)
+}
+
+// An unanswered request does not say that the store lets nobody hold the label, unless it always is.
+func TestLeaseWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &busyStore{Memory: &conformance.Memory{}}
+		read := func(o *owner.Options) {
+			o.Get = func(ctx context.Context, key string) ([]byte, error) { return getIn(ctx, store.Memory, key) }
+		}
+		first := started(t, store.Memory, holderOn("alpha", "i1"))
+		first.has(t, "alone", nil)
+		store.busy.Store(true)
+		second := newAgent(store, holderOn("beta", "i2"), read)
+		second.run(t)
+		for range 10 {
+			wait(time.Second)
+			second.has(t, "while the store is busy", owner.ErrUnsettled)
+		}
+		store.busy.Store(false)
+		wait(time.Minute)
+		second.has(t, "when the store answers", owner.ErrTaken)
+		second.end(t)
+		first.end(t)
+
+		store.busy.Store(true)
+		third := newAgent(store, holderOn("gamma", "i3"), read)
+		third.run(t)
+		wait(5 * time.Minute)
+		third.has(t, "in a store that never answers such requests", nil)
+		third.end(t)
+	})
+}
+
 // Nobody keeps the label who has only written its key, or has a lease such as no agent takes.
 func TestClaimThatDoesNotCount(t *testing.T) {
 	living := holderOn("beta", "i2")
