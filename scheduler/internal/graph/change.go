@@ -74,13 +74,15 @@ func (g *Graph) setToDelete(n *Node, going bool) {
 	g.availabilityChanged(n, was)
 }
 
-// recheckDerived classifies the derived nodes of v again after their base changed.
+// recheckDerived classifies the derived nodes of v again after their base changed. If v is applied, it has them, also
+// if another value derives them too.
 func (g *Graph) recheckDerived(v *version) {
 	for _, d := range v.Derived() {
-		if dn := g.Node(d.Key); dn != nil {
-			g.touch(dn)
-			g.push(dn)
+		dn := g.node(d.Key)
+		if b := dn.base; b != v.node && v.node.actual == v && (b == nil || b.actual == nil) {
+			g.wantNode(dn, d, v.node)
 		}
+		g.changed(dn)
 	}
 }
 

@@ -89,7 +89,9 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	s.base, s.foreign = base, false
 	g.setDesired(n, g.newVersion(n, v))
 	for _, d := range v.Derived() {
-		g.wantNode(g.node(d.Key), d, n)
+		if dn := g.node(d.Key); dn.base == n || dn.desired == nil || dn.base == nil || dn.base.desired == nil {
+			g.wantNode(dn, d, n)
+		} // else another value derives it, and only one of the two can be applied; see recheckDerived
 	}
 	if old != nil {
 		g.unwantDerived(n, old.Derived())
@@ -114,9 +116,6 @@ func (g *Graph) unwantNode(n *Node) {
 
 // unwantDerived clears the desired values in was that base no longer derives.
 func (g *Graph) unwantDerived(base *Node, was []*Value) {
-	if len(was) == 0 {
-		return
-	}
 	still := make(map[string]bool)
 	if base.desired != nil {
 		for _, d := range base.desired.Derived() {
