@@ -15,7 +15,7 @@ func (r *run) insertNoops() {
 		}
 		return r.rec.Executed[i].Key
 	}
-	o := outline.Outline[Operation]{Ops: r.rec.Executed, Base: base, From: r.begun, Noops: r.noops, Reverting: r.reverting}
+	o := outline.Outline[Operation]{Ops: r.rec.Executed, Base: base, Key: keyOfOperation, From: r.begun, Noops: r.noops, Reverting: r.reverting}
 	r.rec.Executed, r.noops = o.Complete(len(r.rec.Values), keysOf(r.rec.Values)), nil
 }
 
@@ -28,5 +28,7 @@ type forecast = outline.Forecast[Operation]
 // operations returns those of a plan in the order in which the transaction with these values
 // would record them.
 func operations(f forecast, values []Change) []Operation {
-	return f.Complete(func(o *Operation) string { return o.Key }, len(values), keysOf(values))
+	return f.Complete(keyOfOperation, len(values), keysOf(values))
 }
+
+func keyOfOperation(o *Operation) string { return o.Key }

@@ -3,13 +3,16 @@ package scheduler_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -80,5 +83,57 @@ func TestFoundAsWanted(t *testing.T) {
 		if looks != 2 || verbs != 0 {
 			t.Errorf("as a copy it was looked at %d times, %d verbs", looks, verbs)
 		}
+	})
+}
+
+// A resync that reads for so long that other work begins meanwhile publishes what it has found so far. Its record has that before the
+// operations that follow, so that it ends as they do.
+func TestRecordOfASlowResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		there := map[string]note{}
+		register := func(name string, takes time.Duration) {
+			_, err := scheduler.Register(s.OnConnection("net"), scheduler.Descriptor[note, struct{}]{
+				Name: name, Prefix: name + "/",
+				Create: func(_ context.Context, key string, v note) (struct{}, error) { there[key] = v; return struct{}{}, nil },
+				Update: func(_ context.Context, key string, _, v note, _ struct{}) (struct{}, error) {
+					there[key] = v
+					return struct{}{}, nil
+				},
+				Delete: func(context.Context, string, note, struct{}) error { return nil },
+				Retrieve: func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
+					return func(yield func(noteFound, error) bool) {
+						<-time.After(takes)
+						for key, v := range there {
+							if strings.HasPrefix(key, name+"/") && !yield(noteFound{Key: key, Value: v}, nil) {
+								return
+							}
+						}
+					}
+				},
+			})
+			must(t, err)
+		}
+		register("fast", 0)
+		register("slow", time.Second)
+		defer begin(t, s)()
+		v, err := s.Value("fast/1", wrapperspb.String("declared"))
+		must(t, err)
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
+		there["fast/1"] = wrapperspb.String("changed by somebody")
+		r := mustCommit(t, s, scheduler.Txn{Refresh: true})
+		var got []string
+		state := scheduler.Configured
+		for _, o := range r.Executed {
+			if o.OldState != state {
+				t.Errorf("%s %s begins at %s; it was %s", o.Verb, o.Key, o.OldState, state)
+			}
+			state = o.NewState
+			got = append(got, fmt.Sprint(o.Verb, " ", o.Key, " ", o.OldState, " ", o.NewState))
+		}
+		if state != scheduler.Configured {
+			t.Errorf("it ends at %s: %q", state, got)
+		}
+		t.Log(got)
 	})
 }

@@ -408,5 +408,5 @@ func (r *run) recordNoop(n *graph.Node, old *published.Status, state State, done
 		return
 	}
 	o.Retry, o.Meta = r.retry, n.Meta()
-	r.noops = append(queue.Doubled(r.noops), noticed{Op: o, Base: n.Root().Key()})
+	r.noops = append(queue.Doubled(r.noops), noticed{Op: o, Base: n.Root().Key(), At: len(r.rec.Executed)})
 }

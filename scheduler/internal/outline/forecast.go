@@ -32,12 +32,15 @@ func (f *Forecast[O]) Add(o O, base string) {
 }
 
 // AddNoop adds a change without a verb.
-func (f *Forecast[O]) AddNoop(n Noticed[O]) { f.noops = append(f.noops, n) }
+func (f *Forecast[O]) AddNoop(n Noticed[O]) {
+	n.At = f.count
+	f.noops = append(f.noops, n)
+}
 
 // Complete returns all operations, in the order in which a transaction with n declared values
 // would record them; see Outline.Complete. keyOf returns the key of an operation.
 func (f Forecast[O]) Complete(keyOf func(*O) string, n int, key func(i int) string) []O {
 	ops := slices.Concat(f.pieces...)
 	base := func(i int) string { return cmp.Or(f.bases[i], keyOf(&ops[i])) }
-	return Outline[O]{Ops: ops, Base: base, Noops: f.noops}.Complete(n, key)
+	return Outline[O]{Ops: ops, Base: base, Key: keyOf, Noops: f.noops}.Complete(n, key)
 }

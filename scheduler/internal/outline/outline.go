@@ -11,13 +11,15 @@ import (
 type Noticed[O any] struct {
 	Op   O
 	Base string // key of the base value, or of the value itself
+	At   int    // number of operations in the record at that time
 }
 
 // An Outline is a record whose changes without a verb are still apart from its operations.
 type Outline[O any] struct {
 	Ops       []O
 	Base      func(i int) string // returns the key of the base value of Ops[i], or of the value itself
-	From      int                // the operations before it have another cause than the changes
+	Key       func(o *O) string
+	From      int // the operations before it have another cause than the changes
 	Noops     []Noticed[O]
 	Reverting bool // the operations undo the declared values
 }
@@ -25,6 +27,7 @@ type Outline[O any] struct {
 // Complete returns all operations, with the changes without a verb where they arose: that of a
 // declared value among the operations of the declared values, in their order, or after the
 // last operation of its own; that of a derived value after the last operation of its base.
+// One that was noticed before an operation of the same value began comes before that.
 // Changes with another cause come last.
 // Their order among each other stays. There are n declared values, in their order; key returns the
 // key of one. If several have one key, the last one counts.
@@ -78,17 +81,43 @@ func (l Outline[O]) places(declared map[string]int, n int) []place {
 	for i := len(later) - 2; i >= 0; i-- {
 		later[i] = min(later[i], later[i+1])
 	}
+	followed := l.followed()
 	out := make([]place, len(l.Noops))
 	for i := range l.Noops {
 		out[i] = place{i, len(l.Ops)}
 		base := l.Noops[i].Base
 		at, is := declared[base]
 		after, done := last[base]
+		next, again := followed[i]
 		switch {
+		case again:
+			out[i].before = next
 		case done:
 			out[i].before = after + 1
 		case is && !l.Reverting:
 			out[i].before = later[at]
+		}
+	}
+	return out
+}
+
+// followed returns the operation of the same value that began after each noop that has one. Few records have any: those of
+// transactions that have waited while others ran.
+func (l Outline[O]) followed() map[int]int {
+	noops := map[string][]int{}
+	from := len(l.Ops)
+	for i := range l.Noops {
+		if n := &l.Noops[i]; n.At < len(l.Ops) {
+			noops[l.Key(&n.Op)] = append(noops[l.Key(&n.Op)], i)
+			from = min(from, n.At)
+		}
+	}
+	out := map[int]int{}
+	for at := from; at < len(l.Ops) && len(noops) > 0; at++ {
+		for _, i := range noops[l.Key(&l.Ops[at])] {
+			if _, known := out[i]; !known && l.Noops[i].At <= at {
+				out[i] = at
+			}
 		}
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 )
 
 // Keys are letters, and operations are named by the key of their base and a number. The
-// changes without a verb are those with a small letter.
+// changes without a verb are those with a small letter; after an @, the number of operations at that time.
 func TestComplete(t *testing.T) {
 	for _, tt := range []struct {
 		about, declared, ops string
@@ -25,14 +25,22 @@ func TestComplete(t *testing.T) {
 		{"an undone transaction", "A B", "B1", 0, "a", "B1 a", true},
 		{"a key that is declared three times", "A A A B", "A1", 0, "b", "A1 b", false},
 		{"a key that is declared three times, alone", "A A A", "A1", 0, "a z", "A1 a z", false},
+		{"before an operation that began later", "A B", "B1 A1 A2", 0, "a@1", "B1 a A1 A2", false},
+		{"between two operations", "A B", "A1 B1 A2", 0, "a@1 b@3", "A1 B1 a b A2", false},
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			declared, ops := strings.Fields(tt.declared), strings.Fields(tt.ops)
 			o := outline.Outline[string]{
 				Ops: ops, Base: func(i int) string { return ops[i][:1] }, From: tt.from, Reverting: tt.reverting,
+				Key: func(op *string) string { return strings.ToUpper((*op)[:1]) },
 			}
 			for noop := range strings.FieldsSeq(tt.noops) {
-				o.Noops = append(o.Noops, outline.Noticed[string]{Op: noop, Base: strings.ToUpper(noop)})
+				name, at, timed := strings.Cut(noop, "@")
+				n := outline.Noticed[string]{Op: name, Base: strings.ToUpper(name), At: len(ops)}
+				if timed {
+					n.At = int(at[0] - '0')
+				}
+				o.Noops = append(o.Noops, n)
 			}
 			got := strings.Join(o.Complete(len(declared), func(i int) string { return declared[i] }), " ")
 			if got != tt.want {
