@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of what one place of the program logs, except at debug. Others decide how often some places log: a client without a
+// Bounds of the warnings and errors of one place of the program. Others decide how often some places log: a client without a
 // password, or a store that changes a bad value, could otherwise fill the disk.
 const (
 	calmBurst = 2000 // lines at once

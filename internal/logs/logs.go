@@ -9,8 +9,8 @@
 // A level that is set for a name counts for all loggers of that name, also for those that are
 // made later. So a configuration can name a component that starts with the first request.
 //
-// One place of the program writes at most 2000 lines at once, and 5 a second after these, except at debug: what others send
-// must not fill the disk. The first line that is left out is replaced by a warning, and later ones have the number of those
+// One place of the program writes at most 2000 warnings or errors at once, and 5 a second after these: what others send
+// must not fill the disk. Other lines say what somebody has asked for, or who has changed something. The first line that is left out is replaced by a warning, and later ones have the number of those
 // that were left out, left_out. Texts longer than 4 KiB are cut.
 //
 // A reader that takes no more lines stops nothing; see [Sink].
@@ -180,7 +180,7 @@ type handler struct {
 // stay together.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
-	if r.Level > slog.LevelDebug {
+	if r.Level >= slog.LevelWarn {
 		v := h.calm.judge(site{h.name, r.Level, r.PC}, time.Now())
 		switch {
 		case v.tell:

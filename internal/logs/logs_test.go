@@ -76,7 +76,7 @@ func TestFlood(t *testing.T) {
 		out.Reset()
 		table.Logger("etcd").Error("another place")
 		for range 3000 {
-			log.Debug("what was asked for")
+			log.Info("what was asked for")
 		}
 		if got := strings.Count(out.String(), "\n"); got != 3001 {
 			t.Errorf("%d lines of other places, want 3001", got)
