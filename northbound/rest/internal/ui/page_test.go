@@ -473,7 +473,7 @@ func TestTheLogin(t *testing.T) {
 	p := browser.Open(t, w.protected("dump")+"/ui", browser.Desk())
 	p.Allow("401")
 	p.Allow("/info/version") // ann lacks the permission
-	p.Allow("/liveness")     // this server knows no health
+	p.Allow("/readiness")    // its status is 500 while something is missing
 	p.Until(`document.querySelector(".login [name=username]")`)
 	if browser.Get[bool](p, `document.body.textContent.includes("10.9.0.0")`) {
 		t.Error("the page shows values without a user")

@@ -58,11 +58,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, sched: scheduler.New(scheduler.Options{Simulate: true}), actual: map[string]proto.Message{}, broken: map[string]bool{}, fault: "no buffer space available"}
 	w.register()
 	w.sources = &sources{keys: 2}
-	version := wire.Version{App: "agent", Version: "v1.2.3"}
-	h := rest.Handler(rest.Options{
-		Scheduler: w.sched, Label: "edge-7", Version: version, Sources: w.sources,
-		Health: &health.Health{Scheduler: w.sched, Sources: w.sources, Version: version, Started: time.Now(), Southbounds: unreached},
-	})
+	h := rest.Handler(w.options())
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.requests.Add(1)
 		h.ServeHTTP(rw, r)
@@ -81,6 +77,15 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// options are those of a server that shows the world.
+func (w *world) options() rest.Options {
+	version := wire.Version{App: "agent", Version: "v1.2.3"}
+	return rest.Options{
+		Scheduler: w.sched, Label: "edge-7", Version: version, Sources: w.sources,
+		Health: &health.Health{Scheduler: w.sched, Sources: w.sources, Version: version, Started: time.Now(), Southbounds: unreached},
+	}
+}
+
 // protected serves the world once more, for the user ann with the password pass and these
 // permissions. It returns the address.
 func (w *world) protected(permissions ...string) string {
@@ -93,7 +98,7 @@ func (w *world) protected(permissions ...string) string {
 	}
 	w.must(config.Complete())
 	ready := make(chan net.Addr, 1)
-	server := rest.Server{Config: config, Options: rest.Options{Scheduler: w.sched, Label: "edge-7", Sources: w.sources}, Ready: ready}
+	server := rest.Server{Config: config, Options: w.options(), Ready: ready}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
