@@ -43,7 +43,8 @@ type Descriptor[V proto.Message, M any] struct {
 
 	// These pure functions of a value are optional. Equivalent also compares a retrieved
 	// value (old) with the desired value (new). It ignores fields that only make derived
-	// values.
+	// values. A key that several values derive belongs to the one that is applied, so their claims must say
+	// that only one of them can be.
 	Validate     func(key string, v V) error            // each invalid field: *models.FieldError, joined
 	Equivalent   func(key string, old, new V) bool      // Defaults to proto.Equal
 	Recreate     func(key string, old, new V, m M) bool // the change needs Delete and Create. Defaults to Update == nil

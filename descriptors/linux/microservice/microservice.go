@@ -165,8 +165,8 @@ func (t *Tracker) retrieve(ctx context.Context, _ []scheduler.Desired[*emptypb.E
 	})
 }
 
-// deaf reports whether no engine listens at the address.
-func deaf(err error) bool {
+// unserved reports whether no engine listens at the address.
+func unserved(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
@@ -197,7 +197,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 		}
 		// A host without containers is not worth a warning.
 		level := slog.LevelDebug
-		if connected || !deaf(err) {
+		if connected || !unserved(err) {
 			level = slog.LevelWarn
 		}
 		t.opts.Log.Log(ctx, level, "the container engine is not reachable; microservices that run stay", "err", err)
@@ -229,7 +229,7 @@ func (t *Tracker) listAgain(ctx context.Context) {
 		if ctx.Err() == nil {
 			t.tell(err)
 		}
-		if err != nil && !deaf(err) && ctx.Err() == nil {
+		if err != nil && !unserved(err) && ctx.Err() == nil {
 			t.opts.Log.Log(ctx, level, "cannot list containers; microservices may be out of date; trying again", "err", err)
 			level, again = slog.LevelDebug, time.After(pause.Next())
 		} else {

@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -192,6 +193,11 @@ func TestConnectionsThatNothingNeeds(t *testing.T) {
 	silent(p, "header .lost", "not READY")
 	w.declare(farPrefix + "one")
 	says(p, "header .lost", "not READY: vpp")
+	silent(p, "header .lost", "containers")
+	w.engine.Ready()
+	says(p, "td", "READY")
+	w.engine.Lost(errors.New("it has ended"))
+	says(p, "header .lost", "not READY: containers, vpp")
 }
 
 // TestAHundredThousandValues scrolls, searches and filters. Only the rows that are seen exist.

@@ -45,6 +45,7 @@ type world struct {
 	server   *httptest.Server
 	requests atomic.Int64 // that the server has got
 	sources  *sources
+	engine   *scheduler.Connection // of which the health says nothing
 
 	mu     sync.Mutex
 	actual map[string]proto.Message
@@ -191,14 +192,18 @@ func (w *world) register() {
 		Delete: func(context.Context, string, *emptypb.Empty, none) error { return nil },
 	})
 	w.must(err)
+	w.engine, err = w.sched.Connection("containers")
+	w.must(err)
 	_, err = w.sched.Connection("vpp")
 	w.must(err)
-	_, err = scheduler.Register(w.sched.OnConnection("vpp"), scheduler.Descriptor[*emptypb.Empty, none]{
-		Name: "far", Prefix: farPrefix,
-		Create: func(context.Context, string, *emptypb.Empty) (none, error) { return none{}, nil },
-		Delete: func(context.Context, string, *emptypb.Empty, none) error { return nil },
-	})
-	w.must(err)
+	for name, prefix := range map[string]string{"vpp": farPrefix, "containers": "containers/"} {
+		_, err = scheduler.Register(w.sched.OnConnection(name), scheduler.Descriptor[*emptypb.Empty, none]{
+			Name: name, Prefix: prefix,
+			Create: func(context.Context, string, *emptypb.Empty) (none, error) { return none{}, nil },
+			Delete: func(context.Context, string, *emptypb.Empty, none) error { return nil },
+		})
+		w.must(err)
+	}
 }
 
 // unreached says that the connection of the values under farPrefix was never there.

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, get, now, whenUnauthorized, type Health, type Version } from "./api";
 import { Drift } from "./drift";
-import { close, connections, counts, heard, label, line, open, sources, why } from "./live";
+import { close, connections, counts, heard, label, line, open, reached, sources, why } from "./live";
 import { Plan } from "./plan";
 import { useRead } from "./read";
 import { Mark, Sources } from "./sources";
@@ -90,12 +90,13 @@ function Links() {
   return lost.length === 0 ? null : <Lost names={lost} />;
 }
 
-// Lost names connections that are lost, except those that were never there and that no value needs: the agent calls
-// them INIT. A value that is PENDING may need one.
+// Lost names connections that are lost, except those that were never there and that no value needs: the agent's health
+// calls them INIT, or does not know them. A value that is PENDING may need one.
 function Lost({ names }: { names: string[] }) {
   const pending = useCell(counts)["PENDING"] ?? 0;
   const { data, error } = useRead(`lost ${names.join()}`, pending, (signal) => get<Health>("readiness", {}, signal, [500]));
-  const missed = names.filter((n) => error ?? (data && data.PluginStatus[n]?.state !== 0));
+  const matters = (name: string) => error !== undefined || reached.has(name) || (data?.PluginStatus[name]?.state ?? 0) !== 0;
+  const missed = names.filter(matters);
   if (missed.length === 0) return null;
   return <a class="lost" href={href("sources")}><Mark ok={false}>not READY: {missed.join(", ")}</Mark></a>;
 }

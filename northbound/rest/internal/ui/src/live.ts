@@ -41,6 +41,14 @@ function on<T>(s: EventSource, name: string, f: (data: T) => void): void {
   s.addEventListener(name, (e) => f(JSON.parse((e as MessageEvent<string>).data) as T));
 }
 
+// reached names the connections that were ready while the page was open.
+export const reached = new Set<string>();
+
+function link(all: Record<string, boolean>): void {
+  for (const [name, ready] of Object.entries(all)) if (ready) reached.add(name);
+  connections.set(all);
+}
+
 // open begins to read the stream. It does nothing if it is open.
 export function open(): void {
   if (stream || document.hidden) return;
@@ -50,7 +58,7 @@ export function open(): void {
     wait = 1000;
     label.set(e.Label);
     counts.set(e.States);
-    connections.set(e.Connections);
+    link(e.Connections);
     line.set("live");
     why.set("");
     everything();
@@ -62,7 +70,7 @@ export function open(): void {
   });
   on(s, "transactions", () => grow(transactions));
   on(s, "sources", () => grow(sources));
-  on<{ Connections: Record<string, boolean> }>(s, "connections", (e) => { connections.set(e.Connections); grow(sources); });
+  on<{ Connections: Record<string, boolean> }>(s, "connections", (e) => { link(e.Connections); grow(sources); });
   s.onerror = () => {
     if (line.get() === "live") heard.set(Date.now());
     if (s.readyState !== EventSource.CLOSED) line.set("lost");
