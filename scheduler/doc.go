@@ -326,10 +326,9 @@
 //	publish.go, status.go, index.go, watch.go    snapshots for readers
 //	untyped.go                            descriptors without types
 //	internal/kind, internal/intent        values of descriptors; how changes become desired
-//	internal/scope                        values that a transaction concerns
-//	internal/published, internal/columns  published states, and structs, in little memory
+//	internal/published, internal/history  published states, and records
 //	internal/graph, internal/readback     all decisions; calls of Retrieve
 //	internal/executor, internal/memory    calls of verbs; remembered values
-//	internal/retry, internal/flap         times of retries; values that somebody else insists on
+//	internal/retry                        times of retries; values that somebody else insists on
 //	txnlog, explain, wait, changes, drift, conformance    on top of the API
 package scheduler

@@ -15,7 +15,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
-	"github.com/keyplane/keyplane/scheduler/internal/flap"
+	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
 
 // A host is one interface in a system.
@@ -74,7 +74,7 @@ func TestWhatIsChangedAgainAndAgain(t *testing.T) {
 					notice(s, key)
 					synctest.Wait()
 				}
-				for range flap.After {
+				for range retry.After {
 					if st, _ := s.Status(key); st.State != scheduler.Configured || h.mtu.Load() != 1500 {
 						t.Fatalf("it is %v with MTU %d", st.State, h.mtu.Load())
 					}
@@ -82,7 +82,7 @@ func TestWhatIsChangedAgainAndAgain(t *testing.T) {
 				}
 				st, _ := s.Status(key)
 				if text := explain.Key(s, key).Text; st.State != scheduler.Retrying || h.mtu.Load() != 1000 || !strings.Contains(text, "somebody else changes it repeatedly") {
-					t.Fatalf("after %d changes it is %v with MTU %d, explained as %q", flap.After, st.State, h.mtu.Load(), text)
+					t.Fatalf("after %d changes it is %v with MTU %d, explained as %q", retry.After, st.State, h.mtu.Load(), text)
 				}
 				for begun := time.Now(); time.Since(begun) < time.Hour; <-time.After(time.Second) {
 					if h.mtu.Load() == 1500 {

@@ -12,7 +12,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/flap"
+	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
 
 // startPair registers interfaces that depend on each other, as the ends of a VETH, runs s until stop is called, and
@@ -62,7 +62,7 @@ func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 					return out
 				}
 				rounds := 0
-				for ; !slices.Contains(states(), scheduler.Retrying) && rounds < 3*flap.After; rounds++ {
+				for ; !slices.Contains(states(), scheduler.Retrying) && rounds < 3*retry.After; rounds++ {
 					var gone []scheduler.Observed
 					for _, i := range reports(rounds) {
 						gone = append(gone, scheduler.Observed{Key: keys[i]})
@@ -70,7 +70,7 @@ func TestPairIsRemovedAgainAndAgain(t *testing.T) {
 					s.Observe(gone...)
 					synctest.Wait()
 				}
-				if rounds > flap.After {
+				if rounds > retry.After {
 					t.Errorf("after %d rounds they are %v; want a pause", rounds, states())
 				}
 				if n := strings.Count(log.String(), "level=WARN"); n != 1 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
-	"github.com/keyplane/keyplane/scheduler/internal/flap"
+	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
 
 // Two controllers that undo each other's work do not burn the machine: what the other one
@@ -79,7 +79,7 @@ func TestFlappingValueObeysItsPolicy(t *testing.T) {
 				created := 0
 				plain(t, s, func(string) error {
 					created++
-					if created > flap.After {
+					if created > retry.After {
 						return errors.New("broken")
 					}
 					return nil
@@ -87,13 +87,13 @@ func TestFlappingValueObeysItsPolicy(t *testing.T) {
 				defer begin(t, s)()
 				change := interfacesNamed(t, s, 1)
 				mustCommit(t, s, scheduler.Txn{Changes: change})
-				for range flap.After {
+				for range retry.After {
 					s.Observe(scheduler.Observed{Key: change[0].Key})
 					synctest.Wait()
 				}
 				<-time.After(time.Hour)
 				st, _ := s.Status(change[0].Key)
-				if n := created - flap.After; n != c.attempts || st.State != failed {
+				if n := created - retry.After; n != c.attempts || st.State != failed {
 					t.Errorf("%d attempts, then %v; want %d, then FAILED", n, st.State, c.attempts)
 				}
 			})

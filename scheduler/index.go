@@ -1,13 +1,13 @@
 package scheduler
 
 import (
-	"github.com/keyplane/keyplane/scheduler/internal/index"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
 // An Index looks up the metadata of one descriptor's actual values by name. The name of a
 // value is its key without the prefix. Any goroutine may use it.
-type Index[M any] struct{ x *index.Index }
+type Index[M any] struct{ x *watch.Index }
 
 // Get returns the metadata of the value with the name, if the value exists.
 func (x *Index[M]) Get(name string) (M, bool) {
@@ -42,5 +42,5 @@ type IndexChange[M any] struct {
 
 // Watch watches the index. It begins with the present content.
 func (x *Index[M]) Watch() *Watch[IndexChange[M]] {
-	return newWatch(x.x.Watch(), func(c index.Change) IndexChange[M] { return IndexChange[M]{c.Name, kind.Meta[M](c.Meta), c.Gone} })
+	return newWatch(x.x.Watch(), func(c watch.Change) IndexChange[M] { return IndexChange[M]{c.Name, kind.Meta[M](c.Meta), c.Gone} })
 }

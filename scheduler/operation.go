@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/history"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/published"
-	"github.com/keyplane/keyplane/scheduler/internal/recreation"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -52,7 +52,7 @@ var verbs = [...]Verb{
 }
 
 // A recorder describes the operations of one record while they happen, in a run or in a plan. The zero recorder has none.
-type recorder struct{ recreated recreation.Marks }
+type recorder struct{ recreated history.Recreations }
 
 // begins describes op, which begins. was is the status of its value.
 func (c *recorder) begins(op graph.Op, was published.Status) Operation {

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"unsafe"
 
-	"github.com/keyplane/keyplane/scheduler/internal/columns"
+	"github.com/keyplane/keyplane/scheduler/internal/history"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/size"
 )
@@ -13,8 +13,8 @@ type keptRecord struct {
 	*Record                                     // without the lists that are packed
 	bytes             int                       // about the memory of all
 	values            []*Value                  // of Values, if these only want values
-	planned, executed columns.Shared[Operation] // Planned and Executed
-	recent            columns.Recent[Record]    // with its lists again
+	planned, executed history.Shared[Operation] // Planned and Executed
+	recent            history.Recent[Record]    // with its lists again
 }
 
 // manyOperations is the number from which the lists of a record are packed. Fewer operations take
@@ -44,8 +44,8 @@ func (k *keptRecord) packed(types *size.Types) (packed *keptRecord, bytes int) {
 // sharing says how operations repeat values: most of them make one of the values of the record
 // actual, so their Key and New are those of that value. It calls repeated before it
 // removes them.
-func sharing(repeated func(*Operation)) columns.Sharing[Operation, *Value] {
-	return columns.Sharing[Operation, *Value]{
+func sharing(repeated func(*Operation)) history.Sharing[Operation, *Value] {
+	return history.Sharing[Operation, *Value]{
 		Key:   func(o *Operation) string { return o.Key },
 		KeyOf: (*Value).Key,
 		Strip: func(o *Operation, v *Value) bool {

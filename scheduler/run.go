@@ -18,7 +18,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
-	"github.com/keyplane/keyplane/scheduler/internal/scope"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -30,7 +29,7 @@ type run struct {
 	phase     runPhase
 	done      func(*Record)          // gets the complete record; nil: nobody waits for it
 	policy    RetryPolicy            // of the values in scope; zero: Options.Retry
-	scope     scope.Scope            // the values that the run declares or retries
+	scope     intent.Scope           // the values that the run declares or retries
 	withheld  func(key string) error // see Txn.Withheld
 	retry     bool
 	reverting bool

@@ -17,7 +17,6 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/flap"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/history"
 	"github.com/keyplane/keyplane/scheduler/internal/idle"
@@ -27,8 +26,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/published"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
-	"github.com/keyplane/keyplane/scheduler/internal/shown"
-	"github.com/keyplane/keyplane/scheduler/internal/table"
 	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
@@ -76,7 +73,7 @@ type Scheduler struct {
 	registry     kind.Registry
 	decoder      *kind.Decoder
 	executor     *executor.Executor
-	statuses     *table.Table[published.Status]
+	statuses     *published.Table[published.Status]
 	history      *history.History[*keptRecord]
 	counters     *counters.Counters
 	observations *mailbox.Box[Observed]
@@ -85,7 +82,7 @@ type Scheduler struct {
 	connections  map[string]*Connection
 	published    atomic.Pointer[[]ConnectionStatus] // by publishConnections
 	begun        atomic.Bool                        // Run was called
-	shown        shown.Values                       // Run's goroutine writes them
+	shown        published.Shown                    // Run's goroutine writes them
 	requests     chan func(context.Context)
 	idle         *idle.Runner // of plans
 	stopped      chan struct{}
@@ -96,7 +93,7 @@ type Scheduler struct {
 	seq     uint64
 	ordered uint64 // number of operations with a verb that have begun
 	retries *retry.Schedule
-	flaps   *flap.Delays
+	flaps   *retry.Delays
 	links   kind.Connections // of all descriptors; those that can be lost are also in connections
 	parked  []*run           // in the order in which they were parked
 	reader  *readback.Reader
@@ -121,7 +118,7 @@ func New(opts Options) *Scheduler {
 	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
-		statuses:     table.New((*published.Status).Key),
+		statuses:     published.NewTable((*published.Status).Key),
 		history:      history.New[*keptRecord](opts.HistoryCount, opts.HistoryBytes),
 		observations: mailbox.New[Observed](),
 		inbox:        inbox.New[*Connection](),
@@ -136,7 +133,7 @@ func New(opts Options) *Scheduler {
 	}
 	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
 	s.idle = &idle.Runner{Offers: make(chan *idle.Work), Ended: s.stopped, Err: ErrStopped}
-	s.flaps = &flap.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
+	s.flaps = &retry.Delays{Graph: s.graph, Retries: s.retries, Log: opts.Log}
 	s.graph.Keys = &s.registry
 	s.ledger = s.newLedger()
 	s.reader = s.newReader()

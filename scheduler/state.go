@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/keyplane/keyplane/scheduler/internal/enum"
+import "strconv"
 
 // A State is the state of a value; the package documentation has a diagram. The numbers are
 // those of the enum ValueState in proto/ligato/kvscheduler.
@@ -27,7 +27,7 @@ func (s State) String() string {
 		"NONEXISTENT", "MISSING", "UNIMPLEMENTED", "REMOVED", "CONFIGURED", "OBTAINED", "DISCOVERED",
 		"PENDING", "INVALID", "FAILED", "RETRYING",
 	}
-	return enum.Name(names[:], int32(s), "state")
+	return nameOf(names[:], int32(s), "state")
 }
 
 // A Verb is the kind of an operation. The numbers are those of the enum TxnOperation in
@@ -44,5 +44,13 @@ const (
 
 // String returns the name as people see it: "CREATE".
 func (v Verb) String() string {
-	return enum.Name([]string{"UNDEFINED", "VALIDATE", "CREATE", "UPDATE", "DELETE"}, int32(v), "verb")
+	return nameOf([]string{"UNDEFINED", "VALIDATE", "CREATE", "UPDATE", "DELETE"}, int32(v), "verb")
+}
+
+// nameOf returns the name of a number; if there is none, a text such as "state 17".
+func nameOf(names []string, n int32, kind string) string {
+	if n < 0 || int(n) >= len(names) {
+		return kind + " " + strconv.Itoa(int(n))
+	}
+	return names[n]
 }

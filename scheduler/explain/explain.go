@@ -20,7 +20,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/inspect"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // An Explanation describes the status of one value and the causes of this status.
@@ -222,7 +222,7 @@ func inForce(st *scheduler.Status) string {
 	if st.Actual == nil {
 		return "(none)"
 	}
-	return printable.Cut(valuetext.Line(st.Actual), maxInForce)
+	return printable.Cut(value.Line(st.Actual), maxInForce)
 }
 
 // unmet explains an unmet dependency.

@@ -5,7 +5,7 @@
 //	pause, begun := c.Lost("link 3", time.Now())
 package flaps
 
-import "github.com/keyplane/keyplane/scheduler/internal/flap"
+import "github.com/keyplane/keyplane/scheduler/internal/retry"
 
 // Flaps are the things that were changed recently. The zero value is empty. One goroutine owns it.
-type Flaps = flap.Flaps
+type Flaps = retry.Flaps

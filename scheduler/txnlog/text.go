@@ -9,7 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/scheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 const (
@@ -114,13 +114,13 @@ func changeText(c scheduler.Change) string {
 	switch {
 	case c.Err != nil:
 		if c.Refused != nil {
-			return valuetext.Line(c.Refused) + " <REFUSED> " + errorLine(c.Err)
+			return value.Line(c.Refused) + " <REFUSED> " + errorLine(c.Err)
 		}
 		return "<REFUSED> " + errorLine(c.Err)
 	case c.Value == nil:
 		return "<NIL>"
 	}
-	return valuetext.Line(c.Value.Message())
+	return value.Line(c.Value.Message())
 }
 
 // stale reports whether the record is a retry with the same failures as before.
@@ -214,11 +214,11 @@ func operationText(b *bytes.Buffer, o *scheduler.Operation, number int) {
 	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, printable.Line(o.Key))
 	switch {
 	case o.Verb == scheduler.Update:
-		fmt.Fprintf(b, "          - prev-value: %s\n          - new-value: %s\n", valuetext.Line(o.Old), valuetext.Line(o.New))
+		fmt.Fprintf(b, "          - prev-value: %s\n          - new-value: %s\n", value.Line(o.Old), value.Line(o.New))
 	case o.Verb == scheduler.Delete:
-		fmt.Fprintf(b, "          - value: %s\n", valuetext.Line(o.Old))
+		fmt.Fprintf(b, "          - value: %s\n", value.Line(o.Old))
 	default:
-		fmt.Fprintf(b, "          - value: %s\n", valuetext.Line(o.New))
+		fmt.Fprintf(b, "          - value: %s\n", value.Line(o.New))
 	}
 	if o.OldErr != nil {
 		fmt.Fprintf(b, "          - prev-error: %s\n", errorLine(o.OldErr))

@@ -1,9 +1,5 @@
-// Package folders keeps items in the order of their keys, so that those below a prefix are found fast. It
-// keeps only items of the folders that somebody asked about: most items of a large graph are in others.
-//
-//	for item := range index.Under("vpp/interface/loop1/", all) { ... }
-//
-// A folder is the part of a key up to its second slash, such as "vpp/interface/".
+// Package folders finds what belongs to folders of keys: an [Index] has the items below a prefix, and [Waitlists] have what waits
+// for a key of a folder to appear.
 package folders
 
 import (
@@ -15,7 +11,13 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// An Index is owned by one goroutine. The zero Index has no folder.
+// An Index keeps items in the order of their keys, so that those below a prefix are found fast. It
+// keeps only items of the folders that somebody asked about: most items of a large graph are in others.
+//
+//	for item := range index.Under("vpp/interface/loop1/", all) { ... }
+//
+// A folder is the part of a key up to its second slash, such as "vpp/interface/". One goroutine owns an Index. The zero Index
+// has no folder.
 type Index[T any] struct {
 	trees map[string]*btree.Map[string, T] // by folder
 }

@@ -1,6 +1,6 @@
 package graph
 
-import "github.com/keyplane/keyplane/scheduler/internal/waitlist"
+import "github.com/keyplane/keyplane/scheduler/internal/folders"
 
 // replaceProviders finds new providers for edges that lost theirs, after all simultaneous
 // changes were made.
@@ -30,7 +30,7 @@ func (g *Graph) announce(n *Node) {
 
 // offer meets the waiting dependencies that the node can meet. Meeting one removes it from
 // the list, so the index stays.
-func (g *Graph) offer(list *waitlist.List[*edge], n *Node) {
+func (g *Graph) offer(list *folders.Waitlist[*edge], n *Node) {
 	for i := 0; i < list.Len(); {
 		e := list.At(i)
 		if !e.dep.MetBy(n.key) {

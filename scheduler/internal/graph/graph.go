@@ -86,7 +86,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
-	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
 // A Graph is owned by one goroutine.
@@ -95,8 +94,8 @@ type Graph struct {
 	byKind       map[Kind]*kindNodes
 	available    folders.Index[*Node]              // available nodes, for any-of dependencies
 	lostProvider []*edge                           // any-of edges whose provider left
-	waitlists    waitlist.Lists[*edge]             // any-of edges without a provider, by folder
-	waiting      map[*edge]*waitlist.Places[*edge] // their entries in waitlists
+	waitlists    folders.Waitlists[*edge]             // any-of edges without a provider, by folder
+	waiting      map[*edge]*folders.Places[*edge] // their entries in waitlists
 
 	// Cause is set by the owner before it changes something: the transaction, for example, by a number. Operations that
 	// wait for room on their connection take turns by the cause of what made them possible.
@@ -133,6 +132,6 @@ type Graph struct {
 func New() *Graph {
 	return &Graph{
 		nodes:  keyset.New((*Node).Key),
-		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*waitlist.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
+		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*folders.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
 	}
 }

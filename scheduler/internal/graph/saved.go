@@ -5,7 +5,6 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/folders"
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
-	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
 )
 
 // A journal can undo all changes of a graph since BeginPlan: they were only planned.
@@ -69,7 +68,7 @@ type blockedMemento struct {
 type step struct {
 	edge    *edge
 	to      *Node                   // its list of incoming edges changed; nil: waitlists changed
-	waiters *waitlist.Places[*edge] // the entries in the waitlists
+	waiters *folders.Places[*edge] // the entries in the waitlists
 	pos     int32                   // where the edge was
 	added   bool
 }

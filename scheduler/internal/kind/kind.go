@@ -17,8 +17,8 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
-	"github.com/keyplane/keyplane/scheduler/internal/index"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
+	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
 // A Descriptor is a scheduler.Descriptor without its types. It is the graph's Kind of its
@@ -30,7 +30,7 @@ type Descriptor struct {
 	Modelled  bool
 	Match     func(key string) bool // nil: all keys with Prefix
 	After     []string              // descriptors that are read back first
-	Index     *index.Index
+	Index     *watch.Index
 
 	// Owned by the goroutine of the scheduler.
 	Reads executor.Reads
@@ -75,7 +75,7 @@ type Descriptor struct {
 // New returns a Descriptor without verbs, with the default of each function.
 func New(name string) *Descriptor {
 	return &Descriptor{
-		Name: name, Index: index.New(), Verbs: executor.Verbs{Descriptor: name},
+		Name: name, Index: watch.NewIndex(), Verbs: executor.Verbs{Descriptor: name},
 		KeyOf:        func(proto.Message) (string, error) { return "", errors.New("no key given") },
 		Validate:     func(string, proto.Message) error { return nil },
 		Equal:        func(_ string, old, new proto.Message) bool { return proto.Equal(old, new) },

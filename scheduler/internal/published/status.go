@@ -1,5 +1,6 @@
-// Package published keeps what is published of each value in little memory: a Status has a third of the
-// size of the scheduler.Status that readers get, which package scheduler makes when somebody reads.
+// Package published keeps what is published of each value in little memory: a [Status] has a third of the
+// size of the scheduler.Status that readers get, which package scheduler makes when somebody reads. A [Table] has
+// the statuses of the values that the graph knows. [Shown] has those of values that the system has made by itself.
 //
 // A Status is immutable except for Txn, which belongs to the goroutine of the scheduler.
 package published

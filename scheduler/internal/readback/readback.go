@@ -31,7 +31,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
-	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
+	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
 // Options are the parts of the scheduler that a Reader uses. All are required.
@@ -274,7 +274,7 @@ func (rb *Reader) applyFound(r *Reading, c *call, it *kind.Found) {
 	}
 	ours := rb.ours(c.Of, it)
 	if r.Verbose {
-		rb.Log.Info("read back", "descriptor", c.Of.Name, "key", it.Key, "ours", ours, "value", valuetext.Line(it.Value))
+		rb.Log.Info("read back", "descriptor", c.Of.Name, "key", it.Key, "ours", ours, "value", value.Line(it.Value))
 	}
 	changed, vanished := rb.Graph.Found(rb.valueOf(r, c.Of, it), it.Meta, !ours)
 	if changed {

@@ -5,6 +5,9 @@
 // An attempt that fails again doubles the delay of the next one. A value that fails in a
 // run which neither declares nor retries it, such as a resync, keeps its schedule: a resync
 // neither ends the retries of a value nor adds to them.
+//
+// [Flaps] decide how long a value that somebody else removes or changes again and again waits before it is put back.
+// [Delays] apply that to a graph.
 package retry
 
 import (

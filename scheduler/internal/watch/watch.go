@@ -1,7 +1,7 @@
 // Package watch hands changes to any number of readers, which may be slow.
 //
 // A reader begins with the present content. Then it gets the newest item of each key, and
-// misses none. The writer never waits for a reader.
+// misses none. The writer never waits for a reader. An [Index] is such content: the metadata of values by name.
 package watch
 
 import (

@@ -1,5 +1,4 @@
-// Package valuetext renders values for logs.
-package valuetext
+package value
 
 import (
 	"fmt"

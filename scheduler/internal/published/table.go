@@ -1,10 +1,4 @@
-// Package table shows the newest entry of each key to readers that must not delay the writer.
-//
-// One goroutine writes: it calls Put, Drop and At, and remembers the slot of each
-// key. Any goroutine reads: All sees one moment of the whole table, Find looks one
-// key up. Neither side waits for the other longer than it takes to copy 256 pointers.
-// Entries are immutable.
-package table
+package published
 
 import (
 	"iter"
@@ -12,7 +6,14 @@ import (
 	"sync"
 )
 
-// A Table keeps entries in numbered slots, in chunks. A chunk is copied on the first
+// A Table shows the newest entry of each key to readers that must not delay the writer.
+//
+// One goroutine writes: it calls Put, Drop and At, and remembers the slot of each
+// key. Any goroutine reads: All sees one moment of the whole table, Find looks one
+// key up. Neither side waits for the other longer than it takes to copy 256 pointers.
+// Entries are immutable.
+//
+// The entries are in numbered slots, in chunks. A chunk is copied on the first
 // write after a reader began, so a reader keeps the moment at which it began.
 type Table[E any] struct {
 	key func(*E) string
@@ -33,8 +34,8 @@ type chunk[E any] struct {
 	slots [chunkSize]*E
 }
 
-// New returns an empty table. key is the key of an entry.
-func New[E any](key func(*E) string) *Table[E] {
+// NewTable returns an empty table. key is the key of an entry.
+func NewTable[E any](key func(*E) string) *Table[E] {
 	return &Table[E]{key: key, recent: recent{overflow: true}}
 }
 

@@ -1,11 +1,11 @@
-package scope_test
+package intent_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
-	"github.com/keyplane/keyplane/scheduler/internal/scope"
+	"github.com/keyplane/keyplane/scheduler/internal/intent"
 )
 
 // declared returns a graph with the values a, which has the part a/part, and b. Nobody desires gone.
@@ -23,14 +23,14 @@ func TestConcerns(t *testing.T) {
 	g := declared()
 	tests := []struct {
 		name  string
-		scope scope.Scope
+		scope intent.Scope
 		want  []string
 	}{
-		{"nothing", scope.Scope{}, nil},
-		{"a value with its part", scope.Scope{Keys: slices.Values([]string{"a"})}, []string{"a", "a/part"}},
-		{"a part alone", scope.Scope{Keys: slices.Values([]string{"a/part"})}, []string{"a/part"}},
-		{"an unknown key", scope.Scope{Keys: slices.Values([]string{"c"})}, nil},
-		{"with Replace, values that are not desired", scope.Scope{Keys: slices.Values([]string{"b"}), Replace: true}, []string{"b", "gone"}},
+		{"nothing", intent.Scope{}, nil},
+		{"a value with its part", intent.Scope{Keys: slices.Values([]string{"a"})}, []string{"a", "a/part"}},
+		{"a part alone", intent.Scope{Keys: slices.Values([]string{"a/part"})}, []string{"a/part"}},
+		{"an unknown key", intent.Scope{Keys: slices.Values([]string{"c"})}, nil},
+		{"with Replace, values that are not desired", intent.Scope{Keys: slices.Values([]string{"b"}), Replace: true}, []string{"b", "gone"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestConcerns(t *testing.T) {
 
 func TestAnyLooksAtDerivedValues(t *testing.T) {
 	g := declared()
-	s := scope.Scope{Keys: slices.Values([]string{"unknown", "a"})}
+	s := intent.Scope{Keys: slices.Values([]string{"unknown", "a"})}
 	for key, want := range map[string]bool{"a": true, "a/part": true, "b": false} {
 		if got := s.Any(g, func(n *graph.Node) bool { return n.Key() == key }); got != want {
 			t.Errorf("a node of the scope is %s: %v, want %v", key, got, want)

@@ -1,4 +1,4 @@
-package waitlist_test
+package folders_test
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/testkit/draw"
-	"github.com/keyplane/keyplane/scheduler/internal/waitlist"
+	"github.com/keyplane/keyplane/scheduler/internal/folders"
 )
 
 // contents returns the elements of the lists in their order.
-func contents(l *waitlist.Lists[int], folders []string) (out []string) {
-	for _, folder := range folders {
+func contents(l *folders.Waitlists[int], of []string) (out []string) {
+	for _, folder := range of {
 		list := l.In(folder)
 		for i := range list.Len() {
 			out = append(out, fmt.Sprint(folder, list.At(i)))
@@ -25,23 +25,23 @@ func contents(l *waitlist.Lists[int], folders []string) (out []string) {
 // Lists have the elements that were added and not removed. Undoing all changes, last first, leads
 // back through the same contents in the same order. An element may name a folder twice.
 func TestChangesAndTheirUndoing(t *testing.T) {
-	folders := []string{"", "a/", "a/b/"}
+	all := []string{"", "a/", "a/b/"}
 	draw.Check(t, func(t *rapid.T) {
-		var l waitlist.Lists[int]
+		var l folders.Waitlists[int]
 		type change struct {
 			before []string
-			places *waitlist.Places[int]
+			places *folders.Places[int]
 			added  bool
 		}
 		var changes []change
-		var present []*waitlist.Places[int]
+		var present []*folders.Places[int]
 		want := map[string]int{}
-		where := map[*waitlist.Places[int]][]string{}
+		where := map[*folders.Places[int]][]string{}
 		for i := range rapid.IntRange(1, 30).Draw(t, "changes") {
-			c := change{before: contents(&l, folders), added: len(present) == 0 || rapid.Bool().Draw(t, "add")}
+			c := change{before: contents(&l, all), added: len(present) == 0 || rapid.Bool().Draw(t, "add")}
 			step := +1
 			if c.added {
-				in := rapid.SliceOfN(rapid.SampledFrom(folders), 1, 4).Draw(t, "folders")
+				in := rapid.SliceOfN(rapid.SampledFrom(all), 1, 4).Draw(t, "all")
 				c.places = l.Add(i, in)
 				where[c.places] = in
 				present = append(present, c.places)
@@ -55,7 +55,7 @@ func TestChangesAndTheirUndoing(t *testing.T) {
 			for _, folder := range where[c.places] {
 				want[folder] += step
 			}
-			for _, folder := range folders {
+			for _, folder := range all {
 				if got := l.In(folder).Len(); got != want[folder] {
 					t.Fatalf("%d elements in %q, expected %d", got, folder, want[folder])
 				}
@@ -68,7 +68,7 @@ func TestChangesAndTheirUndoing(t *testing.T) {
 			} else {
 				l.Restore(c.places)
 			}
-			if got := contents(&l, folders); fmt.Sprint(got) != fmt.Sprint(c.before) {
+			if got := contents(&l, all); fmt.Sprint(got) != fmt.Sprint(c.before) {
 				t.Fatalf("after undoing change %d: %v, before it: %v", i, got, c.before)
 			}
 		}

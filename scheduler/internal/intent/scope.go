@@ -1,7 +1,4 @@
-// Package scope tells which nodes of a graph a transaction concerns: those of the keys that it
-// declares or retries, the nodes derived from them, and with Replace also the nodes whose desired
-// values it removes because it does not name them.
-package scope
+package intent
 
 import (
 	"iter"
@@ -9,7 +6,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A Scope is that of one transaction. One goroutine owns it. The zero value concerns no node.
+// A Scope tells which nodes of a graph a transaction concerns: those of the keys that it
+// declares or retries, the nodes derived from them, and with Replace also the nodes whose desired
+// values it removes because it does not name them. One goroutine owns it. The zero value concerns no node.
 type Scope struct {
 	Keys    iter.Seq[string] // nil: none
 	Replace bool

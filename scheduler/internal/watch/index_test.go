@@ -1,14 +1,14 @@
-package index_test
+package watch_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/keyplane/keyplane/scheduler/internal/index"
+	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
 func TestTermsFollowTheMetadata(t *testing.T) {
-	x := index.New()
+	x := watch.NewIndex()
 	names := x.By(func(meta any) []string { return meta.([]string) })
 	expect := func(term string, want ...string) {
 		t.Helper()
@@ -27,7 +27,7 @@ func TestTermsFollowTheMetadata(t *testing.T) {
 }
 
 func TestAWatchBeginsWithTheContent(t *testing.T) {
-	x := index.New()
+	x := watch.NewIndex()
 	x.Set("a", 1)
 	w := x.Watch()
 	defer w.Close()
@@ -35,7 +35,7 @@ func TestAWatchBeginsWithTheContent(t *testing.T) {
 	x.Set("b", 2)
 	x.Drop("b")
 	x.Drop("unknown")
-	if got, want := w.Take(), []index.Change{{Name: "a", Meta: 1}, {Name: "b", Gone: true}}; !slices.Equal(got, want) {
+	if got, want := w.Take(), []watch.Change{{Name: "a", Meta: 1}, {Name: "b", Gone: true}}; !slices.Equal(got, want) {
 		t.Errorf("watch yields %v, want %v", got, want)
 	}
 	w.Close()

@@ -1,13 +1,4 @@
-// Package shown keeps the values that a system has made by itself: a read-back has found them, and the graph has no
-// node for them. So they can be seen, and can take part in no decision.
-//
-//	values.Replace(descriptor, found, now, obtained)
-//	moment := values.Now()
-//	moment.Hide(x)                  // the graph has a value with that key
-//	for x := range moment.Rest()    // those that were not hidden
-//
-// One goroutine writes. Any goroutine reads.
-package shown
+package published
 
 import (
 	"iter"
@@ -19,19 +10,26 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
-	"github.com/keyplane/keyplane/scheduler/internal/published"
 )
 
 // ofKind are the values of one descriptor by key. It is immutable.
-type ofKind = map[string]*published.Status
+type ofKind = map[string]*Status
 
-// Values are those of all descriptors. The zero value has none.
-type Values struct {
+// Shown are the values that a system has made by itself: a read-back has found them, and the graph has no
+// node for them. So they can be seen, and can take part in no decision. The zero Shown has none.
+//
+//	shown.Replace(descriptor, found, now, obtained)
+//	moment := shown.Now()
+//	moment.Hide(x)                  // the graph has a value with that key
+//	for x := range moment.Rest()    // those that were not hidden
+//
+// One goroutine writes. Any goroutine reads.
+type Shown struct {
 	all atomic.Pointer[map[*kind.Descriptor]ofKind]
 }
 
 // load returns the present values.
-func (v *Values) load() map[*kind.Descriptor]ofKind {
+func (v *Shown) load() map[*kind.Descriptor]ofKind {
 	if all := v.all.Load(); all != nil {
 		return *all
 	}
@@ -40,7 +38,7 @@ func (v *Values) load() map[*kind.Descriptor]ofKind {
 
 // Replace replaces the values of a descriptor by those that were found. They are in a state since now, unless the
 // same value was there before.
-func (v *Values) Replace(d *kind.Descriptor, found []kind.Found, now time.Time, state uint8) {
+func (v *Shown) Replace(d *kind.Descriptor, found []kind.Found, now time.Time, state uint8) {
 	before := v.load()[d]
 	if len(before)+len(found) == 0 {
 		return
@@ -53,19 +51,19 @@ func (v *Values) Replace(d *kind.Descriptor, found []kind.Found, now time.Time, 
 			continue
 		}
 		// Without its dependencies and derived values: nothing is decided about it.
-		of[f.Key] = published.OfShown(&graph.Value{Key: f.Key, Data: f.Value, Kind: d}, state, now)
+		of[f.Key] = OfShown(&graph.Value{Key: f.Key, Data: f.Value, Kind: d}, state, now)
 	}
 	v.store(d, of)
 }
 
 // Drop forgets the values of a descriptor: nobody knows whether they are still there.
-func (v *Values) Drop(d *kind.Descriptor) {
+func (v *Shown) Drop(d *kind.Descriptor) {
 	if len(v.load()[d]) > 0 {
 		v.store(d, nil)
 	}
 }
 
-func (v *Values) store(d *kind.Descriptor, of ofKind) {
+func (v *Shown) store(d *kind.Descriptor, of ofKind) {
 	all := maps.Clone(v.load())
 	if all == nil {
 		all = map[*kind.Descriptor]ofKind{}
@@ -75,7 +73,7 @@ func (v *Values) store(d *kind.Descriptor, of ofKind) {
 }
 
 // Find returns the value under key, or nil.
-func (v *Values) Find(key string) *published.Status {
+func (v *Shown) Find(key string) *Status {
 	for _, of := range v.load() {
 		if x := of[key]; x != nil {
 			return x
@@ -91,10 +89,10 @@ type Moment struct {
 }
 
 // Now returns the present values.
-func (v *Values) Now() Moment { return Moment{v.load(), map[string]bool{}} }
+func (v *Shown) Now() Moment { return Moment{v.load(), map[string]bool{}} }
 
 // Hide leaves out the value with the key of x, which the graph has.
-func (m Moment) Hide(x *published.Status) {
+func (m Moment) Hide(x *Status) {
 	if len(m.all) == 0 {
 		return
 	}
@@ -104,8 +102,8 @@ func (m Moment) Hide(x *published.Status) {
 }
 
 // Rest yields the values that are not hidden, in no order.
-func (m Moment) Rest() iter.Seq[*published.Status] {
-	return func(yield func(*published.Status) bool) {
+func (m Moment) Rest() iter.Seq[*Status] {
+	return func(yield func(*Status) bool) {
 		for _, of := range m.all {
 			for key, x := range of {
 				if !m.hidden[key] && !yield(x) {

@@ -1,10 +1,10 @@
-package outline_test
+package history_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/keyplane/keyplane/scheduler/internal/outline"
+	"github.com/keyplane/keyplane/scheduler/internal/history"
 )
 
 // Keys are letters, and operations are named by the key of their base and a number. The
@@ -30,13 +30,13 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			declared, ops := strings.Fields(tt.declared), strings.Fields(tt.ops)
-			o := outline.Outline[string]{
+			o := history.Outline[string]{
 				Ops: ops, Base: func(i int) string { return ops[i][:1] }, From: tt.from, Reverting: tt.reverting,
 				Key: func(op *string) string { return strings.ToUpper((*op)[:1]) },
 			}
 			for noop := range strings.FieldsSeq(tt.noops) {
 				name, at, timed := strings.Cut(noop, "@")
-				n := outline.Noticed[string]{Op: name, Base: strings.ToUpper(name), At: len(ops)}
+				n := history.Noticed[string]{Op: name, Base: strings.ToUpper(name), At: len(ops)}
 				if timed {
 					n.At = int(at[0] - '0')
 				}

@@ -1,4 +1,4 @@
-package columns_test
+package history_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/internal/testkit/draw"
-	"github.com/keyplane/keyplane/scheduler/internal/columns"
+	"github.com/keyplane/keyplane/scheduler/internal/history"
 )
 
 type item struct {
@@ -22,8 +22,8 @@ type item struct {
 	Never *int
 }
 
-func pack(all []item) columns.Packed[item] {
-	return columns.Pack(len(all), func(i int) item { return all[i] })
+func pack(all []item) history.Packed[item] {
+	return history.Pack(len(all), func(i int) item { return all[i] })
 }
 
 func same(a, b item) bool {
@@ -78,7 +78,7 @@ func BenchmarkPack(b *testing.B) {
 
 // TestReadersShareOne: a value is made once while it is used, and again after nobody used it.
 func TestReadersShareOne(t *testing.T) {
-	var r columns.Recent[item]
+	var r history.Recent[item]
 	made := 0
 	get := func() *item { return r.Get(func() *item { made++; return &item{Order: uint64(made)} }) }
 	first, second := get(), get()

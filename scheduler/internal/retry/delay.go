@@ -1,4 +1,4 @@
-package flap
+package retry
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/components"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
-	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
@@ -22,7 +21,7 @@ var (
 // Delays delay the repair of flapping values of a graph. One goroutine owns them.
 type Delays struct {
 	Graph   *graph.Graph
-	Retries *retry.Schedule
+	Retries *Schedule
 	Log     *slog.Logger
 
 	flaps    Flaps

@@ -1,15 +1,14 @@
-// Package columns keeps many similar structs in little memory. Each field is a column, and a field
-// that is zero in all structs takes none. The operations of a large transaction, for example,
-// differ in their keys and values, and most of their other fields are zero.
-//
-//	packed := columns.Pack(len(operations), func(i int) Operation { return operations[i] })
-//	operations = packed.Unpack(packed.Len())
-package columns
+package history
 
 import "reflect"
 
-// A Packed has structs without their zero fields. It is immutable, so any goroutine may use it. The
-// zero Packed has none.
+// A Packed has many similar structs in little memory. Each field is a column, and a field that is zero in all structs takes none.
+// The operations of a large transaction, for example, differ in their keys and values, and most of their other fields are zero.
+//
+//	packed := history.Pack(len(operations), func(i int) Operation { return operations[i] })
+//	operations = packed.Unpack(packed.Len())
+//
+// A Packed is immutable, so any goroutine may use it. The zero Packed has no structs.
 type Packed[S any] struct {
 	n       int
 	columns []reflect.Value // by field: a slice of its values; the zero Value: all are zero

@@ -1,16 +1,14 @@
-// Package waitlist has the elements that wait for something in a folder, a list for each folder.
-// An element may wait in several folders. Adding and removing one takes the same time in a list
-// of any length.
-package waitlist
+package folders
 
 import "iter"
 
-// Lists has a list for each folder in which an element waits. The zero value is empty. One
-// goroutine uses it.
-type Lists[E any] struct{ folders map[string]*List[E] }
+// Waitlists have the elements that wait for something in a folder, a list for each folder.
+// An element may wait in several folders. Adding and removing one takes the same time in a list
+// of any length. The zero value is empty. One goroutine uses it.
+type Waitlists[E any] struct{ folders map[string]*Waitlist[E] }
 
-// A List has the elements of one folder. A nil List is empty.
-type List[E any] struct {
+// A Waitlist has the elements of one folder. A nil Waitlist is empty.
+type Waitlist[E any] struct {
 	folder  string
 	entries []*entry[E]
 }
@@ -21,20 +19,20 @@ type Places[E any] []entry[E]
 // An entry is the place of an element in one list.
 type entry[E any] struct {
 	of   E
-	list *List[E]
+	list *Waitlist[E]
 	pos  int // in list.entries
 }
 
 // Empty reports that no element waits.
-func (l *Lists[E]) Empty() bool { return len(l.folders) == 0 }
+func (l *Waitlists[E]) Empty() bool { return len(l.folders) == 0 }
 
 // In returns the list of a folder; nil: nothing waits there.
-func (l *Lists[E]) In(folder string) *List[E] { return l.folders[folder] }
+func (l *Waitlists[E]) In(folder string) *Waitlist[E] { return l.folders[folder] }
 
 // Above yields the lists of the folders in which a key is, the root first. Elements may be removed
 // meanwhile.
-func (l *Lists[E]) Above(key string) iter.Seq[*List[E]] {
-	return func(yield func(*List[E]) bool) {
+func (l *Waitlists[E]) Above(key string) iter.Seq[*Waitlist[E]] {
+	return func(yield func(*Waitlist[E]) bool) {
 		if l.Empty() || !yield(l.In("")) {
 			return
 		}
@@ -47,7 +45,7 @@ func (l *Lists[E]) Above(key string) iter.Seq[*List[E]] {
 }
 
 // Len returns the number of elements in the list.
-func (l *List[E]) Len() int {
+func (l *Waitlist[E]) Len() int {
 	if l == nil {
 		return 0
 	}
@@ -56,18 +54,18 @@ func (l *List[E]) Len() int {
 
 // At returns the element at an index. If that one is removed, another one takes its index, or
 // the list gets shorter.
-func (l *List[E]) At(i int) E { return l.entries[i].of }
+func (l *Waitlist[E]) At(i int) E { return l.entries[i].of }
 
 // Add appends an element to the lists of folders. Remove needs the result.
-func (l *Lists[E]) Add(e E, folders []string) *Places[E] {
+func (l *Waitlists[E]) Add(e E, folders []string) *Places[E] {
 	if l.folders == nil {
-		l.folders = map[string]*List[E]{}
+		l.folders = map[string]*Waitlist[E]{}
 	}
 	places := make(Places[E], len(folders))
 	for i, folder := range folders {
 		list := l.folders[folder]
 		if list == nil {
-			list = &List[E]{folder: folder}
+			list = &Waitlist[E]{folder: folder}
 			l.folders[folder] = list
 		}
 		places[i] = entry[E]{of: e, list: list, pos: len(list.entries)}
@@ -77,7 +75,7 @@ func (l *Lists[E]) Add(e E, folders []string) *Places[E] {
 }
 
 // Remove removes an element from its lists. The last one of a list takes its place there.
-func (l *Lists[E]) Remove(places *Places[E]) {
+func (l *Waitlists[E]) Remove(places *Places[E]) {
 	for i := len(*places) - 1; i >= 0; i-- {
 		gone := &(*places)[i]
 		list := gone.list
@@ -94,7 +92,7 @@ func (l *Lists[E]) Remove(places *Places[E]) {
 
 // Restore undoes Remove. All changes after that Remove must have been undone, the last one
 // first, so that the former positions are right again.
-func (l *Lists[E]) Restore(places *Places[E]) {
+func (l *Waitlists[E]) Restore(places *Places[E]) {
 	for i := range *places {
 		back := &(*places)[i]
 		list := back.list

@@ -1,12 +1,4 @@
-// Package flap decides how long a value that somebody else removes or changes again and again
-// waits before it is put back. [Flaps] decide; they know only keys and times, and have no
-// clock. [Delays] apply that to a graph.
-//
-// A value flaps after [After] losses within [Within]; a change counts as a loss. From then on
-// there is a pause before it is put back. Each further loss doubles the pause, up to [LongestPause]. A
-// value that then exists for [Within] after its pause flaps no longer. Without the
-// pauses, two programs that both insist on an item would replace it without end.
-package flap
+package retry
 
 import (
 	"maps"
@@ -22,8 +14,14 @@ const (
 	firstPause = time.Second
 )
 
-// Flaps has the values that vanished recently. The zero value is empty. One goroutine
-// owns it. Its memory is bounded by the keys that were lost within the longest pause and [Within].
+// Flaps are the keys whose values were lost or changed recently. They know only keys and times, and have no clock.
+//
+// A value flaps after [After] losses within [Within]; a change counts as a loss. From then on
+// there is a pause before it is put back. Each further loss doubles the pause, up to [LongestPause]. A
+// value that then exists for [Within] after its pause flaps no longer. Without the
+// pauses, two programs that both insist on an item would replace it without end.
+//
+// The zero value is empty.
 type Flaps struct {
 	byKey map[string]*flap
 	swept time.Time

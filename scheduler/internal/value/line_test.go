@@ -1,4 +1,4 @@
-package valuetext
+package value
 
 import (
 	"fmt"

@@ -1,6 +1,4 @@
-// Package outline puts changes without a verb into the record of a transaction, at the places
-// where they arose.
-package outline
+package history
 
 import (
 	"cmp"
@@ -14,7 +12,7 @@ type Noticed[O any] struct {
 	At   int    // number of operations in the record at that time
 }
 
-// An Outline is a record whose changes without a verb are still apart from its operations.
+// An Outline is the record of a transaction whose changes without a verb are still apart from its operations.
 type Outline[O any] struct {
 	Ops       []O
 	Base      func(i int) string // returns the key of the base value of Ops[i], or of the value itself

@@ -1,4 +1,4 @@
-package table
+package published
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 type entry struct{ key string }
 
-func newTable() *Table[entry] { return New(func(e *entry) string { return e.key }) }
+func newTable() *Table[entry] { return NewTable(func(e *entry) string { return e.key }) }
 
 // TestTable compares a table with a map, through random changes and lookups.
 func TestTable(t *testing.T) {

@@ -1,23 +1,22 @@
-// Package recreation finds the operations that together replace an Update: Delete and Create
-// of a value, and of the values that are derived from it. In records they are marked, and the
-// value is REMOVED between the two. Its status is PENDING meanwhile, like that of any value
-// that is desired and not there; but nothing is unmet, so PENDING would mislead the reader.
-package recreation
+package history
 
 import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// Marks are the recreations of one run, or of a plan. The zero value has none.
-type Marks struct {
+// Recreations finds the operations of one run, or of a plan, that together replace an Update: Delete and Create
+// of a value, and of the values that are derived from it. In records they are marked, and the
+// value is REMOVED between the two. Its status is PENDING meanwhile, like that of any value
+// that is desired and not there; but nothing is unmet, so PENDING would mislead the reader. The zero value has none.
+type Recreations struct {
 	bases  map[*graph.Node]bool // being recreated, or recreated
 	halves map[*graph.Node]bool // deleted, and not created yet
 }
 
 // Begins is called when an operation begins. It reports whether the operation is a part of a
 // recreation, and whether it is the Create after a Delete of this value.
-func (m *Marks) Begins(op graph.Op) (part, second bool) {
+func (m *Recreations) Begins(op graph.Op) (part, second bool) {
 	n := op.Node
 	base := n
 	for base.Base() != nil && !base.Recreating() {
@@ -37,7 +36,7 @@ func (m *Marks) Begins(op graph.Op) (part, second bool) {
 
 // Ended is called when an operation has led to the state PENDING, and part says whether it is a
 // part of a recreation. It reports whether the record says REMOVED instead.
-func (m *Marks) Ended(op graph.Op, part bool) (removed bool) {
+func (m *Recreations) Ended(op graph.Op, part bool) (removed bool) {
 	if op.Verb != value.Delete || !part || op.Node.Base() == nil && len(op.Node.Unmet()) > 0 {
 		return false // a derived value goes and comes with its base, in an order that its dependencies demand
 	}
@@ -47,7 +46,7 @@ func (m *Marks) Ended(op graph.Op, part bool) (removed bool) {
 
 // Unfinished reports whether n was deleted to be created again, which did not happen. It is
 // PENDING then, and the record must say so.
-func (m *Marks) Unfinished(n *graph.Node) bool { return m.halves[n] }
+func (m *Recreations) Unfinished(n *graph.Node) bool { return m.halves[n] }
 
 // remember adds n to one of the sets. They are made when they are needed, because most
 // runs recreate nothing.

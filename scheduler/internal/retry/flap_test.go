@@ -1,4 +1,4 @@
-package flap
+package retry
 
 import (
 	"testing"

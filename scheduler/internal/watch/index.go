@@ -1,10 +1,4 @@
-// Package index finds the metadata of values by name, or names by terms from the metadata.
-// It knows no types; package scheduler adds them.
-//
-// The scheduler's goroutine writes; any goroutine reads. A name is in the index from the
-// end of its Create, or from the Retrieve that found it, until its Delete has ended. So a
-// verb of a dependent value always finds the metadata of its dependencies.
-package index
+package watch
 
 import (
 	"iter"
@@ -12,14 +6,16 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-
-	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
-// An Index has the metadata of values by name. Use New. Any goroutine may read it; one
-// goroutine writes.
+// An Index finds the metadata of values by name, or names by terms from the metadata.
+// It knows no types; package scheduler adds them.
+//
+// The scheduler's goroutine writes; any goroutine reads. A name is in the index from the
+// end of its Create, or from the Retrieve that found it, until its Delete has ended. So a
+// verb of a dependent value always finds the metadata of its dependencies.
 type Index struct {
-	changes *watch.Hub[Change]
+	changes *Hub[Change]
 
 	mu     sync.RWMutex // guards the fields below
 	byName map[string]any
@@ -39,9 +35,9 @@ type terms struct {
 	names map[string][]string // sorted; by term
 }
 
-// New returns an empty index.
-func New() *Index {
-	return &Index{changes: watch.NewHub(func(c Change) string { return c.Name }), byName: map[string]any{}}
+// NewIndex returns an empty index.
+func NewIndex() *Index {
+	return &Index{changes: NewHub(func(c Change) string { return c.Name }), byName: map[string]any{}}
 }
 
 // Get returns the metadata of a name, and whether the name is known.
@@ -72,7 +68,7 @@ func (x *Index) By(of func(meta any) []string) (names func(term string) []string
 }
 
 // Watch begins with the present content.
-func (x *Index) Watch() *watch.Reader[Change] {
+func (x *Index) Watch() *Reader[Change] {
 	return x.changes.Open("", func(yield func(Change) bool) { each(x.Content())(yield) })
 }
 

@@ -1,4 +1,4 @@
-package table
+package published
 
 import (
 	"hash/maphash"
