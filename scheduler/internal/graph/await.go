@@ -45,7 +45,12 @@ func (g *Graph) await(e *edge) {
 	}
 	places := g.waitlists.Add(e, e.dep.Folders())
 	g.waiting[e] = places
-	g.logStep(step{edge: e, waiters: places, added: true})
+	if g.planning() {
+		g.logUndo(func() {
+			g.waitlists.Remove(places)
+			delete(g.waiting, e)
+		})
+	}
 }
 
 // stopAwaiting takes a dependency off its waitlists. It does nothing if it is on none.
@@ -57,7 +62,12 @@ func (g *Graph) stopAwaiting(e *edge) {
 	if places == nil {
 		return
 	}
-	g.logStep(step{edge: e, waiters: places})
+	if g.planning() {
+		g.logUndo(func() {
+			g.waitlists.Restore(places)
+			g.waiting[e] = places
+		})
+	}
 	g.waitlists.Remove(places)
 	delete(g.waiting, e)
 }

@@ -1,9 +1,85 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/keyplane/keyplane/scheduler/internal/lowest"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
+
+// A resource is what values claim. The graph knows it while a version claims it.
+type resource struct {
+	of     string
+	claims []*claim
+	state  resourceState
+	saved  bool // a copy is in the journal, or a plan has made it
+}
+
+// A resourceState says what the claims on a resource are like.
+type resourceState uint8
+
+const (
+	shared    resourceState = iota // all of them yield, so nobody holds it alone
+	exclusive                      // one does not yield, and the holder is decided
+	undecided                      // one does not yield, and the holder is not decided yet
+)
+
+// A claim is that of one version on one resource.
+type claim struct {
+	*value.Claim
+	v   *version
+	on  *resource
+	pos int32 // index in on.claims
+	claimResult
+}
+
+// A claimResult says which node holds a resource.
+type claimResult struct {
+	holder *Node // the other node that holds it; nil: none
+	lost   bool  // holder keeps it; false: holder is about to leave
+}
+
+// resource returns the resource with a name; nil: nobody claims it.
+func (g *Graph) resource(of string) *resource {
+	r := g.resources.Get(of)
+	if r == nil && g.planning() {
+		r = g.journal.resources[of]
+	}
+	return r
+}
+
+// stake makes a claim of a version, the one with this index. It counts as granted until ResolveClaims.
+func (g *Graph) stake(v *version, index int) {
+	of := v.Claims()[index].Of
+	r := g.resource(of)
+	switch {
+	case r != nil:
+	case g.planning():
+		r = &resource{of: of, saved: true}
+		g.journal.resources[of] = r
+	default:
+		r = &resource{of: of}
+		g.resources.Put(r)
+	}
+	g.editResource(r)
+	c := &v.claims()[index]
+	*c = claim{Claim: &v.Claims()[index], v: v, on: r, pos: int32(len(r.claims))}
+	r.claims = append(r.claims, c)
+	g.claimed(c)
+}
+
+// withdraw removes a claim of a version that is not in use any more. A plan keeps the resource, for those that are restored.
+func (g *Graph) withdraw(c *claim) {
+	r := c.on
+	g.editResource(r)
+	last := len(r.claims) - 1
+	r.claims[c.pos] = r.claims[last]
+	r.claims[c.pos].pos = c.pos
+	r.claims = slices.Delete(r.claims, last, last+1)
+	if last == 0 && !g.planning() {
+		g.resources.Delete(r.of)
+	}
+}
 
 // hasClaims reports that a version of n claims something, or that n holds something as an earlier version did.
 func (n *Node) hasClaims() bool {
@@ -35,31 +111,30 @@ func (g *Graph) reopenClaims(v *version) {
 	if !v.hasClaims() {
 		return
 	}
-	edges := v.edges()
-	if edges == nil { // not in use any more
+	if v.refs == 0 { // not in use any more
 		for _, c := range v.Claims() {
-			g.reopenClaim(g.Node(c.Of))
+			g.reopen(g.resource(c.Of))
 		}
 		return
 	}
-	for i := range v.Claims() {
-		g.reopenClaim(edges[len(v.Deps)+i].to)
+	claims := v.claims()
+	for i := range claims {
+		g.reopen(claims[i].on)
 	}
 }
 
-// reopenClaim marks one resource as unresolved. A resource with only yielding claims needs
-// no resolution: all of them share it.
-func (g *Graph) reopenClaim(of *Node) {
-	if of != nil && of.resource == exclusive {
-		g.bookkeep(of).resource = undecided
-		g.unresolved = append(g.unresolved, of)
+// reopen marks one resource as unresolved. A resource with only yielding claims needs no resolution: all of them share it.
+func (g *Graph) reopen(r *resource) {
+	if r != nil && r.state == exclusive {
+		g.editResource(r).state = undecided
+		g.unresolved = append(g.unresolved, r)
 	}
 }
 
-// claimed notes that the resource n has a claim that does not yield, if e, which is a claim, is one.
-func (g *Graph) claimed(n *Node, e *edge) {
-	if !e.claim.Yields && n.resource == shared {
-		g.bookkeep(n).resource = exclusive
+// claimed notes that the resource has a claim that does not yield, if c is one.
+func (g *Graph) claimed(c *claim) {
+	if !c.Yields && c.on.state == shared {
+		g.editResource(c.on).state = exclusive
 	}
 }
 
@@ -71,17 +146,17 @@ func (g *Graph) ResolveClaims() {
 	var losers []*Node
 	for len(g.unresolved) > 0 {
 		g.Pace()
-		of := g.unresolved[0]
+		r := g.unresolved[0]
 		g.unresolved = g.unresolved[1:]
-		g.bookkeep(of).resource = shared
+		g.editResource(r).state = shared
 		var all lowest.Claimants[*Node]
-		for _, e := range of.in() {
-			g.claimed(of, e)
-			all.Add(e.asClaim())
+		for _, c := range r.claims {
+			g.claimed(c)
+			all.Add(c.competition())
 		}
-		for _, e := range of.in() {
-			g.setResult(e, &all)
-			if n := e.v.node; n.claimRank != value.Newcomer && n.actual == nil && e.claim.lost {
+		for _, c := range r.claims {
+			g.setResult(c, &all)
+			if n := c.v.node; n.claimRank != value.Newcomer && n.actual == nil && c.lost {
 				losers = append(losers, n)
 			}
 		}
@@ -90,64 +165,65 @@ func (g *Graph) ResolveClaims() {
 	g.resetRanks(losers)
 }
 
-// asClaim describes the claim of an edge.
-func (e *edge) asClaim() lowest.Claim[*Node] {
-	n := e.v.node
-	return lowest.Claim[*Node]{By: n, Yields: e.claim.Yields, Stands: e.ofActual(), Competes: e.v == n.claimant(), GivesUp: e.losesAnother()}
+// competition describes the claim for the choice of a holder.
+func (c *claim) competition() lowest.Claim[*Node] {
+	n := c.v.node
+	return lowest.Claim[*Node]{By: n, Yields: c.Yields, Stands: n.actual == c.v, Competes: c.v == n.claimant(), GivesUp: c.losesAnother()}
 }
 
 // losesAnother reports whether the version has lost another claim. It then gives up this
 // one, so that a value that cannot be applied keeps nothing from others.
-func (e *edge) losesAnother() bool {
-	others := *e.v.lostClaims()
-	if e.claim.lost {
+func (c *claim) losesAnother() bool {
+	others := c.v.lostClaims()
+	if c.lost {
 		others--
 	}
 	return others > 0
 }
 
-// setResult stores the result of a claim. A lost one counts as an unmet dependency.
-func (g *Graph) setResult(e *edge, all *lowest.Claimants[*Node]) {
-	holder, lost := all.Result(e.asClaim())
-	is, was := claimResult{holder, lost}, e.claim.claimResult
+// setResult stores the result of a claim. One that another node holds counts as an unmet dependency.
+func (g *Graph) setResult(c *claim, all *lowest.Claimants[*Node]) {
+	holder, lost := all.Result(c.competition())
+	is, was := claimResult{holder, lost}, c.claimResult
 	if is == was {
 		return
 	}
-	g.editEdge(e).claim.claimResult = is
-	if is.holder == nil {
-		g.meet(e)
-	} else {
-		g.unmeet(e)
+	g.editClaim(c).claimResult = is
+	switch {
+	case was.holder == nil:
+		g.oneUnmet(c.v)
+	case is.holder == nil:
+		g.oneMet(c.v)
 	}
-	g.touch(e.v.node)
-	g.push(e.v.node)
+	g.touch(c.v.node)
+	g.push(c.v.node)
 	if is.lost != was.lost {
-		g.countLost(e)
+		g.countLost(c)
 	}
 }
 
 // countLost counts a claim that was lost or won. It reopens the other claims of the version if
 // one of them now loses another one, or no longer does. With two other lost claims, none does.
-func (g *Graph) countLost(e *edge) {
-	n := e.v.lostClaims()
-	others := *n
-	if e.claim.lost {
-		*n++
+func (g *Graph) countLost(c *claim) {
+	m := g.editVersion(c.v).more
+	others := m.lost
+	if c.lost {
+		m.lost++
 	} else {
-		*n--
+		m.lost--
 		others--
 	}
 	if others < 2 {
-		g.reopenClaims(e.v)
+		g.reopenClaims(c.v)
 	}
 }
 
 // claimError returns nil if the desired version has lost no claim.
 func (n *Node) claimError() error {
 	var reasons []error
-	for _, e := range n.desired.edges() {
-		if e.isLost() {
-			reasons = append(reasons, e.claim.Texts.Conflict(e.claim.holder.key))
+	for _, c := range n.desired.claims() {
+		if c.lost {
+			reasons = append(reasons, c.Texts.Conflict(c.holder.key))
 		}
 	}
 	if reasons == nil {

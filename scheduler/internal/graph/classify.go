@@ -149,7 +149,7 @@ func (g *Graph) leavesLast(n *Node) bool {
 // application returns when the desired value of n, which can be applied, is applied. A member of
 // a cycle does not wait, because the cycle would be dissolved meanwhile.
 func (n *Node) application() action {
-	if n.actual == nil && n.cycle == nil && n.desired.order() == value.CreateLast {
+	if n.actual == nil && n.cycle() == nil && n.desired.order() == value.CreateLast {
 		return actionApplyLast
 	}
 	return actionApply
@@ -252,11 +252,11 @@ func (n *Node) isOutlived() bool { return n.connection().Lost() && n.Unknown() }
 
 // leavesWithCycle reports that all dependents of n leave together with it.
 func (n *Node) leavesWithCycle() bool {
-	if n.cycle == nil || !n.cycle.deleting {
+	if n.cycle() == nil || !n.cycle().deleting {
 		return false
 	}
 	for m := range n.keepers {
-		if m.cycle != n.cycle || m.suspended() || m.Hung() {
+		if m.cycle() != n.cycle() || m.suspended() || m.Hung() {
 			return false
 		}
 	}

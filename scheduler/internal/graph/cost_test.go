@@ -9,10 +9,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 224.
+// TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 192.
 func TestNodeFitsItsMemory(t *testing.T) {
-	if size := unsafe.Sizeof(Node{}); size > 192 {
-		t.Errorf("a node takes %d bytes, want at most 192", size)
+	if size := unsafe.Sizeof(Node{}); size > 176 {
+		t.Errorf("a node takes %d bytes, want at most 176", size)
 	}
 }
 

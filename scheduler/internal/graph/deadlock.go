@@ -105,7 +105,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 		r := &cycle{members: members, deleting: leaving}
 		g.cycles = append(g.cycles, r)
 		for _, n := range members {
-			n.cycle = r
+			n.setCycle(r)
 		}
 		for _, n := range members {
 			if !leaving {
@@ -137,6 +137,9 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.willBeRead(n.connection()) {
 		return []*Node{nil}
 	}
+	if slices.ContainsFunc(n.desired.claims(), func(c claim) bool { return c.holder != nil }) {
+		return []*Node{nil}
+	}
 	edges := n.desired.edges()
 	for i := range edges {
 		e := &edges[i]
@@ -165,7 +168,7 @@ func (g *Graph) dependentsOf(n *Node) []*Node {
 func (g *Graph) assumeMet(n *Node) {
 	edges := n.desired.edges()
 	for i := range edges {
-		if e := &edges[i]; !e.met && e.to.cycle == n.cycle {
+		if e := &edges[i]; !e.met && e.to.cycle() == n.cycle() {
 			g.meet(e)
 			g.editEdge(e).assumed = true
 		}
@@ -183,12 +186,12 @@ func (g *Graph) dissolveCycles() (found bool) {
 			continue
 		}
 		for _, n := range r.members {
-			if n.cycle != r {
+			if n.cycle() != r {
 				continue // it is in a newer one, which may assume that it comes
 			}
 			found = found || slices.ContainsFunc(n.in(), func(e *edge) bool { return e.assumed })
 			g.retract(n)
-			n.cycle = nil
+			n.setCycle(nil)
 		}
 	}
 	g.cycles = kept
@@ -198,7 +201,7 @@ func (g *Graph) dissolveCycles() (found bool) {
 // goesOn reports that a member of the cycle will run without any other change, or that its
 // result is not known yet.
 func (r *cycle) goesOn() bool {
-	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.cycle == r && (n.Held() || r.awaits(n)) })
+	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.cycle() == r && (n.Held() || r.awaits(n)) })
 }
 
 // awaits reports that the Create of n was abandoned or postponed. Members that were created
@@ -220,7 +223,7 @@ func (g *Graph) retract(n *Node) {
 // cycleStepDone ends a step of the cycle of n, if it has one, and queues the members that waited
 // for it.
 func (g *Graph) cycleStepDone(n *Node) {
-	r := n.cycle
+	r := n.cycle()
 	if r == nil {
 		return
 	}

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // retain counts a use of a version. Its edges exist while it is in use.
 func (g *Graph) retain(v *version) {
 	if v == nil {
@@ -42,36 +44,37 @@ func (g *Graph) dependentLeft(n *Node) {
 	}
 }
 
-// link makes the edges of a version: its dependencies, its claims, and its base.
+// link makes the edges of a version, to its dependencies and its base, and its claims.
 func (g *Graph) link(v *version) {
-	n := v.node
-	size := len(v.Deps) + len(v.Claims())
+	n, claims := v.node, v.Claims()
+	size := len(v.Deps)
 	if n.base != nil {
 		size++
 	}
-	edges := g.editVersion(v).newEdges(size)
+	s := g.editVersion(v)
+	s.unmet = 0
+	s.makeRoom(size, len(claims))
+	edges := v.edges()
 	for i := range v.Deps {
 		edges[i] = edge{v: v, dep: &v.Deps[i]}
-	}
-	if v.ClaimSet() != nil {
-		v.addClaimEdges(edges[len(v.Deps):])
 	}
 	if n.base != nil {
 		edges[size-1] = edge{v: v}
 	}
-	s := g.editVersion(v)
-	s.unmet = 0
 	for i := range edges {
 		e := &edges[i]
 		to := g.target(e)
 		if to != nil {
 			g.attach(e, to)
 		}
-		met := e.claim != nil || to != nil && to.available()
+		met := to != nil && to.available()
 		if g.editEdge(e).met = met; !met {
 			s.unmet++
 			g.await(e)
 		}
+	}
+	for i := range claims {
+		g.stake(v, i)
 	}
 }
 
@@ -86,7 +89,7 @@ func (g *Graph) target(e *edge) *Node {
 	return g.provider(e.dep)
 }
 
-// unlink removes the edges of a version that is not in use.
+// unlink removes the edges and claims of a version that is not in use.
 func (g *Graph) unlink(v *version) {
 	edges := v.edges()
 	for i := range edges {
@@ -96,20 +99,28 @@ func (g *Graph) unlink(v *version) {
 			g.detach(e)
 		}
 	}
+	claims := v.claims()
+	for i := range claims {
+		g.withdraw(&claims[i])
+	}
 	s := g.editVersion(v)
-	s.single, s.several = false, nil
+	s.single, s.more = false, nil
 }
 
 // attach points an edge to a node. The edge remembers its position among the incoming
 // edges.
 func (g *Graph) attach(e *edge, to *Node) {
-	g.logStep(step{edge: e, to: to, added: true})
+	if g.logs(e, to) {
+		g.logUndo(func() {
+			if to.life != planned {
+				to.setIn(slices.Delete(to.in(), int(e.pos), int(e.pos)+1)) // it is the last
+			}
+			e.to, e.pos = nil, 0
+		})
+	}
 	e.to = to
 	e.pos = int32(len(to.in()))
 	to.setIn(append(to.in(), e))
-	if e.claim != nil {
-		g.claimed(to, e)
-	}
 	if e.ofActual() {
 		g.bookkeep(to).dependents++
 	}
@@ -118,13 +129,23 @@ func (g *Graph) attach(e *edge, to *Node) {
 // detach removes an edge from the incoming ones by moving the last one into its place,
 // which takes the same time for any number of edges.
 func (g *Graph) detach(e *edge) {
-	to := e.to
-	g.logStep(step{edge: e, to: to, pos: e.pos})
-	last := len(to.in()) - 1
-	to.in()[e.pos] = to.in()[last]
-	to.in()[e.pos].pos = e.pos
-	to.in()[last] = nil
-	to.setIn(to.in()[:last])
+	to, pos := e.to, e.pos
+	last := int32(len(to.in()) - 1)
+	if g.logs(e, to) {
+		g.logUndo(func() {
+			if e.to, e.pos = to, pos; to.life == planned {
+				return
+			}
+			in := append(to.in(), e)
+			in[last], in[pos] = in[pos], e
+			in[last].pos, e.pos = last, pos
+			to.setIn(in)
+		})
+	}
+	in := to.in()
+	in[pos] = in[last]
+	in[pos].pos = pos
+	to.setIn(slices.Delete(in, int(last), int(last)+1))
 	e.to, e.pos = nil, 0
 	if e.ofActual() {
 		g.bookkeep(to).dependents--
@@ -135,19 +156,14 @@ func (g *Graph) detach(e *edge) {
 	}
 }
 
-// meet marks a dependency as met, and counts. The last one makes the version applicable.
+// meet marks a dependency as met.
 func (g *Graph) meet(e *edge) {
 	if e.met {
 		return
 	}
 	g.editEdge(e).met = true
 	g.stopAwaiting(e)
-	g.editVersion(e.v).unmet--
-	if e.v.unmet == 0 && e.v == e.v.node.desired && e.v.node.suspension != flapping {
-		g.edit(e.v.node).retry()
-	}
-	g.touchUnapplied(e.v.node)
-	g.push(e.v.node) // even with other unmet edges: they may be a cycle
+	g.oneMet(e.v)
 }
 
 // unmeet is the inverse of meet. An any-of dependency waits for a provider again.
@@ -157,12 +173,29 @@ func (g *Graph) unmeet(e *edge) {
 	}
 	s := g.editEdge(e)
 	s.met, s.assumed = false, false
-	g.editVersion(e.v).unmet++
 	g.await(e)
-	g.touchUnapplied(e.v.node)
-	g.push(e.v.node)
-	if e.ofActual() && e.v.node.toDelete { // it no longer leaves last, nor do its parts
-		for _, d := range e.v.node.actualParts() {
+	g.oneUnmet(e.v)
+}
+
+// oneMet counts a dependency that is met, or a claim that is granted. The last one makes the version applicable.
+func (g *Graph) oneMet(v *version) {
+	n := v.node
+	g.editVersion(v).unmet--
+	if v.unmet == 0 && v == n.desired && n.suspension != flapping {
+		g.edit(n).retry()
+	}
+	g.touchUnapplied(n)
+	g.push(n) // even with other unmet edges: they may be a cycle
+}
+
+// oneUnmet is the inverse of oneMet.
+func (g *Graph) oneUnmet(v *version) {
+	n := v.node
+	g.editVersion(v).unmet++
+	g.touchUnapplied(n)
+	g.push(n)
+	if v == n.actual && n.toDelete { // it no longer leaves last, nor do its parts
+		for _, d := range n.actualParts() {
 			g.push(d)
 		}
 	}

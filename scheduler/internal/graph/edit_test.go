@@ -11,13 +11,13 @@ import (
 )
 
 // editors return what may be changed, after the journal has a copy.
-var editors = []string{"edit", "bookkeep", "editVersion", "editEdge"}
+var editors = []string{"edit", "bookkeep", "editVersion", "editEdge", "editClaim", "editResource"}
 
 // changing are the methods that change the state on which they are called.
-var changing = []string{"SetFailure", "SetRejection", "retry", "newEdges"}
+var changing = []string{"SetFailure", "SetRejection", "retry", "makeRoom"}
 
 // restoring are the functions that put back what the journal has copied.
-var restoring = []string{"nodeMemento.restore", "versionMemento.restore"}
+var restoring = []string{"Graph.saveNode", "Graph.saveVersion"}
 
 // TestStateIsChangedByEditOnly looks in the source for writes to a node, a version or an edge that the journal does not see.
 func TestStateIsChangedByEditOnly(t *testing.T) {
@@ -36,7 +36,7 @@ func TestStateIsChangedByEditOnly(t *testing.T) {
 			all = append(all, f)
 		}
 	}
-	guarded := append(fieldsOf(all, "nodeState"), "nodeState", "versionState", "unmet", "refs", "single", "several", "met", "assumed", "claimResult")
+	guarded := append(fieldsOf(all, "nodeState"), "nodeState", "versionState", "unmet", "refs", "single", "more", "met", "assumed", "claimResult", "lost", "state")
 	if len(guarded) < 25 {
 		t.Fatalf("the guarded fields are %v", guarded)
 	}
@@ -59,8 +59,8 @@ func TestUnseenWritesAreFound(t *testing.T) {
 		"n.errs.SetFailure(nil)":                    1,
 		"g.edit(n).errs.SetFailure(nil)":            0,
 		"n.retry()":                                 1,
-		"e.claim.claimResult = is":                  1,
-		"g.editEdge(e).claim.claimResult = is":      0,
+		"c.claimResult = is":                        1,
+		"g.editClaim(c).claimResult = is":           0,
 		"p := &n.meta; _ = p":                       1,
 		"if n.desired == v { g.touch(n) }":          0,
 		"n.nodeState = other":                       1,

@@ -40,9 +40,8 @@
 //
 // # Claims
 //
-// A resource that values claim is a node too. It never has a value. Its incoming edges are
-// the competing claims; the edge of the holder is met. Claims on identities are made when
-// two keys may name one thing; see identity.go.
+// Each resource that values claim has the competing claims. A claim that another node holds counts as an unmet
+// dependency. Claims on identities are made when two keys may name one thing; see identity.go.
 //
 // # Changes
 //
@@ -63,7 +62,7 @@
 // Functions of a file call those of its own and of later files.
 //
 //	operation.go, op.go            Next and Done: operations begin and end
-//	journal.go, step.go            plans
+//	journal.go                     plans
 //	undo.go                        changes that are undone
 //	hung.go                        operations that nobody waits for any more
 //	deadlock.go, rest.go           cycles, and values that others no longer wait for
@@ -73,7 +72,7 @@
 //	intent.go, found.go            desired and actual values, from the owner
 //	identity.go                    two keys that name one thing
 //	change.go                      a node gets another version
-//	anyof.go, claims.go, edge.go   dependencies, and resources that values claim
+//	claims.go, anyof.go, edge.go   resources that values claim, and dependencies
 //	nodes.go, kind.go, await.go    lists of nodes and edges
 //	saved.go                       the writers of all state, and earlier states for the journal
 //	graph.go                       the lists of a graph
@@ -90,35 +89,21 @@ import (
 
 // A Graph is owned by one goroutine.
 type Graph struct {
-	nodes        *keyset.Set[Node]
-	byKind       map[Kind]*kindNodes
-	available    folders.Index[*Node]              // available nodes, for any-of dependencies
-	lostProvider []*edge                           // any-of edges whose provider left
-	waitlists    folders.Waitlists[*edge]             // any-of edges without a provider, by folder
-	waiting      map[*edge]*folders.Places[*edge] // their entries in waitlists
+	graphState
+	nodes     *keyset.Set[Node]
+	byKind    map[Kind]*kindNodes
+	resources *keyset.Set[resource]
+	waitlists folders.Waitlists[*edge]         // any-of edges without a provider, by folder
+	waiting   map[*edge]*folders.Places[*edge] // their entries in waitlists
+	aliased   bool                             // some key was not canonical; see identity.go
 
-	// Cause is set by the owner before it changes something: the transaction, for example, by a number. Operations that
-	// wait for room on their connection take turns by the cause of what made them possible.
-	Cause uint8
 	// Look is set by the owner from time to time. While operations of one connection wait for room, Next does not look for
 	// operations of others that come last, or for outdated values, unless it is set: to look each time would take too long.
-	Look       bool
-	dirty      queue.Queue[candidate] // to be classified
-	deletes    queue.Queue[candidate] // Delete can run
-	applies    queue.Queue[candidate] // Create or Update can run
-	blocked    []*Node
-	unsearched bool    // some of them were not searched for cycles yet
-	aliased    bool    // some key was not canonical; see identity.go
-	unresolved []*Node // resources whose holder is not decided yet
-	cycles     []*cycle
-	touched    []*Node
-	deleting   int              // deletes in flight
-	applying   int              // creates and updates in flight
-	detached   int              // detached operations
-	reading    int              // connections that are read back
-	holding    int              // held nodes
-	held       link.Held[*Node] // some of them are held no more
-	complete   bool
+	Look     bool
+	detached int              // detached operations
+	reading  int              // connections that are read back
+	holding  int              // held nodes
+	held     link.Held[*Node] // some of them are held no more
 
 	unknownKinds int
 	renewed      map[*Node]bool     // nodes whose provider was created again for their sake
@@ -128,10 +113,31 @@ type Graph struct {
 	inverse      *inverse           // of changes that may be undone
 }
 
+// A graphState is everything beside the nodes that a plan changes. BeginPlan copies it whole.
+type graphState struct {
+	// Cause is set by the owner before it changes something: the transaction, for example, by a number. Operations that
+	// wait for room on their connection take turns by the cause of what made them possible.
+	Cause        uint8
+	complete     bool
+	unsearched   bool                   // some of the blocked nodes were not searched for cycles yet
+	available    folders.Index[*Node]   // available nodes, for any-of dependencies
+	lostProvider []*edge                // any-of edges whose provider left
+	unresolved   []*resource            // whose holder is not decided yet
+	dirty        queue.Queue[candidate] // to be classified
+	deletes      queue.Queue[candidate] // Delete can run
+	applies      queue.Queue[candidate] // Create or Update can run
+	blocked      []*Node
+	cycles       []*cycle
+	touched      []*Node
+	deleting     int // deletes in flight
+	applying     int // creates and updates in flight
+}
+
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{
-		nodes:  keyset.New((*Node).Key),
-		byKind: map[Kind]*kindNodes{}, waiting: map[*edge]*folders.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
+		nodes:     keyset.New((*Node).Key),
+		resources: keyset.New(func(r *resource) string { return r.of }),
+		byKind:    map[Kind]*kindNodes{}, waiting: map[*edge]*folders.Places[*edge]{}, doubtful: map[*Node]struct{}{}, renewed: map[*Node]bool{},
 	}
 }

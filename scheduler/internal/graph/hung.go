@@ -34,7 +34,7 @@ func (g *Graph) Abandon(op Op, err error) {
 		return
 	}
 	g.edit(n).errs.SetFailure(err)
-	if op.Verb == value.Create && n.cycle != nil {
+	if op.Verb == value.Create && n.cycle() != nil {
 		g.suspendCycle(n)
 	} else {
 		g.retract(n)
@@ -46,7 +46,7 @@ func (g *Graph) Abandon(op Op, err error) {
 // value.
 func (g *Graph) Postpone(op Op, err error) {
 	n := op.Node
-	if op.Verb != value.Create || n.cycle == nil || n.connection().Lost() {
+	if op.Verb != value.Create || n.cycle() == nil || n.connection().Lost() {
 		g.Done(op, nil, err)
 		return
 	}
@@ -74,7 +74,7 @@ func (g *Graph) Postpone(op Op, err error) {
 // again when the Create succeeds late. Where all operations are late, such a cycle would never
 // come to rest. No further member is created before.
 func (g *Graph) suspendCycle(n *Node) {
-	for _, m := range n.cycle.members {
+	for _, m := range n.cycle().members {
 		for _, e := range m.in() {
 			if e.assumed && !e.ofActual() && e.v.node != n {
 				g.unmeet(e)
@@ -138,7 +138,7 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 	switch {
 	case err == nil:
 		g.edit(n).retry()
-	case n.cycle != nil:
+	case n.cycle() != nil:
 		g.edit(n).suspension = suspendedInCycle
 	}
 }

@@ -29,7 +29,7 @@ func (g *Graph) identify(v *Value) *Value {
 		return v
 	}
 	g.aliased = true
-	if of := g.Node(id.Resource()); of == nil || len(of.in()) == 0 {
+	if of := g.resource(id.Resource()); of == nil || len(of.claims) == 0 {
 		if isCanonical {
 			return v
 		}
@@ -74,7 +74,7 @@ func (g *Graph) contest(key string) {
 func (g *Graph) Identify(n *Node) {
 	for _, e := range slices.Clone(n.in()) {
 		m := e.v.node
-		if e.claim != nil || m.desired != e.v {
+		if m.desired != e.v {
 			continue
 		}
 		v := *m.desired.Value
@@ -100,9 +100,8 @@ func (v *version) identity() string {
 
 // contested reports that another value may wait for what v claims. An identity that only v has is not contested.
 func (v *version) contested() bool {
-	return slices.ContainsFunc(v.edges(), func(e edge) bool {
-		return e.claim != nil && (!e.claim.OfIdentity() ||
-			slices.ContainsFunc(e.to.in(), func(other *edge) bool { return other.v.node != v.node }))
+	return slices.ContainsFunc(v.claims(), func(c claim) bool {
+		return !c.OfIdentity() || slices.ContainsFunc(c.on.claims, func(other *claim) bool { return other.v.node != v.node })
 	})
 }
 
@@ -112,12 +111,12 @@ func (g *Graph) heir(n *Node) (best *Node) {
 	if n.desired != nil || n.actual == nil || n.actual.ClaimSet() == nil || n.base != nil {
 		return nil
 	}
-	of := g.Node(identityOf(n.actual.Value).Resource())
+	of := g.resource(identityOf(n.actual.Value).Resource())
 	if of == nil {
 		return nil
 	}
-	for _, e := range of.in() {
-		if m := e.v.node; m.desired == e.v && m.inherits(n) && (best == nil || m.key < best.key) {
+	for _, c := range of.claims {
+		if m := c.v.node; m.desired == c.v && m.inherits(n) && (best == nil || m.key < best.key) {
 			best = m
 		}
 	}
@@ -132,9 +131,8 @@ func (n *Node) inherits(former *Node) bool {
 
 // waitsOnlyFor reports that nothing but what n holds keeps v from being applied.
 func (v *version) waitsOnlyFor(n *Node) bool {
-	return v.Err() == nil && !slices.ContainsFunc(v.edges(), func(e edge) bool {
-		return !e.met && (e.claim == nil || e.claim.holder != n)
-	})
+	return v.Err() == nil && !slices.ContainsFunc(v.edges(), func(e edge) bool { return !e.met }) &&
+		!slices.ContainsFunc(v.claims(), func(c claim) bool { return c.holder != nil && c.holder != n })
 }
 
 // handOver makes the actual value of n, which is to be deleted, that of its heir. It reports whether there is one.

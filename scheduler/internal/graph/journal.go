@@ -6,6 +6,22 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/queue"
 )
 
+// A journal can undo all changes of a graph since BeginPlan: they were only planned. Before a change it logs the inverse. The
+// inverses are called in reverse order, so each finds what the change has left.
+//
+// The state of a graph, a node, a version and a resource is one struct, which is copied whole before its first change. Lists of
+// edges can be long, so each of their changes is logged.
+//
+// A node that a plan creates vanishes with it. Nothing of such a node is copied, nor changes
+// of lists between two of them. It is in a map of the journal's own, and never in that of the
+// graph. So the time to undo a plan follows the nodes that existed before and that it changed.
+type journal struct {
+	undo      []func()
+	fresh     map[string]*Node     // the nodes that the plan creates, by key
+	resources map[string]*resource // those that the plan creates
+	pace      func()               // nil: none
+}
+
 // BeginPlan starts a journal, which Rollback ends. No operation may be in flight. The graph calls pace often, between and within
 // its steps; nil: never. If pace panics, only Rollback may follow, and it restores everything.
 //
@@ -17,102 +33,78 @@ func (g *Graph) BeginPlan(pace func()) {
 			g.dirty.Push(c)
 		}
 	}
-	g.journal = &journal{
-		cause: g.Cause, dirty: g.dirty.Clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
-		available: g.available.Copy(), complete: g.complete, unsearched: g.unsearched,
-		pace: pace, fresh: map[string]*Node{}, lengths: map[*kindNodes]int{},
+	g.journal = &journal{pace: pace, fresh: map[string]*Node{}, resources: map[string]*resource{}}
+	was := g.graphState
+	was.dirty, was.available = g.dirty.Clone(), g.available.Copy() // which shares all that does not change
+	g.logUndo(func() {
+		clear(g.touched[len(was.touched):])
+		g.graphState = was
+		for c := range g.dirty.All() {
+			c.node.queued = true
+		}
+	})
+	for _, n := range g.blocked {
+		state := n.blocked
+		g.logUndo(func() { n.blocked = state })
 	}
 	for _, r := range g.cycles {
-		for _, n := range r.members {
-			if n.cycle == r {
-				n.cycle = nil
-				g.journal.members, g.journal.inCycle = append(g.journal.members, n), append(g.journal.inCycle, r)
-			}
+		g.hide(r)
+	}
+	g.cycles = nil
+}
+
+// hide takes a cycle that goes on away from a plan, which knows nothing of it.
+func (g *Graph) hide(r *cycle) {
+	var members []*Node
+	for _, n := range r.members {
+		if n.cycle() == r { // else it is in a newer one
+			n.setCycle(nil)
+			members = append(members, n)
 		}
 	}
-	g.journal.cycles, g.cycles = g.cycles, nil
-	for _, n := range g.blocked {
-		g.journal.blocked = append(g.journal.blocked, blockedMemento{n, n.blocked})
-	}
+	g.logUndo(func() {
+		for _, n := range members {
+			n.setCycle(r)
+		}
+		for _, n := range r.waiting {
+			n.queued = true
+		}
+	})
 }
 
 // Rollback ends the journal and undoes all changes: they were only planned. Touched must
 // not have been called since Begin. An operation may be in flight if pace panicked.
 func (g *Graph) Rollback() {
-	j := g.journal
+	undo := g.journal.undo
 	g.journal = nil
-	g.deleting, g.applying = 0, 0
-	g.dropQueues(j)
-	for _, s := range slices.Backward(j.steps) {
-		s.undo(g)
-	}
-	for i := range j.versions {
-		j.versions[i].restore()
-	}
-	g.available = j.available
-	for i := range slices.Backward(j.nodes) {
-		j.nodes[i].restore()
-	}
-	g.restoreKinds(j)
-	g.complete, g.unsearched = j.complete, j.unsearched
-	g.restoreLists(j)
-}
-
-// restoreKinds removes the nodes that were added to lists of kinds.
-func (g *Graph) restoreKinds(j *journal) {
-	for k, length := range j.lengths {
-		g.shorten(k, length)
-	}
-	for _, n := range j.kinded {
-		n.kindNodes, n.kindIndex = nil, 0
-	}
-}
-
-// restoreLists restores the lists of the graph, and the flags of the nodes in them.
-func (g *Graph) restoreLists(j *journal) {
-	g.Cause, g.dirty, g.unresolved, g.lostProvider = j.cause, j.dirty, j.unresolved, j.lostProvider
-	for c := range g.dirty.All() {
-		c.node.queued = true
-	}
-	for i, n := range j.members {
-		n.cycle = j.inCycle[i]
-	}
-	for _, r := range j.cycles {
-		for _, n := range r.waiting {
-			n.queued = true
-		}
-	}
-	g.cycles = append(g.cycles, j.cycles...)
-	for _, m := range j.blocked {
-		m.node.blocked = m.state
-		g.blocked = append(g.blocked, m.node)
-	}
-	for _, n := range j.newsNodes {
-		n.News = false
-	}
-	for _, n := range j.touchedNodes {
-		n.touched = false
-	}
-	clear(g.touched[j.touched:])
-	g.touched = g.touched[:j.touched]
-}
-
-// dropQueues empties the queues and cycles of a plan without a visit to each node of it.
-func (g *Graph) dropQueues(j *journal) {
-	g.dirty, g.deletes, g.applies = queue.Queue[candidate]{}, queue.Queue[candidate]{}, queue.Queue[candidate]{}
-	for _, n := range j.pushed {
-		n.queued = false
-	}
 	for _, n := range g.blocked {
 		n.blocked = notBlocked
 	}
 	for _, r := range g.cycles {
 		for _, n := range r.members {
-			n.cycle = nil
-		}
-		for _, n := range r.waiting {
-			n.queued = false
+			n.setCycle(nil)
 		}
 	}
-	g.blocked, g.cycles = nil, nil
+	for _, inverse := range slices.Backward(undo) {
+		inverse()
+	}
+}
+
+// planning reports that a plan is being made.
+func (g *Graph) planning() bool { return g.journal != nil }
+
+// logUndo logs the inverse of a change. It is called during a plan only.
+func (g *Graph) logUndo(inverse func()) { g.journal.undo = append(g.journal.undo, inverse) }
+
+// logs reports that a change of the edges that end at a node must be undone. With two nodes of the plan, it vanishes with them.
+func (g *Graph) logs(e *edge, to *Node) bool {
+	return g.planning() && (to.life != planned || e.v.node.life != planned)
+}
+
+// Pace calls the function that BeginPlan was given, if a plan is being made. The owner calls
+// it in long loops of its own.
+func (g *Graph) Pace() {
+	if g.planning() && g.journal.pace != nil {
+		g.journal.pace()
+	}
 }

@@ -20,28 +20,15 @@ func (g *Graph) addToKind(n *Node, v *version) {
 
 // addNewToKind appends the node to the list of its kind, and notes its position.
 func (g *Graph) addNewToKind(n *Node, v *version) {
+	g.bookkeep(n)
 	n.kindNodes = g.byKind[v.Kind]
 	if n.kindNodes == nil {
 		n.kindNodes = &kindNodes{kind: v.Kind}
 		g.byKind[v.Kind] = n.kindNodes
 	}
 	n.kindIndex = int32(len(n.kindNodes.nodes))
-	if g.planning() {
-		g.journal.keepLength(n.kindNodes)
-	}
-	n.kindNodes.nodes = append(n.kindNodes.nodes, n)
-	if g.journal != nil && n.life != planned {
-		g.journal.kinded = append(g.journal.kinded, n)
-	}
-}
-
-// shorten drops the nodes that were added to k since it had so many.
-func (g *Graph) shorten(k *kindNodes, length int) {
-	clear(k.nodes[length:])
-	k.nodes = k.nodes[:length]
-	if length == 0 {
-		delete(g.byKind, k.kind)
-	}
+	k := g.editKind(n.kindNodes)
+	k.nodes = append(k.nodes, n)
 }
 
 // removeFromKind moves the last node of the list into the place of this one.

@@ -237,7 +237,7 @@ func (g *Graph) noteDoubt(n *Node) {
 // isUnknown reports whether nobody knows if an unmet dependency exists.
 func (g *Graph) isUnknown(e *edge) bool {
 	switch {
-	case g.unknownKinds == 0 || e.claim != nil:
+	case g.unknownKinds == 0:
 		return false
 	case e.anyOf():
 		return e.to != nil && e.to.Unknown() || g.anyUnknown(e.dep)
@@ -256,7 +256,7 @@ func (g *Graph) placeUnknown(n *Node) bool {
 		return false
 	}
 	return slices.ContainsFunc(n.desired.edges(), func(e edge) bool {
-		if e.met || e.dep == nil || e.dep.Key == "" || e.claim != nil {
+		if e.met || e.dep == nil || e.dep.Key == "" {
 			return false
 		}
 		kind := g.kindOf(e.dep.Key)
@@ -317,6 +317,11 @@ func (g *Graph) lacking(v *version) int32 {
 	edges := v.edges()
 	for i := range edges {
 		if e := &edges[i]; !e.met && !g.isUnknown(e) {
+			n++
+		}
+	}
+	for _, c := range v.claims() {
+		if c.holder != nil {
 			n++
 		}
 	}

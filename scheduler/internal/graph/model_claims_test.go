@@ -56,22 +56,33 @@ func (m *model) forget(key string) {
 // holdersAreOthers checks that no value competes with itself: each holder is another node,
 // which the graph knows, and which has a version that claims the resource.
 func (m *model) holdersAreOthers() {
-	for n := range m.g.nodes.All() {
-		for _, e := range n.in() {
-			if e.claim == nil {
-				continue
-			}
-			user := e.v.node
+	claims := 0
+	for r := range m.g.resources.All() {
+		if len(r.claims) == 0 || r.saved {
+			m.t.Fatalf("the graph knows %q, which nobody claims", r.of)
+		}
+		for i, c := range r.claims {
+			claims++
+			user := c.v.node
 			if m.g.nodes.Get(user.key) != user {
-				m.t.Fatalf("%s has a claim of %s, which the graph does not know", n.key, user.key)
+				m.t.Fatalf("%s has a claim of %s, which the graph does not know", r.of, user.key)
 			}
-			if e.v != user.desired && e.v != user.actual {
-				m.t.Fatalf("%s has a claim of an old version of %s", n.key, user.key)
+			if c.v != user.desired && c.v != user.actual || c.on != r || int(c.pos) != i {
+				m.t.Fatalf("%s has a claim of an old version of %s, or on another resource", r.of, user.key)
 			}
-			if h := e.claim.holder; h != nil && h.key == user.key {
-				m.t.Fatalf("%s loses %s to itself (lost=%v)", user.key, n.key, e.claim.lost)
+			if h := c.holder; h != nil && h.key == user.key {
+				m.t.Fatalf("%s loses %s to itself (lost=%v)", user.key, r.of, c.lost)
 			}
 		}
+	}
+	for n := range m.g.nodes.All() {
+		claims -= len(n.desired.claims())
+		if n.actual != n.desired {
+			claims -= len(n.actual.claims())
+		}
+	}
+	if claims != 0 {
+		m.t.Fatalf("resources have %d claims more than versions", claims)
 	}
 }
 
@@ -120,24 +131,24 @@ func (m *model) nobodyIsOusted() {
 		if !n.LosesClaim() {
 			continue
 		}
-		yields := slices.ContainsFunc(n.desired.edges(), func(e edge) bool { return e.isLost() && e.claim.Yields })
-		for _, e := range n.desired.edges() {
-			if !e.isLost() {
+		yields := slices.ContainsFunc(n.desired.claims(), func(c claim) bool { return c.lost && c.Yields })
+		for _, c := range n.desired.claims() {
+			if !c.lost {
 				continue
 			}
-			r := e.claim.holder
-			if r.desired == nil || !greedyFor(e.claim.Of, r) {
-				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, e.claim.Of, r.key)
+			r := c.holder
+			if r.desired == nil || !greedyFor(c.Of, r) {
+				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, c.Of, r.key)
 			}
-			if e.claim.Yields {
+			if c.Yields {
 				continue
 			}
 			if r.LosesClaim() {
-				m.t.Fatalf("%s loses %s to %s, which loses", n.key, e.claim.Of, r.key)
+				m.t.Fatalf("%s loses %s to %s, which loses", n.key, c.Of, r.key)
 			}
 			// An operation of unknown result may have made the winner.
 			if !yields && m.holds(n) && !m.stood[r.key] && !m.isHung(r.key) {
-				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, e.claim.Of, r.key)
+				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, c.Of, r.key)
 			}
 		}
 		if n.actual == nil {

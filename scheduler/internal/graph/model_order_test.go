@@ -14,7 +14,7 @@ func (m *model) inOrder(op Op) {
 	case op.Verb == value.Delete && m.leavesLast(n):
 		// An operation of another connection that takes long does not delay it.
 		m.nothingElse(op, func(o *Node) bool { return m.canCome(o) && order(o.desired) != value.CreateLast })
-	case op.Verb == value.Create && n.cycle == nil && order(n.desired) == value.CreateLast:
+	case op.Verb == value.Create && n.cycle() == nil && order(n.desired) == value.CreateLast:
 		m.nothingElse(op, m.leavesLast)
 	}
 }

@@ -23,6 +23,10 @@ func wholeState(g *Graph) string {
 		w.lines = append(w.lines, fmt.Sprintf("node %s %p", n.key, n))
 		w.object(reflect.ValueOf(n))
 	}
+	for r := range g.resources.All() {
+		w.lines = append(w.lines, fmt.Sprintf("resource %s %p", r.of, r))
+		w.object(reflect.ValueOf(r))
+	}
 	for key := range g.available.All() {
 		w.lines = append(w.lines, "up "+key)
 	}
@@ -103,11 +107,11 @@ func (w *walk) pointer(out []byte, v reflect.Value) []byte {
 	switch {
 	case v.IsNil():
 		return append(out, "nil"...)
-	case v.Type() == reflect.TypeFor[*keyset.Set[Node]]():
+	case v.Type() == reflect.TypeFor[*keyset.Set[Node]](), v.Type() == reflect.TypeFor[*keyset.Set[resource]]():
 		return append(out, "by key"...) // wholeState has their content; how they keep it is their own affair
-	case v.Type() == reflect.TypeFor[*incoming]() && v.Elem().Field(0).Len() == 0:
+	case v.Type() == reflect.TypeFor[*hub]() && v.Elem().Field(0).Len() == 0 && v.Elem().Field(1).IsNil():
 		return append(out, "nil"...) // it stays when the last edge has left
-	case v.Type() == reflect.TypeFor[*incoming]():
+	case v.Type() == reflect.TypeFor[*hub]():
 		return w.fields(out, v.Elem())
 	case slices.Contains(immutable, v.Type()):
 	default:

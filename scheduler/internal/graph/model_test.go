@@ -455,7 +455,7 @@ func (m *model) mayRun(op Op, flight []Op) {
 		if lineOf(user).Lost() {
 			continue // it is deleted when its connection was read back
 		}
-		if u := m.g.Node(user); u.cycle == nil || u.cycle != op.Node.cycle {
+		if u := m.g.Node(user); u.cycle() == nil || u.cycle() != op.Node.cycle() {
 			m.t.Fatalf("delete %s while %s stands on it", key, user)
 		}
 	}
@@ -477,7 +477,7 @@ func (m *model) needs(op Op) {
 		for key := range m.stands {
 			met = met || d.MetBy(key) && !m.isUnknown(key)
 		}
-		if to := m.g.Node(d.Key); !met && (to == nil || to.cycle == nil || to.cycle != op.Node.cycle) {
+		if to := m.g.Node(d.Key); !met && (to == nil || to.cycle() == nil || to.cycle() != op.Node.cycle()) {
 			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
 		}
 	}
@@ -532,6 +532,11 @@ func (m *model) counts() {
 			var unmet int32
 			for _, e := range v.edges() {
 				if !e.met {
+					unmet++
+				}
+			}
+			for _, c := range v.claims() {
+				if c.holder != nil {
 					unmet++
 				}
 			}

@@ -5,13 +5,12 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// A Node is the state of one key. A test limits it to 192 bytes, the size class in which
+// A Node is the state of one key. A test limits it to 176 bytes, the size class in which
 // Go allocates it.
 type Node struct {
 	key string
 	nodeState
-	incoming  *incoming // nil: no edge has ended here, as in most nodes
-	cycle     *cycle
+	hub       *hub       // nil: no edge has ended here, and it was in no cycle, as most nodes
 	kindNodes *kindNodes // nodes of the same kind; nil: the node never had a value
 	kindIndex int32      // index in kindNodes
 	Slot      int32      // for the owner of the graph; 0 at first
@@ -41,7 +40,6 @@ type nodeState struct {
 	claimRank       value.Rank
 	retention       retention
 	suspension      suspension
-	resource        resourceState
 
 	toDelete  bool // the actual value must be deleted
 	foreign   bool // the actual value is not ours
@@ -52,22 +50,38 @@ type nodeState struct {
 	sighted   bool // the node is known although its kind is not
 }
 
-// incoming are the edges that end at a node. The journal logs each change as a step.
-type incoming struct{ edges []*edge }
+// A hub is the part of a node that most nodes lack.
+type hub struct {
+	edges []*edge // those that end at the node; the journal logs each change
+	cycle *cycle
+}
 
 // in returns the edges that end at n.
 func (n *Node) in() []*edge {
-	if n.incoming == nil {
+	if n.hub == nil {
 		return nil
 	}
-	return n.incoming.edges
+	return n.hub.edges
 }
 
-func (n *Node) setIn(edges []*edge) {
-	if n.incoming == nil {
-		n.incoming = &incoming{}
+func (n *Node) setIn(edges []*edge) { n.withHub().edges = edges }
+
+// cycle returns the cycle that n is a member of; nil: none.
+func (n *Node) cycle() *cycle {
+	if n.hub == nil {
+		return nil
 	}
-	n.incoming.edges = edges
+	return n.hub.cycle
+}
+
+func (n *Node) setCycle(c *cycle) { n.withHub().cycle = c }
+
+// withHub returns the hub of n, which it makes if there is none.
+func (n *Node) withHub() *hub {
+	if n.hub == nil {
+		n.hub = &hub{}
+	}
+	return n.hub
 }
 
 // A candidate is a node in a queue, with the cause of what put it there; see Graph.Cause.
@@ -140,15 +154,6 @@ const (
 	retentionEnded
 )
 
-// A resourceState says what the claims on a resource are like, if the node is one.
-type resourceState uint8
-
-const (
-	shared    resourceState = iota // all of them yield, so nobody holds it alone
-	exclusive                      // one does not yield, and the holder is decided
-	undecided                      // one does not yield, and the holder is not decided yet
-)
-
 // A blockedState says whether a node is in the list of blocked nodes.
 type blockedState uint8
 
@@ -171,6 +176,7 @@ type cycle struct {
 type kindNodes struct {
 	kind  Kind
 	nodes []*Node
+	saved bool // the journal has their number
 }
 
 // suspended reports whether the node waits within a cycle.
@@ -251,7 +257,7 @@ func (n *Node) Last() value.Verb { return n.last }
 
 // LosesClaim reports that another node holds a resource that n claims.
 func (n *Node) LosesClaim() bool {
-	return n.desired != nil && n.desired.ClaimSet() != nil && n.desired.Err() == nil && *n.desired.lostClaims() > 0
+	return n.desired != nil && n.desired.Err() == nil && n.desired.lostClaims() > 0
 }
 
 // Hung reports that a detached or abandoned operation of n is still running: nobody knows its

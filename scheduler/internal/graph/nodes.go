@@ -16,7 +16,7 @@ func (g *Graph) node(key string) *Node {
 	case g.planning():
 		n = &Node{key: key, life: planned, saved: true}
 		g.journal.fresh[key] = n
-		g.journal.keepPace()
+		g.Pace()
 	default:
 		n = &Node{key: key}
 		g.nodes.Put(n)
@@ -119,7 +119,7 @@ func (g *Graph) Derived(n *Node) iter.Seq[*Node] {
 // Expect makes room for n keys, so that adding them moves no memory. A plan that can be
 // interrupted does not get room: to make it is one long step.
 func (g *Graph) Expect(n int) {
-	if g.journal != nil && g.journal.pace != nil {
+	if g.planning() && g.journal.pace != nil {
 		return
 	}
 	g.nodes.Grow(n)
@@ -151,27 +151,19 @@ func (g *Graph) sortByKey(nodes []*Node) {
 // push queues a node for classification, once.
 func (g *Graph) push(n *Node) {
 	if !n.queued {
+		g.bookkeep(n)
 		n.queued = true
 		g.dirty.Push(candidate{n, g.Cause})
-		if g.planning() && n.life != planned {
-			g.journal.pushed = append(g.journal.pushed, n)
-		}
 	}
 }
 
 // touch puts a node on the list of those whose status may have changed.
 func (g *Graph) touch(n *Node) {
-	log := g.journal != nil && n.life != planned
-	if log && !n.News {
-		g.journal.newsNodes = append(g.journal.newsNodes, n)
-	}
+	g.bookkeep(n)
 	n.News = true
 	if !n.touched {
 		n.touched = true
 		g.touched = append(queue.Doubled(g.touched), n)
-		if log {
-			g.journal.touchedNodes = append(g.journal.touchedNodes, n)
-		}
 	}
 }
 

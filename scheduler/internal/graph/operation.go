@@ -33,7 +33,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	s := g.edit(n)
 	s.last = op.Verb
 	g.count(op, -1)
-	inCycle := n.cycle != nil
+	inCycle := n.cycle() != nil
 	g.cycleStepDone(n)
 	if err != nil && n.connection().Lost() {
 		g.push(n) // nobody knows the effect; the kind is read back, or the operation is repeated
@@ -112,9 +112,9 @@ func (g *Graph) begins(n *Node, next link.Direction, wasHeld bool) bool {
 	case n.toDelete && g.handOver(n): // nothing is to be done
 	case n.toDelete != g.needsDelete(n) || !g.isTurn(n, next, wasHeld):
 		g.classify(n)
-	case n.cycle != nil && n.cycle.inFlight:
+	case n.cycle() != nil && n.cycle().inFlight:
 		n.queued = true
-		n.cycle.waiting = append(n.cycle.waiting, n)
+		n.cycle().waiting = append(n.cycle().waiting, n)
 	case !wasHeld && g.holds(n, next):
 		g.hold(n, next)
 	default:
@@ -163,8 +163,8 @@ func (g *Graph) launch(n *Node) Op {
 	}
 	op.Recreate = n.recreate
 	n.running = inFlight
-	if n.cycle != nil {
-		n.cycle.inFlight = true
+	if n.cycle() != nil {
+		n.cycle().inFlight = true
 	}
 	g.count(op, +1)
 	return op

@@ -14,7 +14,7 @@ const mostSteps, mostSearched = 10_000, 1000
 // will be read back. A node that waits for nothing open, directly or not, is at rest, whatever runs elsewhere.
 func (g *Graph) isOpen(n *Node) bool {
 	return g.actionOf(n) == actionApplyLast || g.Awaiting() && (n.running == inFlight || n.running == detached || n.Held() ||
-		n.cycle != nil && n.cycle.goesOn() || g.willBeRead(n.connection()) || n.kind() == nil && g.kindWillBeRead(g.kindOf(n.key)))
+		n.cycle() != nil && n.cycle().goesOn() || g.willBeRead(n.connection()) || n.kind() == nil && g.kindWillBeRead(g.kindOf(n.key)))
 }
 
 // kindWillBeRead reports that the kind is being read back.
@@ -36,12 +36,15 @@ func (g *Graph) awaited(n *Node) (out []*Node) {
 	for _, e := range n.desired.edges() {
 		switch {
 		case e.met:
-		case e.claim != nil:
-			out = append(out, e.claim.holder)
 		case e.anyOf():
 			out = append(out, g.candidates(e.dep)...)
 		default:
 			out = append(out, e.to)
+		}
+	}
+	for _, c := range n.desired.claims() {
+		if c.holder != nil {
+			out = append(out, c.holder)
 		}
 	}
 	return out

@@ -57,12 +57,13 @@ func (n *Node) Unmet() (out []value.Dep) {
 		out = append(out, value.Dep{Label: "the end of an operation that is still running"})
 	}
 	for _, e := range n.desired.edges() {
-		switch {
-		case e.met || e.dep == nil:
-		case e.claim == nil:
+		if !e.met && e.dep != nil {
 			out = append(out, *e.dep)
-		case !e.claim.lost:
-			out = append(out, value.Dep{Label: e.claim.Texts.Label(), Key: e.claim.holder.key})
+		}
+	}
+	for _, c := range n.desired.claims() {
+		if c.holder != nil && !c.lost {
+			out = append(out, value.Dep{Label: c.Texts.Label(), Key: c.holder.key})
 		}
 	}
 	return out

@@ -12,62 +12,70 @@ type edge struct {
 	v       *version
 	dep     *value.Dep // nil: the dependency of a derived value on its base
 	to      *Node      // nil: an any-of dependency that never had a provider
-	claim   *claimEdge // set if the edge is a claim
 	pos     int32      // index in to.in()
 	met     bool
 	assumed bool // counted as met because to is created next, in the same cycle
 }
 
-// A claimEdge is a Claim of a version. Its edge leads to the node of the resource. That
-// node never has a value; its incoming edges are the competing claims.
-type claimEdge struct {
-	*value.Claim
-	dep value.Dep // the dependency of the edge
-	claimResult
-	// lostOfAll is the number of lost claims of the version. Only its first claim counts them,
-	// so that versions without claims need no memory for it.
-	lostOfAll int32
-}
-
-// A claimResult says which node holds a resource.
-type claimResult struct {
-	holder *Node // the other node that holds it; nil: none
-	lost   bool  // holder keeps it; false: holder is about to leave
-}
-
-// A version is a Value of a node. It has edges while it is desired or actual.
+// A version is a Value of a node. It has edges and claims while it is desired or actual.
 type version struct{ versionState }
 
-// A versionState is copied whole by the journal, with the state of its edges.
+// A versionState is copied whole by the journal, with the state of its edges and claims.
 type versionState struct {
 	*Value
-	node    *Node
-	several *[]edge // its edges; nil: it is single, or has none
-	unmet   int32
-	refs    int8 // 1 for desired, 1 for actual
-	single  bool // its only edge is node.ownEdge, as in most versions
-	saved   bool // a copy is in the journal
+	node   *Node
+	more   *more // nil: it has no claims, and at most one edge
+	unmet  int32 // edges that are not met, and claims that others hold
+	refs   int8  // 1 for desired, 1 for actual
+	single bool  // its only edge is node.ownEdge, as in most versions
+	saved  bool  // a copy is in the journal
 }
 
-// newEdges makes so many edges. Most versions have one edge, for which the node has room.
-func (v *versionState) newEdges(n int) []edge {
-	v.single = n == 1 && v == &v.node.own.versionState
-	if n > 0 && !v.single {
-		several := make([]edge, n)
-		v.several = &several
+// more is the part of a version that most versions lack.
+type more struct {
+	edges  []edge
+	claims []claim
+	lost   int32 // how many claims are lost; counted, because a search in all claims for each of them would be quadratic
+}
+
+// makeRoom makes so many edges and claims. Most versions have one edge, for which the node has room.
+func (v *versionState) makeRoom(edges, claims int) {
+	v.single = edges == 1 && v == &v.node.own.versionState
+	if v.single {
+		edges = 0
 	}
-	return v.edges()
+	if edges+claims > 0 {
+		v.more = &more{edges: make([]edge, edges), claims: make([]claim, claims)}
+	}
 }
 
-// edges returns the edges; a version that is not in use has none.
-func (v *versionState) edges() []edge {
+// edges returns the edges; a version that is not in use, and a nil version, have none.
+func (v *version) edges() []edge {
 	switch {
+	case v == nil:
+		return nil
 	case v.single:
 		return v.node.ownEdge[:]
-	case v.several != nil:
-		return *v.several
+	case v.more != nil:
+		return v.more.edges
 	}
 	return nil
+}
+
+// claims returns the claims; a version that is not in use, and a nil version, have none.
+func (v *version) claims() []claim {
+	if v == nil || v.more == nil {
+		return nil
+	}
+	return v.more.claims
+}
+
+// lostClaims is the number of lost claims.
+func (v *version) lostClaims() int32 {
+	if v.more == nil {
+		return 0
+	}
+	return v.more.lost
 }
 
 // ofActual reports that the edge belongs to an actual version.
@@ -81,23 +89,6 @@ func (v *version) assumes() bool {
 
 // anyOf reports whether several keys could meet the dependency.
 func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
-
-// addClaimEdges makes the edges for the claims of v.
-func (v *version) addClaimEdges(edges []edge) {
-	claims := v.Claims()
-	all := make([]claimEdge, len(claims))
-	for i := range all {
-		all[i] = claimEdge{Claim: &claims[i], dep: value.Dep{Key: claims[i].Of}}
-		edges[i] = edge{v: v, dep: &all[i].dep, claim: &all[i]}
-	}
-}
-
-// lostClaims returns the number of lost claims of a version with claims, which has edges.
-// It is counted, because a search in all claims for each of them would be quadratic.
-func (v *version) lostClaims() *int32 { return &v.edges()[len(v.Deps)].claim.lostOfAll }
-
-// isLost reports whether the edge is a claim that another node holds.
-func (e edge) isLost() bool { return e.claim != nil && e.claim.lost }
 
 // value returns nil for a nil version.
 func (v *version) value() *Value {
