@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +24,35 @@ type agent struct {
 	label   string
 	web     string // host:port of its HTTP server
 	calls   string // host:port of its gRPC server
+	reader  logReader
+}
+
+// A logReader reads what the agent prints, unless it hangs.
+type logReader struct {
+	out  io.Writer
+	mu   sync.Mutex // held while it reads, and while it hangs
+	read int64      // bytes; guarded by mu
+}
+
+func (r *logReader) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read += int64(len(text))
+	return r.out.Write(text)
+}
+
+// printed is how many bytes the agent has printed.
+func (r *logReader) printed() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.read
+}
+
+// hang reads nothing until wait returns: what the agent prints fills the pipe.
+func (r *logReader) hang(wait func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wait()
 }
 
 // startAgent starts the program with these configuration files, by name.
@@ -55,6 +85,7 @@ func startAgentIn(t testing.TB, netns, program, label string, files map[string]s
 		t.Cleanup(func() { f.Close() })
 		a.out = io.MultiWriter(a.out, f)
 	}
+	a.reader.out, a.out = a.out, &a.reader
 	if err := a.start(); err != nil {
 		t.Fatal(err)
 	}

@@ -45,3 +45,11 @@ func pause(ctx context.Context, long time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// hungReader has the reader of the agent's log hang for most of the time, as the collector of a full disk does.
+func hungReader(ctx context.Context, t *target) error {
+	return t.every(ctx, 10*time.Second, func(int) error {
+		t.reader.hang(func() { pause(ctx, 8*time.Second) })
+		return nil
+	})
+}

@@ -23,6 +23,7 @@ func attacksOnStores() []attack {
 		{name: "claims of the label", run: claimsOfLabel},
 		{name: "more keys than there is room for", run: hoard},
 		{name: "files that others hold and lock", run: locks},
+		{name: "a reader of the log that hangs", run: hungReader},
 		{name: "links and devices among the files", run: links},
 		{name: "thousands of files", run: crowds},
 	}
@@ -38,5 +39,6 @@ func attacksByServers() []attack {
 		{name: "http: idle and slow connections to it", run: idle},
 		{name: "http: dumps of what the VPP spoils", run: dumps},
 		{name: "grpc: requests that are large to decode, to it", run: denseCalls},
+		{name: "a reader of its log that hangs", run: hungReader},
 	}
 }

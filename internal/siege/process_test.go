@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
@@ -26,12 +28,23 @@ type process struct {
 func (p *process) start() error {
 	cmd, ended := exec.Command(p.program, p.args...), make(chan struct{})
 	cmd.Env = append(os.Environ(), p.env...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, p.out, p.out
+	out, printed, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	// As small as the kernel allows, so that a reader that hangs is felt at once.
+	if _, err := unix.FcntlInt(printed.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
+		return err
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, printed, printed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := in(p.netns, cmd.Start); err != nil {
 		return err
 	}
+	printed.Close() // the process has it
 	go func() {
+		_, _ = io.Copy(p.out, out) // until the process ends
+		out.Close()
 		_ = cmd.Wait() // the exit code is read from the process's state
 		close(ended)
 	}()

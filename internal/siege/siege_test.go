@@ -133,6 +133,7 @@ func report(t *testing.T, target *target, referee *referee, fronts []*front, con
 	took := referee.times()
 	t.Logf("under attack: %s", took)
 	t.Logf("memory: at most %d MB, at the end %d MB", most>>20, now>>20)
+	t.Logf("printed: %d KB of log", target.reader.printed()>>10)
 	if len(took) == 0 {
 		t.Error("no good value was changed")
 	}
