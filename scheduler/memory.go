@@ -62,7 +62,7 @@ func (s *Scheduler) rememberCompleted() {
 	for _, r := range s.completed {
 		s.ledger.After(r.outcomes)
 		if k := r.kept; k != nil && k.isLarge() {
-			s.history.Replace(k, func() (*keptRecord, int) { return k.packed(&s.registry.Sizes) })
+			s.history.Replace(k, k.packed)
 		}
 	}
 	clear(s.completed)

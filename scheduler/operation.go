@@ -42,6 +42,13 @@ type Operation struct {
 	Meta any
 	// Waits has the labels of the unmet dependencies of a value that is now PENDING.
 	Waits []string
+
+	of *graph.Value // if not nil, it has Key and New: they are packed as one
+}
+
+// makesValue reports that Key and New are those of a value of the graph.
+func (o *Operation) makesValue() bool {
+	return o.of != nil && o.New != nil && o.New == kind.Message(o.of) && o.Key == o.of.Key
 }
 
 var verbs = [...]Verb{
@@ -72,7 +79,7 @@ func operation(op graph.Op, was published.Status) Operation {
 		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: kind.Message(op.Old), New: kind.Message(op.New),
 		OldState: State(was.State), OldErr: was.Err(),
 		Noop: d == nil || d.Passive(), Derived: derived && d != nil, Property: derived && d == nil,
-		Recreate: op.Recreate,
+		Recreate: op.Recreate, of: op.New,
 	}
 }
 
@@ -110,7 +117,7 @@ func noop(n *graph.Node, was published.Status, state State) (Operation, bool) {
 	o := Operation{
 		Verb: Create, Key: n.Key(), New: kind.Message(n.Desired()),
 		OldState: State(was.State), OldErr: was.Err(), NewState: state, Noop: true,
-		Derived: derived, Property: property,
+		Derived: derived, Property: property, of: n.Desired(),
 	}
 	changed := o.OldState != state
 	switch state {

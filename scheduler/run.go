@@ -295,7 +295,8 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	if r.retry && len(r.rec.Executed) == 0 {
 		s.logBegin(r.rec)
 	}
-	t := &executor.Task{Op: op, Index: len(r.rec.Executed), Owner: r}
+	t := r.tasks.New()
+	t.Op, t.Index, t.Owner = op, len(r.rec.Executed), r
 	r.tasks.Add(t)
 	if d != nil {
 		t.Verbs = &d.Verbs

@@ -26,8 +26,13 @@ func (r *Record) size(types *size.Types) int {
 		n += cap(ops) * int(unsafe.Sizeof(Operation{})) // a record keeps all of the slice
 		for i := range ops {
 			o := &ops[i]
-			n += len(o.Key) + size.Error(o.OldErr) + size.Error(o.NewErr) + size.Texts(o.Waits) +
-				all.Message(o.Old) + all.Message(o.New)
+			n += size.Error(o.OldErr) + size.Error(o.NewErr) + size.Texts(o.Waits) + all.Message(o.Old)
+			switch {
+			case !o.makesValue():
+				n += len(o.Key) + all.Message(o.New)
+			case len(r.Values) == 0: // else it is one of them, or derived from one
+				n += all.Value(o.of)
+			}
 		}
 	}
 	return n

@@ -99,6 +99,13 @@ func (s *Set[E]) Put(e *E) {
 		g.entries[at] = e
 		return
 	}
+	s.add(e, hash)
+}
+
+// Add adds an entry with a new key.
+func (s *Set[E]) Add(e *E) { s.add(e, maphash.String(s.seed, s.key(e))) }
+
+func (s *Set[E]) add(e *E, hash uint64) {
 	for s.table(hash).full() {
 		s.enlarge(s.table(hash), hash)
 	}
@@ -149,7 +156,7 @@ func (s *Set[E]) Grow(n int) {
 	before := *s
 	s.clear(s.n + n)
 	for e := range before.All() {
-		s.Put(e)
+		s.Add(e)
 	}
 }
 

@@ -9,13 +9,27 @@ import (
 // Tasks are the tasks of one owner. The zero value has none. The goroutine of the executor owns
 // them.
 //
-//	Add                  the task has begun
+//	New, Add             the task has begun
 //	Finish               it has a result, or was abandoned
 //	TakeFinished, End    the owner processes that
 type Tasks struct {
 	list     []*Task // those that have not ended, among others
 	finished []*Task // the owner has not taken them yet
 	running  int     // number of tasks that have not ended
+	room     []Task  // for the next ones
+}
+
+// mostTasks is the largest number of tasks that are allocated at once. All of them stay in memory while one is in use.
+const mostTasks = 64
+
+// New returns a task.
+func (ts *Tasks) New() *Task {
+	if len(ts.room) == 0 {
+		ts.room = make([]Task, min(mostTasks, 1+ts.running))
+	}
+	t := &ts.room[0]
+	ts.room = ts.room[1:]
+	return t
 }
 
 // Add adds a task that has not ended. It removes the others when they are the most.

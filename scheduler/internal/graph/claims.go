@@ -59,7 +59,7 @@ func (g *Graph) stake(v *version, index int) {
 		g.journal.resources[of] = r
 	default:
 		r = &resource{of: of}
-		g.resources.Put(r)
+		g.resources.Add(r)
 	}
 	g.editResource(r)
 	c := &v.claims()[index]

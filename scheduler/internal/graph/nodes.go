@@ -19,7 +19,7 @@ func (g *Graph) node(key string) *Node {
 		g.Pace()
 	default:
 		n = &Node{key: key}
-		g.nodes.Put(n)
+		g.nodes.Add(n)
 	}
 	return n
 }

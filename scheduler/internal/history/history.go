@@ -1,6 +1,6 @@
-// Package history keeps the records of transactions, and makes them: [Outline] puts changes without a verb where they arose,
-// [Recreations] marks what is deleted to be created again, and a [Packed] keeps many operations in little memory. A [History]
-// keeps the newest records within bounds of their number and memory.
+// Package history makes and keeps the records of transactions: an [Outline] puts changes without a verb where they arose,
+// [Recreations] mark what is deleted to be created again, and a [History] keeps the newest records within bounds of their number
+// and memory.
 package history
 
 import (

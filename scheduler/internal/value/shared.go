@@ -7,10 +7,16 @@ import (
 )
 
 // Shared lets values with equal dependencies have them in common: thousands of routes depend on one
-// interface. It remembers some of the newest. Any goroutine may use it.
+// interface. It remembers some of the newest that came at least twice. Any goroutine may use it.
 type Shared struct {
 	seed   maphash.Seed
-	recent [1024]atomic.Pointer[[]Dep] // by the hash of the last key
+	recent [1024]place // by the hash of the last key
+}
+
+// A place remembers dependencies with one hash.
+type place struct {
+	hash atomic.Uint64 // of the newest last key
+	deps atomic.Pointer[[]Dep]
 }
 
 // NewShared returns a Shared that remembers nothing yet.
@@ -21,12 +27,14 @@ func (s *Shared) Of(deps []Dep) []Dep {
 	if len(deps) == 0 || slices.ContainsFunc(deps, func(d Dep) bool { return d.Any != nil }) {
 		return deps
 	}
-	last := deps[len(deps)-1].Key
-	at := &s.recent[maphash.String(s.seed, last)%uint64(len(s.recent))]
-	if had := at.Load(); had != nil && slices.Equal(*had, deps) {
+	hash := maphash.String(s.seed, deps[len(deps)-1].Key)
+	at := &s.recent[hash%uint64(len(s.recent))]
+	if had := at.deps.Load(); had != nil && slices.Equal(*had, deps) {
 		return *had
 	}
-	kept := deps // so that only this path allocates
-	at.Store(&kept)
+	if at.hash.Swap(hash) == hash {
+		kept := deps // so that only this path allocates: most values of some kinds have dependencies of their own
+		at.deps.Store(&kept)
+	}
 	return deps
 }

@@ -13,6 +13,7 @@ func TestEqualDependenciesAreShared(t *testing.T) {
 		}
 		return deps
 	}
+	s.Of(on("vrf/1", "interface/a"))
 	first := s.Of(on("vrf/1", "interface/a"))
 	if again := s.Of(on("vrf/1", "interface/a")); &again[0] != &first[0] {
 		t.Error("equal dependencies are not shared")
