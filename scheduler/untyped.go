@@ -107,12 +107,11 @@ func untypedPure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 		}
 	}
 	if d.Claims != nil {
-		e.Claims = func(key string, v proto.Message) *[]value.Claim { return graphClaims(d.Claims(key, v.(V))) }
+		e.Claims = func(key string, v proto.Message) []value.Claim { return d.Claims(key, v.(V)) }
 	}
 	if d.Identity != nil {
 		e.IdentityOf = func(key string, v proto.Message) value.Identity {
-			c := d.Identity(key, v.(V))
-			return value.Identity{Key: c.Resource, Texts: (*kind.Claimed)(&c)}
+			return value.Identity(d.Identity(key, v.(V)))
 		}
 	}
 	e.RenamedTo, e.Referenced = d.Renamed, d.Referenced

@@ -32,7 +32,7 @@ const (
 	// start has passed this range, or its sources do not become complete, and the garbage is that of others.
 	AmpleMemory = 300 << 20
 	ampleTime   = 3 * time.Second
-	// strainedMemory is the memory, in bytes, from which on the garbage may grow with the memory in
+	// strainedMemory is the memory, in bytes, from which on the garbage may grow half as fast as the memory in
 	// use. Below that, more garbage would help less than the memory it takes: the process then has
 	// 220 MB. Above that, collections would cost ever more.
 	strainedMemory = 192 << 20
@@ -172,11 +172,11 @@ func memoryLimit(inUse int64, ample bool) int64 {
 	if ample {
 		return max(AmpleMemory, asInUse)
 	}
-	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for more with
+	// Beyond pressedMemory there is room for fewestGarbage, and from strainedMemory on for half a byte more with
 	// each byte in use. It stays below what is usual, so that needs of a moment do not double the
 	// memory.
 	const knee = strainedMemory - fewestGarbage
-	return min(max(usualMemory, asInUse), max(pressedMemory, inUse+fewestGarbage, strainedMemory+2*(inUse-knee)))
+	return min(max(usualMemory, asInUse), max(pressedMemory, inUse+fewestGarbage, strainedMemory+(inUse-knee)*3/2))
 }
 
 // AwaitQuiet returns at the end of the start: when the count of operations has not changed for quietTime, or ctx ends.

@@ -89,8 +89,8 @@ func TestMemoryLimit(t *testing.T) {
 		{"a large burst", 120 * mib, 152 * mib},
 		{"more than fits", 140 * mib, 152 * mib},
 		{"far more than fits", 170 * mib, 178 * mib},
-		{"much more than fits", 200 * mib, 224 * mib},
-		{"a million keys", 1500 * mib, 2824 * mib},
+		{"much more than fits", 200 * mib, 216 * mib},
+		{"a million keys", 1500 * mib, 2166 * mib},
 	} {
 		if got := memoryLimit(test.inUse, false); got != test.want {
 			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.want/mib)

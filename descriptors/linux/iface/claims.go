@@ -24,7 +24,7 @@ func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 		}}
 	default: // the agent gives the link its name
 	}
-	return []scheduler.Claim{nameClaim("linux-link/"+where, v, "a name that no other interface has in "+where)}
+	return []scheduler.Claim{nameClaim("linux-link/"+where, v, "a name that no other interface has in its namespace")}
 }
 
 // nameClaim returns the claim on the host name.

@@ -50,7 +50,7 @@ func (g *Graph) resource(of string) *resource {
 
 // stake makes a claim of a version, the one with this index. It counts as granted until ResolveClaims.
 func (g *Graph) stake(v *version, index int) {
-	of := v.Claims()[index].Of
+	of := v.Claims()[index].Resource
 	r := g.resource(of)
 	switch {
 	case r != nil:
@@ -113,7 +113,7 @@ func (g *Graph) reopenClaims(v *version) {
 	}
 	if v.refs == 0 { // not in use any more
 		for _, c := range v.Claims() {
-			g.reopen(g.resource(c.Of))
+			g.reopen(g.resource(c.Resource))
 		}
 		return
 	}
@@ -220,16 +220,16 @@ func (g *Graph) countLost(c *claim) {
 
 // claimError returns nil if the desired version has lost no claim.
 func (n *Node) claimError() error {
-	var reasons []error
+	var lost []value.LostClaim
 	for _, c := range n.desired.claims() {
 		if c.lost {
-			reasons = append(reasons, c.Texts.Conflict(c.holder.key))
+			lost = append(lost, value.LostClaim{Claim: c.Claim, Holder: c.holder.key})
 		}
 	}
-	if reasons == nil {
+	if lost == nil {
 		return nil
 	}
-	return &value.ClaimError{Reasons: reasons}
+	return &value.ClaimError{Lost: lost}
 }
 
 // Outranks is the order in which nodes get resources: first by rank, then by key.

@@ -129,7 +129,7 @@ func TestManyClaims(t *testing.T) {
 		v := made(key, data)
 		claims := []value.Claim{}
 		for i := range 50_000 {
-			claims = append(claims, value.Claim{Of: fmt.Sprint("claim on ", i), Texts: claimTexts("it")})
+			claims = append(claims, value.Claim{Resource: fmt.Sprint("claim on ", i)})
 		}
 		v.SetClaims(&claims)
 		return v

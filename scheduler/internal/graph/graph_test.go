@@ -140,16 +140,10 @@ func made(key, text string) *Value {
 
 func claimed(all []value.Claim, name, of string) *[]value.Claim {
 	all = append(all, value.Claim{
-		Of: "claim " + of, Yields: name == "yield", Texts: claimTexts(of),
+		Resource: of, Yields: name == "yield",
 	})
 	return &all
 }
-
-// claimTexts are those of a resource.
-type claimTexts string
-
-func (of claimTexts) Label() string            { return string(of) + "-is-free" }
-func (of claimTexts) Conflict(by string) error { return fmt.Errorf("%s has %s", by, string(of)) }
 
 // A story is a graph, driven by text.
 type story struct {

@@ -24,19 +24,22 @@ func identityOf(v *Value) value.Identity {
 // identify returns v with the claim on its identity, if it needs one.
 func (g *Graph) identify(v *Value) *Value {
 	id := identityOf(v)
-	isCanonical := id.Key == v.Key
-	if id.Key == "" || isCanonical && !g.aliased {
+	isCanonical := id.Resource == v.Key
+	if id.Resource == "" || isCanonical && !g.aliased {
 		return v
 	}
 	g.aliased = true
-	if of := g.resource(id.Resource()); of == nil || len(of.claims) == 0 {
+	if of := g.identityResource(id); of == nil || len(of.claims) == 0 {
 		if isCanonical {
 			return v
 		}
-		g.contest(id.Key)
+		g.contest(id.Resource)
 	}
 	return v.claiming(id)
 }
+
+// identityResource is what the values with an identity claim; nil: none does.
+func (g *Graph) identityResource(id value.Identity) *resource { return g.resource(id.Claim().Resource) }
 
 // claiming returns v with a claim on its identity.
 func (v *Value) claiming(id value.Identity) *Value {
@@ -52,13 +55,13 @@ func (g *Graph) contest(key string) {
 		return
 	}
 	actual, desired := n.actual, n.desired
-	if actual != nil && identityOf(actual.Value).Key == key {
+	if actual != nil && identityOf(actual.Value).Resource == key {
 		actual = g.newVersion(n, actual.claiming(identityOf(actual.Value)))
 	}
 	switch {
 	case desired == n.actual:
 		desired = actual
-	case desired != nil && identityOf(desired.Value).Key == key:
+	case desired != nil && identityOf(desired.Value).Resource == key:
 		desired = g.newVersion(n, desired.claiming(identityOf(desired.Value)))
 	}
 	if desired != n.desired {
@@ -79,7 +82,7 @@ func (g *Graph) Identify(n *Node) {
 		}
 		v := *m.desired.Value
 		switch id := identityOf(&v); {
-		case id.Key != "" && id.Key != m.desired.identity():
+		case id.Resource != "" && id.Resource != m.desired.identity():
 			v.SetClaims(value.WithoutIdentity(v.Claims()))
 			g.setDesired(m, g.newVersion(m, g.identify(&v)))
 		case m.desired != m.actual && slices.ContainsFunc(e.v.edges(), func(e edge) bool { return e.anyOf() }):
@@ -111,7 +114,7 @@ func (g *Graph) heir(n *Node) (best *Node) {
 	if n.desired != nil || n.actual == nil || n.actual.ClaimSet() == nil || n.base != nil {
 		return nil
 	}
-	of := g.resource(identityOf(n.actual.Value).Resource())
+	of := g.identityResource(identityOf(n.actual.Value))
 	if of == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 func rivals(a, b *Value) bool {
 	for _, x := range a.Claims() {
 		for _, y := range b.Claims() {
-			if x.Of == y.Of && !(x.Yields && y.Yields) {
+			if x.Resource == y.Resource && !(x.Yields && y.Yields) {
 				return true
 			}
 		}
@@ -117,7 +117,7 @@ func (m *model) holds(n *Node) bool {
 		return false
 	}
 	for _, c := range n.desired.Claims() {
-		if !slices.ContainsFunc(had.Claims(), func(h value.Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
+		if !slices.ContainsFunc(had.Claims(), func(h value.Claim) bool { return h.Resource == c.Resource && (c.Yields || !h.Yields) }) {
 			return false
 		}
 	}
@@ -137,18 +137,18 @@ func (m *model) nobodyIsOusted() {
 				continue
 			}
 			r := c.holder
-			if r.desired == nil || !greedyFor(c.Of, r) {
-				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, c.Of, r.key)
+			if r.desired == nil || !greedyFor(c.Resource, r) {
+				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, c.Resource, r.key)
 			}
 			if c.Yields {
 				continue
 			}
 			if r.LosesClaim() {
-				m.t.Fatalf("%s loses %s to %s, which loses", n.key, c.Of, r.key)
+				m.t.Fatalf("%s loses %s to %s, which loses", n.key, c.Resource, r.key)
 			}
 			// An operation of unknown result may have made the winner.
 			if !yields && m.holds(n) && !m.stood[r.key] && !m.isHung(r.key) {
-				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, c.Of, r.key)
+				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, c.Resource, r.key)
 			}
 		}
 		if n.actual == nil {
@@ -158,7 +158,7 @@ func (m *model) nobodyIsOusted() {
 }
 
 func greedyFor(of string, n *Node) bool {
-	return slices.ContainsFunc(n.desired.Claims(), func(c value.Claim) bool { return c.Of == of && !c.Yields })
+	return slices.ContainsFunc(n.desired.Claims(), func(c value.Claim) bool { return c.Resource == of && !c.Yields })
 }
 
 // maximal checks that no two have the same, and that who loses could not have it all.
@@ -220,7 +220,7 @@ func yieldsTo(v *Value, in map[string]string) bool {
 func yieldsToOne(a, b *Value) bool {
 	for _, x := range a.Claims() {
 		for _, y := range b.Claims() {
-			if x.Of == y.Of && x.Yields && !y.Yields {
+			if x.Resource == y.Resource && x.Yields && !y.Yields {
 				return true
 			}
 		}
@@ -231,7 +231,7 @@ func yieldsToOne(a, b *Value) bool {
 func greedyRivals(a, b *Value) bool {
 	for _, x := range a.Claims() {
 		for _, y := range b.Claims() {
-			if x.Of == y.Of && !x.Yields && !y.Yields {
+			if x.Resource == y.Resource && !x.Yields && !y.Yields {
 				return true
 			}
 		}

@@ -63,7 +63,7 @@ func (n *Node) Unmet() (out []value.Dep) {
 	}
 	for _, c := range n.desired.claims() {
 		if c.holder != nil && !c.lost {
-			out = append(out, value.Dep{Label: c.Texts.Label(), Key: c.holder.key})
+			out = append(out, value.Dep{Label: c.Label(), Key: c.holder.key})
 		}
 	}
 	return out

@@ -41,27 +41,15 @@ func (e *Conflict) Error() string { return e.Err.Error() }
 
 func (e *Conflict) Unwrap() error { return e.Err }
 
-// A Claimed is a scheduler.Claim as value.ClaimTexts.
-type Claimed struct {
-	Resource, Field string
-	Value           any
-	Want            string
-	Yields          bool
-}
-
-// Label implements value.ClaimTexts.
-func (c *Claimed) Label() string { return c.Resource + "-is-free" }
-
-// Conflict implements value.ClaimTexts.
-func (c *Claimed) Conflict(key string) error {
-	return &Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: fmt.Sprintf("%s (see %s)", c.Want, key)}}
-}
-
 // ErrOf returns the error of n in its public form.
 func ErrOf(n *graph.Node) error {
 	err := n.Err()
 	if taken, ok := err.(*value.ClaimError); ok { //nolint:errorlint // it is never wrapped
-		return Invalid(taken)
+		var reasons []error
+		for _, l := range taken.Lost {
+			reasons = append(reasons, &Conflict{Holder: l.Holder, Err: &models.FieldError{Field: l.Field, Value: l.Value, Expected: fmt.Sprintf("%s (see %s)", l.Want, l.Holder)}})
+		}
+		return Invalid(errors.Join(reasons...))
 	}
 	return err
 }

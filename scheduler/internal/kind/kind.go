@@ -51,7 +51,7 @@ type Descriptor struct {
 	NeedsRecreate func(key string, old, new proto.Message, meta any) bool // nil: each change recreates if there is no Update
 	Dependencies  func(key string, v proto.Message) []value.Dep
 	Derived       func(key string, v proto.Message, add func(key string, part proto.Message)) // nil: no derived values
-	Claims        func(key string, v proto.Message) *[]value.Claim                            // nil: no claims
+	Claims        func(key string, v proto.Message) []value.Claim                             // nil: no claims
 	Resolve       func(key string, v proto.Message) proto.Message                             // nil: no references
 	Parts         func(key string, v proto.Message) []proto.Message                           // nil: each value is one item
 	IdentityOf    func(key string, v proto.Message) value.Identity                            // nil: no identities

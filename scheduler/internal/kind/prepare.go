@@ -94,7 +94,9 @@ func fill(v *graph.Value, d *Descriptor, from origin) (known bool) {
 	}
 	// What stands holds what it claims, also if nobody may declare it like that.
 	if (v.Err() == nil || from == actualValue) && d.Claims != nil {
-		v.SetClaims(d.Claims(key, m))
+		if claims := d.Claims(key, m); len(claims) > 0 {
+			v.SetClaims(&claims)
+		}
 	}
 	v.Deps = d.Dependencies(key, m)
 	if err := ambiguous(v.Deps); err != nil && v.Err() == nil {

@@ -145,7 +145,7 @@ func oneOfEach(d *kind.Descriptor, ws []kind.Desired) []kind.Desired {
 		return ws
 	}
 	first := make(map[string]string, len(ws))
-	id := func(w kind.Desired) string { return cmp.Or(d.IdentityOf(w.Key, w.Value).Key, w.Key) }
+	id := func(w kind.Desired) string { return cmp.Or(d.IdentityOf(w.Key, w.Value).Resource, w.Key) }
 	for _, w := range ws {
 		if key, twice := first[id(w)]; !twice || w.Key < key {
 			first[id(w)] = w.Key

@@ -5,11 +5,9 @@ import (
 	"strings"
 )
 
-// An Identity is what a value is about, if several keys can name it.
-type Identity struct {
-	Key   string // in canonical form; "": the kind has no identities
-	Texts ClaimTexts
-}
+// An Identity is what a value is about, if several keys can name it. The Resource is the key in canonical form; "": the kind has no
+// identities.
+type Identity Claim
 
 // Identified is a kind whose values have identities.
 type Identified interface {
@@ -21,18 +19,21 @@ type Identified interface {
 // identityClaim begins the resources of claims on identities.
 const identityClaim = "identity of "
 
-// Resource is what values with the identity claim.
-func (id Identity) Resource() string { return identityClaim + id.Key }
+// Claim is what values with the identity claim.
+func (id Identity) Claim() Claim {
+	id.Resource = identityClaim + id.Resource
+	return Claim(id)
+}
 
 // Identity returns the identity that c claims; false: it claims something else.
-func (c Claim) Identity() (key string, ok bool) { return strings.CutPrefix(c.Of, identityClaim) }
+func (c Claim) Identity() (key string, ok bool) { return strings.CutPrefix(c.Resource, identityClaim) }
 
 // OfIdentity reports whether c is a claim on an identity.
-func (c Claim) OfIdentity() bool { return strings.HasPrefix(c.Of, identityClaim) }
+func (c Claim) OfIdentity() bool { return strings.HasPrefix(c.Resource, identityClaim) }
 
 // Claims returns the claims of a value with the identity: others, and the one on the identity.
 func (id Identity) Claims(others []Claim) *[]Claim {
-	out := append(slices.Clone(others), Claim{Of: id.Resource(), Texts: id.Texts})
+	out := append(slices.Clone(others), id.Claim())
 	return &out
 }
 

@@ -9,7 +9,6 @@
 package value
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -93,90 +92,6 @@ func Labels(deps []Dep) (out []string) {
 	return out
 }
 
-// A Claim names a resource that only one value can have. The value that holds the resource
-// keeps it while it is desired. A free resource goes to the newcomer with the lowest key.
-// A value that loses one of its claims cannot be applied and takes no other resource.
-type Claim struct {
-	Of string // the resource; competing claims have the same one. No key is equal to it
-	// Yields: any number of yielding claims share the resource, unless a claim exists that
-	// does not yield.
-	Yields bool
-	Texts  ClaimTexts
-}
-
-// ClaimTexts make the texts of a claim for people. Most claims are never lost, so the texts are
-// made only when somebody reads them.
-type ClaimTexts interface {
-	// Label is shown while another value still uses the resource.
-	Label() string
-	// Conflict is the error of a value that loses to the key by.
-	Conflict(by string) error
-}
-
-// coveredBy reports that a node which holds had also holds c.
-func (c Claim) coveredBy(had Claim) bool {
-	return c.Of == had.Of && (c.Yields || !had.Yields)
-}
-
-// fewClaims is the number of claims up to which a search is faster than a map.
-const fewClaims = 8
-
-// A Rank orders claimants. It survives re-creation and waiting for dependencies. It
-// ends when the actual value vanishes, when it cannot be created again, and when another
-// one wins.
-type Rank uint8
-
-// The ranks, lowest first.
-const (
-	Newcomer      Rank = iota // holds no resource that it claims
-	PartialHolder             // holds some of them
-	FullHolder
-)
-
-// RankAfter returns the rank of a claimant that had the one set of claims and has another; nil: none.
-func RankAfter(now, had *[]Claim) Rank {
-	switch {
-	case now == nil || had == nil:
-		return Newcomer
-	case now == had: // as when a created value becomes actual
-		return FullHolder
-	}
-	switch covered(*now, *had) {
-	case 0:
-		return Newcomer
-	case len(*now):
-		return FullHolder
-	}
-	return PartialHolder
-}
-
-// covered returns how many claims are covered by one of had. A value may have thousands of claims,
-// such as one for each of its NAT mappings.
-func covered(claims, had []Claim) (n int) {
-	covers := coverage(had)
-	for _, c := range claims {
-		if covers(c) {
-			n++
-		}
-	}
-	return n
-}
-
-// coverage returns a function that reports whether one of the claims in had covers c.
-func coverage(had []Claim) func(c Claim) bool {
-	if len(had) <= fewClaims {
-		return func(c Claim) bool { return slices.ContainsFunc(had, c.coveredBy) }
-	}
-	firm := make(map[string]bool, len(had)) // by resource: held without yielding
-	for _, h := range had {
-		firm[h.Of] = firm[h.Of] || !h.Yields
-	}
-	return func(c Claim) bool {
-		isFirm, held := firm[c.Of]
-		return held && (c.Yields || isFirm)
-	}
-}
-
 // Declared is a value in the form in which it was declared. The graph only compares it.
 type Declared struct {
 	Data     any
@@ -200,12 +115,3 @@ func SameData(a, b any) bool {
 	bm, ok := b.(proto.Message)
 	return ok && proto.Equal(am, bm)
 }
-
-// A ClaimError lists the claims of a value that other values hold.
-type ClaimError struct{ Reasons []error }
-
-// Error has one line for each lost claim.
-func (e *ClaimError) Error() string { return errors.Join(e.Reasons...).Error() }
-
-// Unwrap returns one error for each lost claim.
-func (e *ClaimError) Unwrap() []error { return e.Reasons }
