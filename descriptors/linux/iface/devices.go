@@ -1,6 +1,7 @@
 package iface
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -107,9 +108,10 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 }
 
 // strayTAP moves a TAP back that another program has moved to a namespace which the agent can see, as Retrieve finds it
-// there, too. If it is in none of them, it was deleted, perhaps with its namespace, unless the kernel has said that it was
-// moved: then a new TAP would leave the other program with a dead link.
+// there, too. A mark alone is no proof, see trust. If it is in none of them, it was deleted, perhaps with its namespace,
+// unless the kernel has said that it was moved: then a new TAP would leave the other program with a dead link.
 func (h *handler) strayTAP(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+	moved := h.Watch.MovedAway(keyOf(v.GetName()))
 	places, err := h.Spaces.Places(nil)
 	if err != nil {
 		return kernel.Link{}, err
@@ -120,7 +122,9 @@ func (h *handler) strayTAP(space *netns.Space, v *interfaces.Interface) (kernel.
 		if err != nil {
 			return kernel.Link{}, err
 		}
-		i := slices.IndexFunc(links, func(l kernel.Link) bool { return l.Kind == "tun" && h.is(p.Space, l, v) })
+		i := slices.IndexFunc(links, func(l kernel.Link) bool {
+			return l.Kind == "tun" && h.is(p.Space, l, v) && (moved || h.hasMade(p.Space, l))
+		})
 		if i < 0 {
 			continue
 		}
@@ -132,7 +136,7 @@ func (h *handler) strayTAP(space *netns.Space, v *interfaces.Interface) (kernel.
 		return h.adopt(space, l, v, alias)
 	}
 	err = fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), unix.ENODEV)
-	if h.Watch.MovedAway(keyOf(v.GetName())) {
+	if moved {
 		return kernel.Link{}, fmt.Errorf("another program has moved it to a namespace that the agent does not see; move it back: %w", err)
 	}
 	return kernel.Link{}, scheduler.NeedsNew(vppTAP(v), err)
@@ -147,23 +151,24 @@ func (h *handler) movedTAP(space *netns.Space, host string, v *interfaces.Interf
 	return l, err
 }
 
-// restoreTAP moves the host side of a TAP back to the own namespace, under its original
-// name, and removes an MTU that v has set.
+// restoreTAP moves the host side of a TAP back to the own namespace, under the name that VPP has for it, and removes an
+// MTU that v has set. The name in its alias counts only while VPP does not answer, since anybody may have written it.
 func (h *handler) restoreTAP(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return err
 	}
 	defer own.Close()
+	name := cmp.Or(h.TAPHost(v.GetTap().GetVppTapIfName()), original(l))
 	if v.GetMtu() != 0 && l.MTU != defaultMTU {
 		if err := space.SetMTU(l.Index, defaultMTU); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(space.SetUp(l.Index, false), h.rename(space, kernel.Link{Index: l.Index, Name: l.Name, Others: l.Others}, original(l))); err != nil {
+	if err := errors.Join(space.SetUp(l.Index, false), h.rename(space, kernel.Link{Index: l.Index, Name: l.Name, Others: l.Others}, name)); err != nil {
 		return err
 	}
-	l.Name = original(l)
+	l.Name = name
 	l, err = h.move(space, own, l)
 	if err != nil {
 		return err

@@ -111,13 +111,17 @@ func (h *handler) refreshMark(s observed) {
 		return
 	case l.Name == loopback && strings.HasPrefix(alias, h.mark()):
 		err = s.place.SetAlias(l.Index, "")
+	case l.Name != loopback && alias != want && s.trust == stranger:
+		err = s.place.SetAlias(l.Index, want)
 	case l.Name != loopback && alias != want:
 		err = h.setAlias(s.place.Space, l.Index, l.Alias)
 	}
 	if err != nil && !errors.Is(err, unix.ENODEV) {
 		h.Log.Warn("cannot update the mark of a link", "link", l.Name, "err", err)
 	}
-	h.marks.put(linkID{s.place.ID, l.Index}, l.Alias, l.MAC.String())
+	if s.trust != stranger { // the mark may be a copy
+		h.marks.put(linkID{s.place.ID, l.Index}, l.Alias, l.MAC.String())
+	}
 }
 
 // unfinished is the group of the links that this agent makes. The kernel shows it as a signed number.

@@ -27,6 +27,44 @@ type observed struct {
 	value *interfaces.Interface
 	// kept are addresses that a declared value has taken over from this undeclared one.
 	kept map[netip.Prefix]bool
+	// trust says how sure it is that the agent has marked the link.
+	trust trust
+}
+
+// Trust is how sure it is that the agent has marked a link. Whoever is root in a namespace, such as a container, may copy
+// a mark to other links there. Such a link must not count for the one that the agent has made elsewhere, and must not be
+// moved to another namespace.
+type trust int
+
+const (
+	stranger trust = iota // only its mark says that it is ours, and it is not where the value is declared
+	fitting               // it is in the namespace of the declared value with its name
+	certain               // the agent knows it, or it is in the agent's own namespace
+)
+
+// hasMade reports whether more than the mark of a link says that it is ours: the agent knows it, or it is in the agent's
+// own namespace.
+func (h *handler) hasMade(space *netns.Space, l kernel.Link) bool {
+	if _, known := h.marks.of(linkID{space.ID, l.Index}, l.MAC.String()); known {
+		return true
+	}
+	own, err := h.Spaces.Own()
+	if err != nil {
+		return false
+	}
+	defer own.Close()
+	return own.ID == space.ID
+}
+
+// trustIn returns the trust in a link. want is the declared value with its name, or nil.
+func (h *handler) trustIn(p *place, l kernel.Link, want *interfaces.Interface) trust {
+	switch {
+	case h.hasMade(p.Space, l):
+		return certain
+	case want != nil && p.Reached(want.GetNamespace()):
+		return fitting
+	}
+	return stranger
 }
 
 // recognise rebuilds values from the dumped links of this agent.
@@ -49,7 +87,7 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface, lea
 		for _, l := range p.links {
 			if h.ours(p.Space, l, learns) && kindOf(l) != interfaces.Interface_UNDEFINED {
 				v := h.read(l, byAlias, paired)
-				out = append(out, observed{place: p, link: l, value: v})
+				out = append(out, observed{place: p, link: l, value: v, trust: h.trustIn(p, l, byName[v.GetName()])})
 			}
 		}
 		var existing []observed
@@ -59,7 +97,7 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface, lea
 		out = append(out, existing...)
 		out = append(out, h.leftAddresses(p, byName, existing)...)
 	}
-	out = resolveVETHs(out, byName)
+	out = resolveVETHs(resolveDuplicates(out), byName)
 	masters := mastersOf(out)
 	for i := range out {
 		h.describe(&out[i], byName[out[i].value.GetName()], masters)
@@ -81,7 +119,7 @@ func (h *handler) existing(p *place, wanted []*interfaces.Interface) (out []obse
 		}
 		if l, ok := h.linkOfExisting(p, v); ok && cmp.Or(held[l.Index], v.GetName()) == v.GetName() {
 			held[l.Index] = v.GetName()
-			out = append(out, observed{place: p, link: l, value: &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
+			out = append(out, observed{place: p, link: l, value: &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}, trust: certain})
 		}
 	}
 	return out
@@ -100,7 +138,7 @@ func (h *handler) leftAddresses(p *place, wanted map[string]*interfaces.Interfac
 			name := h.marks.madeFor(linkID{p.ID, l.Index}, a.Prefix)
 			if name != "" && wanted[name] == nil && !names[name] && !kept[a.Prefix] {
 				names[name] = true
-				out = append(out, observed{p, l, &interfaces.Interface{Name: name, Type: interfaces.Interface_EXISTING}, kept})
+				out = append(out, observed{p, l, &interfaces.Interface{Name: name, Type: interfaces.Interface_EXISTING}, kept, certain})
 			}
 		}
 	}
@@ -140,11 +178,28 @@ func (h *handler) linkOfExisting(p *place, v *interfaces.Interface) (named kerne
 	return named, found
 }
 
+// resolveDuplicates renames all links but one of each name: they are leftovers, or somebody has copied a mark. The one
+// with the most trust keeps the name, or the first of these. An EXISTING value that nobody wants may have several links.
+func resolveDuplicates(all []observed) []observed {
+	slices.SortStableFunc(all, func(a, b observed) int { return cmp.Compare(b.trust, a.trust) })
+	seen := map[string]int{}
+	for _, s := range all {
+		name := s.value.GetName()
+		if s.value.GetType() == interfaces.Interface_EXISTING {
+			continue
+		}
+		if n := seen[name]; n > 0 {
+			s.value.Name = fmt.Sprint(name, duplicate, n-1)
+		}
+		seen[name]++
+	}
+	return all
+}
+
 // resolveVETHs drops parked ends if their peer is configured: such a value is pending. It
-// renames links that must be removed: pairs with both ends parked, ends without a peer,
-// and duplicates of a name. An end without a peer stays if both are declared: the kernel removes both ends of a pair
-// together, so the peer is in a namespace that was not read, such as that of a container. The scheduler knows whether
-// it can be there.
+// renames links that must be removed: pairs with both ends parked, and ends without a peer. An end without a peer stays
+// if both are declared: the kernel removes both ends of a pair together, so the peer is in a namespace that was not
+// read, such as that of a container. The scheduler knows whether it can be there.
 func resolveVETHs(all []observed, wanted map[string]*interfaces.Interface) (out []observed) {
 	byName := map[string][]*observed{}
 	for i := range all {
@@ -161,10 +216,8 @@ func resolveVETHs(all []observed, wanted map[string]*interfaces.Interface) (out 
 		}
 		name, others := s.value.GetName(), byName[s.value.GetVeth().GetPeerIfName()]
 		configured := slices.ContainsFunc(others, func(o *observed) bool { return !waits(o) })
-		switch n := slices.Index(byName[name], s); {
-		// Two links with one name: the first counts, and the others are leftovers.
-		case n > 0:
-			s.value.Name = fmt.Sprint(name, duplicate, n-1)
+		switch {
+		case leftover(s.value):
 		case waits(s) && configured:
 			continue
 		case len(others) == 0 && !waits(s) && wanted[name] != nil && wanted[s.value.GetVeth().GetPeerIfName()] != nil:

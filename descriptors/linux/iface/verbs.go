@@ -357,6 +357,14 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 
 // release reverts ensure: it deletes the link, or restores it for its other users.
 func (h *handler) release(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+	// What only has a copy of our mark must not get into the agent's own namespace.
+	switch made := h.hasMade(space, l); {
+	case made:
+	case v.GetType() == interfaces.Interface_VETH:
+		return space.DelLink(l.Index)
+	case v.GetType() == interfaces.Interface_TAP_TO_VPP && !h.Watch.MovedAway(keyOf(v.GetName())):
+		return h.unmark(space, l.Index)
+	}
 	// The mark goes with a link that is parked or given back. Somebody may have overwritten it.
 	if l.Name != loopback {
 		if err := h.setAlias(space, l.Index, l.Alias); err != nil {
