@@ -9,8 +9,6 @@ import (
 	"os/user"
 	"slices"
 
-	"github.com/mdlayher/sdnotify"
-
 	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
@@ -88,11 +86,10 @@ const (
 //	offer         HTTP, gRPC, northbounds, publishers     everything for people and programs
 func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer) error {
 	log := loggers.Logger("agent")
-	manager, err := s.options.newNotifier()
+	manager, err := s.options.newManager()
 	if err != nil {
 		return err
 	}
-	defer manager.Close()
 	a := assembly{settings: s, memory: budget.New(sourceMemory), requests: budget.New(requestMemory), out: out, Parts: Parts{Label: s.Label, Log: log, served: &served{}}, loggers: loggers}
 	defer a.close()
 	for _, step := range []func(context.Context) error{a.configure, a.declare, a.own, a.describe, a.merge, a.offer} {
@@ -101,7 +98,7 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		}
 	}
 	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, manager) }})
-	if err := a.watch(manager.Notify); err != nil {
+	if err := a.watch(manager.notify); err != nil {
 		return err
 	}
 	warnUnused(loggers, log)
@@ -109,8 +106,8 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		warnUnprivileged(capability.Has, log)
 	}
 	log.Info("agent runs", "label", s.Label, "stores", a.stores.names(), "pid", os.Getpid())
-	_ = manager.Notify(sdnotify.Ready)
-	defer func() { _ = manager.Notify(sdnotify.Stopping) }()
+	a.above = append(a.above, Task{"ready", manager.ready})
+	defer manager.stopping()
 	return runTasks(ctx, log, a.below, a.above, a.exit())
 }
 

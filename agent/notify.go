@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"time"
-
-	"github.com/mdlayher/sdnotify"
 
 	"github.com/keyplane/keyplane/agent/internal/goruntime"
 	"github.com/keyplane/keyplane/internal/pulse"
@@ -17,19 +17,55 @@ import (
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
-// newNotifier connects to the socket of the service manager, in NOTIFY_SOCKET. It returns
-// nil without that variable, and if the agent is not the process as a whole; the methods of
-// a nil Notifier do nothing.
-func (o Options) newNotifier() (*sdnotify.Notifier, error) {
-	if !o.process || os.Getenv(sdnotify.Socket) == "" {
-		return nil, nil
+// A manager is the socket of the service manager, in NOTIFY_SOCKET (sd_notify(3)); "": there is none.
+type manager string
+
+// newManager returns the service manager, if there is one and the agent is the process as a whole.
+func (o Options) newManager() (manager, error) {
+	const name = "NOTIFY_SOCKET"
+	m := manager(os.Getenv(name))
+	if !o.process || m == "" {
+		return "", nil
 	}
-	n, err := sdnotify.New()
+	conn, err := m.dial()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", sdnotify.Socket, err)
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	return n, nil
+	return m, conn.Close()
 }
+
+func (m manager) dial() (net.Conn, error) { return net.Dial("unixgram", string(m)) }
+
+// notify reports a state. A manager that is busy or hangs reads nothing, and its socket takes only a few states: notify then waits
+// until ctx ends. So who has other work to do calls it in a task of its own. An error has no effect: the manager may be gone.
+func (m manager) notify(ctx context.Context, state string) {
+	if m == "" {
+		return
+	}
+	conn, err := m.dial()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })()
+	_, _ = io.WriteString(conn, state)
+}
+
+// ready tells the service manager that the agent runs.
+func (m manager) ready(ctx context.Context) error {
+	m.notify(ctx, "READY=1")
+	return nil
+}
+
+// stopping tells the service manager that the agent ends.
+func (m manager) stopping() {
+	ctx, cancel := context.WithTimeout(context.Background(), managerTimeout)
+	defer cancel()
+	m.notify(ctx, "STOPPING=1")
+}
+
+// managerTimeout limits how long the service manager delays other work.
+const managerTimeout = time.Second
 
 // applied is the status after the first transaction with all sources. Programs that start
 // an agent wait for it.
@@ -48,9 +84,8 @@ type announcer struct {
 // logTimeout limits the wait for the transaction log, whose reader may be slow.
 const logTimeout = 5 * time.Second
 
-// announce reports the applied network, after the transaction log has been written. An
-// error of the service manager has no effect: it may be gone.
-func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) error {
+// announce reports the applied network, after the transaction log has been written.
+func (a announcer) announce(ctx context.Context, m manager) error {
 	select {
 	case <-a.complete.C():
 	case <-ctx.Done():
@@ -64,7 +99,9 @@ func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) err
 	if ctx.Err() != nil || errors.Is(err, scheduler.ErrStopped) {
 		return nil
 	}
-	_ = manager.Notify(sdnotify.Statusf(applied))
+	reporting, cancel := context.WithTimeout(ctx, managerTimeout)
+	defer cancel()
+	m.notify(reporting, "STATUS="+applied)
 	goruntime.AwaitQuiet(ctx, a.operations)
 	a.started()
 	return nil
@@ -79,7 +116,7 @@ func (a announcer) operations() (n uint64) {
 }
 
 // watch adds the watchdog to the tasks that run until the end.
-func (a *assembly) watch(notify func(...string) error) error {
+func (a *assembly) watch(notify func(context.Context, string)) error {
 	if !a.options.process {
 		return nil
 	}

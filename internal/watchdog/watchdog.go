@@ -19,7 +19,7 @@ import (
 // elsewhere, and a restart would not repair it.
 type Watchdog struct {
 	Every  time.Duration // between two reports
-	Notify func(state ...string) error
+	Notify func(ctx context.Context, state string)
 	Loops  map[string]*pulse.Watch // by name, for the log
 	Log    *slog.Logger
 }
@@ -44,13 +44,13 @@ func Period(env func(string) string, pid int) (time.Duration, error) {
 	return max(time.Duration(us)*time.Microsecond/3, time.Millisecond), nil
 }
 
-// Run reports until ctx ends. An error of the service manager has no effect: it may be gone.
+// Run reports until ctx ends.
 func (w Watchdog) Run(ctx context.Context) error {
 	tick := time.NewTicker(w.Every)
 	defer tick.Stop()
 	for {
 		if w.allAlive() {
-			_ = w.Notify(alive)
+			w.Notify(ctx, alive)
 		}
 		select {
 		case <-tick.C:

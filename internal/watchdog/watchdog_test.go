@@ -18,12 +18,11 @@ func TestAStuckLoopEndsTheReports(t *testing.T) {
 		var loop, other pulse.Pulse
 		var said bytes.Buffer
 		reports, seen := 0, 0
-		w := watchdog.Watchdog{Every: 10 * time.Second, Notify: func(state ...string) error {
-			if len(state) != 1 || state[0] != "WATCHDOG=1" {
+		w := watchdog.Watchdog{Every: 10 * time.Second, Notify: func(_ context.Context, state string) {
+			if state != "WATCHDOG=1" {
 				t.Errorf("reported %q", state)
 			}
 			reports++
-			return nil
 		}, Loops: map[string]*pulse.Watch{"scheduler": loop.Watch(), "other": other.Watch()}, Log: slog.New(slog.NewTextHandler(&said, nil))}
 		ctx, end := context.WithCancel(t.Context())
 		ended := make(chan error)
