@@ -56,7 +56,7 @@ func (s *state) parts() []statePart {
 		{"namespaces", &s.namespaces, "after a restart the network namespaces that the agent has made stay when no value needs them any more", false},
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more", true},
 		{"settings", &s.settings, "after a restart settings that VPP does not report are set again, or stay in VPP if they are no longer declared (such as DNS servers), and so may an interface that was being created when the agent was killed", true},
-		{"trials", &s.trials, "values cannot be declared on trial, and the values of trials before the restart stay", false},
+		{"trials", &s.trials, "trials from before the restart do not end: their values stay", false},
 		{"history", &s.history, "after a restart the transactions before it are not listed", false},
 	}
 }

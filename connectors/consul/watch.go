@@ -63,7 +63,7 @@ func (w *watch) next(ctx context.Context) (bytes int, err error) {
 	defer a.close()
 	early := time.Since(begun) < w.client.cfg.WaitTime
 	if a.index < w.index || w.index > 0 && a.index == w.index && early && !w.isCurrent(ctx) {
-		w.startOver(fmt.Errorf("%w: to %d from %d", errIndexBack, a.index, w.index))
+		w.startOver(fmt.Errorf("%w: the answer to a question for more than %d has %d", errIndexBack, w.index, a.index))
 		return 0, nil
 	}
 	b := kvdbsync.Batch{Rev: int64(a.index), Synced: w.index == 0}
