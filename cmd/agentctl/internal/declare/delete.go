@@ -29,7 +29,7 @@ func remove(s *session.Session) *cobra.Command {
 		Use:   "delete VALUE|FILE...",
 		Short: "Withdraws values where they are kept, or those of files",
 		Long: "Delete prints what the removal changes, and removes each VALUE where it is kept: from the store or the data source that holds it. If\n" +
-			"several hold it, --source chooses one. VALUE is a key, a name, or a unique part of either.\n\n" +
+			"several hold it, --source chooses one. VALUE is a key or a name.\n\n" +
 			"With FILEs it is the inverse of apply: it withdraws the values that they name from agentctl, or with --source or --store from there.\n" +
 			"Only the fields that make its key matter in a value. FILE is what ends with .yaml, .yml, .json or a slash, begins with ./ or ../, or is\n" +
 			"- for standard input. What another source declares too stays, as that one has it, and a warning says so.\n\n" +
@@ -95,7 +95,7 @@ func completeValueOrFile(s *session.Session) cobra.CompletionFunc {
 // removeValues removes values where they are kept, one source after the other.
 func (c *change) removeValues(ctx context.Context, args []string) error {
 	deadline := time.Now().Add(c.Timeout)
-	keys, err := names.Values(ctx, c.Session, args)
+	keys, err := names.Wholes(ctx, c.Session, args)
 	if err != nil {
 		return err
 	}

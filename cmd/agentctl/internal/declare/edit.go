@@ -43,7 +43,7 @@ func edit(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit VALUE",
 		Short: "Edits a declared value in an editor",
-		Long: "Edit opens VALUE (a key, a name, or a unique part of either) in $VISUAL or $EDITOR (default vi) as YAML, and stores the result where\n" +
+		Long: "Edit opens VALUE (a key or a name) in $VISUAL or $EDITOR (default vi) as YAML, and stores the result where\n" +
 			"the value comes from: in the store or the data source that takes effect, or in --source. An invalid value is not stored: the editor\n" +
 			"opens again, with the errors as comments at the top. A text that is invalid and unchanged, or empty, ends the command. If the value\n" +
 			"has changed in its source while the editor was open, it is not overwritten. An edited text that is not stored stays in a file, which\n" +
@@ -65,7 +65,7 @@ func edit(s *session.Session) *cobra.Command {
 
 // find finds the value, its source and its text.
 func (e *editing) find(ctx context.Context, given string) (err error) {
-	if e.key, err = names.Value(ctx, e.Session, given); err != nil {
+	if e.key, err = names.Whole(ctx, e.Session, given); err != nil {
 		return err
 	}
 	if e.source == "" {

@@ -37,7 +37,7 @@ func exportValues(s *session.Session) *cobra.Command {
 	cmd.Flags().BoolVar(&secrets, "secrets", false, "print secrets too")
 	_ = cmd.RegisterFlagCompletionFunc("source", names.CompleteSource(s)) // fails only without the flag
 	cmd.RunE = s.WithAgent(func(ctx context.Context, args []string) error {
-		query, err := selection(ctx, s, args)
+		query, err := selection(ctx, s, args, names.Value)
 		if err != nil {
 			return err
 		}
@@ -89,9 +89,9 @@ func patternsOrKeys(cmd *cobra.Command, args []string) error {
 }
 
 // selection returns the arguments model and key of a request for models and keys; none of them
-// selects all values. A key need not have a value. Other arguments that match no model are names
-// of values.
-func selection(ctx context.Context, s *session.Session, args []string) (url.Values, error) {
+// selects all values. A key need not have a value. Other arguments that match no model are those
+// of values, as find finds them.
+func selection(ctx context.Context, s *session.Session, args []string, find names.Finder) (url.Values, error) {
 	out := url.Values{}
 	var known session.Catalogue
 	for _, arg := range args {
@@ -108,7 +108,7 @@ func selection(ctx context.Context, s *session.Session, args []string) (url.Valu
 				return nil, err
 			}
 		}
-		like, key, err := names.ModelsOrValue(ctx, s, known, arg)
+		like, key, err := names.ModelsOrValue(ctx, s, known, arg, find)
 		if _, absent := err.(session.NotFoundError); absent && looksLikeModel(arg) { //nolint:errorlint // it is never wrapped
 			_, err = known.Named(arg)
 		}

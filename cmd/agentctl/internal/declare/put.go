@@ -23,7 +23,7 @@ func put(s *session.Session) *cobra.Command {
 		Use:   "put VALUE CONTENT",
 		Short: "Declares one value where it is kept",
 		Long: "Put prints what CONTENT changes, which is JSON or YAML (- reads it from standard input), and stores it where VALUE is kept: in the\n" +
-			"store or data source that takes effect, or in --source. VALUE is a key, a name, or a unique part of either; of a new value it\n" +
+			"store or data source that takes effect, or in --source. VALUE is a key or a name; of a new value it\n" +
 			"is the key, and agentctl declares it, as apply does, unless --source says otherwise. An invalid value is refused.\n\n" +
 			storeHelp,
 		Example: "  agentctl put veth1 '{name: veth1, type: VETH, mtu: 1400}'\n" +
@@ -36,7 +36,7 @@ func put(s *session.Session) *cobra.Command {
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until the value is configured")
 	cmd.RunE = s.WithAgentUntil(answerTime, func(ctx context.Context, args []string) error {
 		deadline := time.Now().Add(c.Timeout)
-		key, err := names.ValueOrKey(ctx, s, args[0])
+		key, err := names.WholeOrKey(ctx, s, args[0])
 		if err != nil {
 			return err
 		}

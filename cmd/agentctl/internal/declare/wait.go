@@ -30,7 +30,7 @@ func waitFor(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait VALUE|MODEL|all...",
 		Short: "Waits until values have a state",
-		Long: "Wait returns as soon as all of the values have the state: of a VALUE (a key, a name, or a unique part of either), of all values\n" +
+		Long: "Wait returns as soon as all of the values have the state: of a VALUE (a key or a name), of all values\n" +
 			"of a MODEL (a name or a pattern such as 'linux.*'), or all. CONFIGURED includes the values derived from them; removed means that no\n" +
 			"such value exists. A key need not have a value yet.\n\n" +
 			"Values that a store held when the wait began count with their content of then: the agent first reads the stores again. For all, and\n" +
@@ -49,7 +49,7 @@ func waitFor(s *session.Session) *cobra.Command {
 	state := show.ChoiceFlag(cmd, "for", "configured", "wait for this state", "configured", "removed", "pending", "failed", "invalid", "retrying", "missing", "unimplemented", "obtained", "discovered")
 	f := show.FormatFlag(cmd, s)
 	cmd.RunE = s.WithAgentUntil(answerTime, func(ctx context.Context, args []string) error {
-		query, err := selection(ctx, s, args)
+		query, err := selection(ctx, s, args, names.Whole)
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ type getter struct {
 // find finds what the arguments of the command line name.
 func (g *getter) find(ctx context.Context, args []string) error {
 	for _, arg := range args {
-		models, key, err := names.ModelsOrValue(ctx, g.s, g.known, arg)
+		models, key, err := names.ModelsOrValue(ctx, g.s, g.known, arg, names.Value)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,19 @@ func ambiguous(given string, found []candidate) error {
 	return session.Usagef("%q fits %d values: expected one of%s", given, len(found), &b)
 }
 
+// partly returns the error of a text that is only a part of names or keys, or has other letters.
+func partly(given string, found []candidate) error {
+	text := fmt.Sprintf("no value has the key or name %q", given)
+	if len(found) > maxSimilar {
+		return session.NotFound(fmt.Sprintf("%s; it is a part of %d others", text, len(found)))
+	}
+	var near []string
+	for _, c := range found {
+		near = append(near, cmp.Or(c.name, c.Key))
+	}
+	return session.NotFound(text + ": did you mean " + show.Line(strings.Join(near, ", ")) + "?")
+}
+
 // unknown returns the error of a text that fits no value, with similar names.
 func unknown(ctx context.Context, s *session.Session, given string, known session.Catalogue) error {
 	all, err := list(ctx, s, "", maxCompared)

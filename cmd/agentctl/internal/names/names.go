@@ -1,7 +1,8 @@
-// Package names finds the values that people mean on a command line. Wherever a command takes a
-// value, its key is accepted, its name, or a unique part of either:
+// Package names finds the values that people mean on a command line. A command that shows a value takes its key, its
+// name, or a unique part of either; one that changes a value, or that scripts rely on, takes no part:
 //
-//	key, err := names.Value(ctx, session, "veth1")
+//	key, err := names.Value(ctx, session, "veth")
+//	key, err := names.Whole(ctx, session, "veth1")
 //
 // The agent has the list of keys. A key is compared without regard to the agent's own prefix,
 // so a key can be copied from a store. One with the prefix of another agent is refused: a value of this agent must not be
@@ -36,6 +37,17 @@ import (
 // candidates. If there is no such value, the error is kvdbsync.ErrNotFound and names similar
 // ones.
 func Value(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	return one(ctx, s, given, func(candidate, string) bool { return true })
+}
+
+// Whole is Value for commands that change the value, or that scripts rely on. A part of a name does not count: when the value with
+// the name wan is gone, wan is a part of wan-backup, and the same command would delete that.
+func Whole(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	return one(ctx, s, given, candidate.isNamedBy)
+}
+
+// one finds the only value of the best kind of match. Those that do not count are similar names.
+func one(ctx context.Context, s *session.Session, given string, counts func(candidate, string) bool) (key string, err error) {
 	known, err := s.Models(ctx, session.ConfigClass)
 	if err != nil {
 		return "", err
@@ -48,20 +60,33 @@ func Value(ctx context.Context, s *session.Session, given string) (key string, e
 	if err != nil {
 		return "", err
 	}
-	switch found := pick(given, known, listed); len(found) {
-	case 1:
-		return found[0].Key, nil
-	case 0:
-		return "", unknown(ctx, s, given, known)
+	found := pick(given, known, listed)
+	whole := slices.DeleteFunc(slices.Clone(found), func(c candidate) bool { return !counts(c, given) })
+	switch {
+	case len(whole) == 1:
+		return whole[0].Key, nil
+	case len(whole) > 1:
+		return "", ambiguous(given, whole)
+	case len(found) > 0:
+		return "", partly(given, found)
 	default:
-		return "", ambiguous(given, found)
+		return "", unknown(ctx, s, given, known)
 	}
+}
+
+// Wholes is Whole for several texts. The keys are in their order.
+func Wholes(ctx context.Context, s *session.Session, given []string) (keys []string, err error) {
+	return each(ctx, s, given, Whole)
 }
 
 // Values is Value for several texts. The keys are in their order.
 func Values(ctx context.Context, s *session.Session, given []string) (keys []string, err error) {
+	return each(ctx, s, given, Value)
+}
+
+func each(ctx context.Context, s *session.Session, given []string, find Finder) (keys []string, err error) {
 	for _, text := range given {
-		key, err := Value(ctx, s, text)
+		key, err := find(ctx, s, text)
 		if err != nil {
 			return nil, err
 		}
@@ -70,10 +95,13 @@ func Values(ctx context.Context, s *session.Session, given []string) (keys []str
 	return keys, nil
 }
 
+// A Finder is Value or Whole.
+type Finder func(ctx context.Context, s *session.Session, given string) (key string, err error)
+
 // ModelsOrValue returns the models that the user means by a name, a pattern such as linux.* or a short name such as routes, or
-// the key of a value. It is Value for commands that take both. A model comes first, but a value with exactly this name comes
-// before the models with a short name.
-func ModelsOrValue(ctx context.Context, s *session.Session, known session.Catalogue, given string) (models session.Catalogue, key string, err error) {
+// the key of a value, as find finds it. A model comes first, but a value with exactly this name comes before the models with a
+// short name.
+func ModelsOrValue(ctx context.Context, s *session.Session, known session.Catalogue, given string, find Finder) (models session.Catalogue, key string, err error) {
 	for _, m := range known {
 		if fits, err := path.Match(given, m.Name); err == nil && fits {
 			models = append(models, m)
@@ -91,7 +119,7 @@ func ModelsOrValue(ctx context.Context, s *session.Session, known session.Catalo
 			return models, "", nil
 		}
 	}
-	key, err = Value(ctx, s, given)
+	key, err = find(ctx, s, given)
 	return nil, key, err
 }
 
@@ -109,7 +137,16 @@ func inKeys(given string, known session.Catalogue) string {
 // ValueOrKey is Value for commands that also tell something about keys without a value, such as
 // explain. A text that has the form of a key is returned unchanged if no value has it.
 func ValueOrKey(ctx context.Context, s *session.Session, given string) (key string, err error) {
-	key, err = Value(ctx, s, given)
+	return orKey(ctx, s, given, Value)
+}
+
+// WholeOrKey is ValueOrKey with Whole.
+func WholeOrKey(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	return orKey(ctx, s, given, Whole)
+}
+
+func orKey(ctx context.Context, s *session.Session, given string, find Finder) (key string, err error) {
+	key, err = find(ctx, s, given)
 	if _, absent := err.(session.NotFoundError); absent && session.IsKey(given) { //nolint:errorlint // it is never wrapped
 		return asInAgent(given), nil
 	}
@@ -193,6 +230,17 @@ func (c candidate) fits(given string) int {
 		return c.orDerived(inKey)
 	}
 	return noMatch
+}
+
+// isNamedBy reports whether given is the key of the value, or ends with its whole name.
+func (c candidate) isNamedBy(given string) bool {
+	switch c.fits(given) {
+	case isKey, isName:
+		return true
+	case isEnd:
+		return strings.HasSuffix(given, "/"+c.name)
+	}
+	return false
 }
 
 // orDerived returns the kind of match, or inDerived for a derived value: a part of its key
