@@ -3,6 +3,7 @@ package iface
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -115,5 +116,35 @@ func TestACopiedMarkMovesNothing(t *testing.T) {
 				t.Errorf("red has %+v, %v", links, err)
 			}
 		})
+	}
+}
+
+// Root in a namespace gives a link alternative names: one that is free in the agent's own namespace, where others may wait for
+// it, and one that a link has there. The link comes back without them.
+func TestALinkBringsNoOtherNames(t *testing.T) {
+	h, b := realHandler(t, "red")
+	own := opened(t, h, nil)
+	if err := own.AddVETH(kernel.Link{Name: "theirs"}, "theirs2", own.Kernel); err != nil {
+		t.Fatal(err)
+	}
+	addTAP(t, defaultTAPHost("vpp-tap"))
+	tap := &value{
+		Name: "tap1", Type: interfaces.Interface_TAP_TO_VPP, HostIfName: "tap-in-red", Namespace: red(),
+		Link: &interfaces.Interface_Tap{Tap: &interfaces.TapLink{VppTapIfName: "vpp-tap"}},
+	}
+	b.Create(t, tap)
+	for _, name := range []string{"wan0", "theirs", defaultTAPHost("vpp-tap")} {
+		if out, err := exec.Command("ip", "-n", "red", "link", "property", "add", "dev", "tap-in-red", "altname", name).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	b.Delete(t, tap)
+	l, err := own.LinkByName(defaultTAPHost("vpp-tap"))
+	if err != nil || len(l.Others) > 0 {
+		t.Errorf("the TAP is %+v, %v", l, err)
+	}
+	theirs, absent := own.LinkByName("theirs")
+	if err := errors.Join(absent, own.DelLink(l.Index), own.DelLink(theirs.Index)); err != nil {
+		t.Error(err)
 	}
 }

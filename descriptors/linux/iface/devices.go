@@ -177,14 +177,33 @@ func (h *handler) restoreTAP(space *netns.Space, l kernel.Link, v *interfaces.In
 }
 
 // move moves a link to another namespace. It does nothing if the link is there already. What is known about the link
-// goes: any link may get its index there.
+// goes: any link may get its index there. So do its alternative names, also those that it gets meanwhile: whoever is root
+// where it was could give it names that others wait for where it comes to, or keep it by one that is taken there.
 func (h *handler) move(from, to *netns.Space, l kernel.Link) (kernel.Link, error) {
 	if from.ID == to.ID {
 		return l, nil
+	}
+	if len(l.Others) > 0 {
+		if err := dropOthers(from, l.Index); err != nil {
+			return l, err
+		}
 	}
 	if err := from.Move(l.Index, to.Kernel); err != nil {
 		return l, err
 	}
 	h.marks.drop(linkID{from.ID, l.Index})
-	return to.LinkByName(l.Name)
+	moved, err := to.LinkByName(l.Name)
+	if err == nil && len(moved.Others) > 0 {
+		moved.Others, err = nil, dropOthers(to, moved.Index)
+	}
+	return moved, err
+}
+
+// dropOthers removes the alternative names that a link has now.
+func dropOthers(space *netns.Space, index int) error {
+	l, err := space.LinkByIndex(index)
+	for _, name := range l.Others {
+		err = errors.Join(err, space.DelOther(index, name))
+	}
+	return err
 }
