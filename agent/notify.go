@@ -34,7 +34,9 @@ func (o Options) newManager() (manager, error) {
 	return m, conn.Close()
 }
 
-func (m manager) dial() (net.Conn, error) { return net.Dial("unixgram", string(m)) }
+func (m manager) dial() (net.Conn, error) {
+	return net.Dial("unixgram", string(m)) //nolint:gosec // who starts the agent names the socket
+}
 
 // notify reports a state. A manager that is busy or hangs reads nothing, and its socket takes only a few states: notify then waits
 // until ctx ends. So who has other work to do calls it in a task of its own. An error has no effect: the manager may be gone.
