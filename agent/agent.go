@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/agent/internal/goruntime"
+	"github.com/keyplane/keyplane/agent/internal/manager"
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
@@ -86,7 +87,7 @@ const (
 //	offer         HTTP, gRPC, northbounds, publishers     everything for people and programs
 func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer) error {
 	log := loggers.Logger("agent")
-	manager, err := s.options.newManager()
+	service, err := manager.Open(s.options.managerSocket())
 	if err != nil {
 		return err
 	}
@@ -97,8 +98,8 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 			return err
 		}
 	}
-	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, manager) }})
-	if err := a.watch(manager.notify); err != nil {
+	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, service) }})
+	if err := a.watch(service.Notify); err != nil {
 		return err
 	}
 	warnUnused(loggers, log)
@@ -106,8 +107,8 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		warnUnprivileged(capability.Has, log)
 	}
 	log.Info("agent runs", "label", s.Label, "stores", a.stores.names(), "pid", os.Getpid())
-	a.above = append(a.above, Task{"ready", manager.ready})
-	defer manager.stopping()
+	a.above = append(a.above, Task{"ready", service.Ready})
+	defer service.Stopping()
 	return runTasks(ctx, log, a.below, a.above, a.exit())
 }
 

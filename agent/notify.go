@@ -4,70 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"time"
 
 	"github.com/keyplane/keyplane/agent/internal/goruntime"
+	"github.com/keyplane/keyplane/agent/internal/manager"
 	"github.com/keyplane/keyplane/internal/pulse"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/internal/watchdog"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
-
-// A manager is the socket of the service manager, in NOTIFY_SOCKET (sd_notify(3)); "": there is none.
-type manager string
-
-// newManager returns the service manager, if there is one and the agent is the process as a whole.
-func (o Options) newManager() (manager, error) {
-	const name = "NOTIFY_SOCKET"
-	m := manager(os.Getenv(name))
-	if !o.process || m == "" {
-		return "", nil
-	}
-	conn, err := m.dial()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
-	}
-	return m, conn.Close()
-}
-
-func (m manager) dial() (net.Conn, error) {
-	return net.Dial("unixgram", string(m)) //nolint:gosec // who starts the agent names the socket
-}
-
-// notify reports a state. A manager that is busy or hangs reads nothing, and its socket takes only a few states: notify then waits
-// until ctx ends. So who has other work to do calls it in a task of its own. An error has no effect: the manager may be gone.
-func (m manager) notify(ctx context.Context, state string) {
-	if m == "" {
-		return
-	}
-	conn, err := m.dial()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })()
-	_, _ = io.WriteString(conn, state)
-}
-
-// ready tells the service manager that the agent runs.
-func (m manager) ready(ctx context.Context) error {
-	m.notify(ctx, "READY=1")
-	return nil
-}
-
-// stopping tells the service manager that the agent ends.
-func (m manager) stopping() {
-	ctx, cancel := context.WithTimeout(context.Background(), managerTimeout)
-	defer cancel()
-	m.notify(ctx, "STOPPING=1")
-}
-
-// managerTimeout limits how long the service manager delays other work.
-const managerTimeout = time.Second
 
 // applied is the status after the first transaction with all sources. Programs that start
 // an agent wait for it.
@@ -87,7 +34,7 @@ type announcer struct {
 const logTimeout = 5 * time.Second
 
 // announce reports the applied network, after the transaction log has been written.
-func (a announcer) announce(ctx context.Context, m manager) error {
+func (a announcer) announce(ctx context.Context, m manager.Manager) error {
 	select {
 	case <-a.complete.C():
 	case <-ctx.Done():
@@ -101,9 +48,9 @@ func (a announcer) announce(ctx context.Context, m manager) error {
 	if ctx.Err() != nil || errors.Is(err, scheduler.ErrStopped) {
 		return nil
 	}
-	reporting, cancel := context.WithTimeout(ctx, managerTimeout)
+	reporting, cancel := context.WithTimeout(ctx, manager.Timeout)
 	defer cancel()
-	m.notify(reporting, "STATUS="+applied)
+	m.Notify(reporting, "STATUS="+applied)
 	goruntime.AwaitQuiet(ctx, a.operations)
 	a.started()
 	return nil

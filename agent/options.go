@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/keyplane/keyplane/agent/internal/manager"
 	"github.com/keyplane/keyplane/models"
 )
 
@@ -59,6 +60,14 @@ type Options struct {
 func (o Options) env(name string) string {
 	value, _ := o.Env(name)
 	return value
+}
+
+// managerSocket is the socket of the service manager; "": there is none, or the agent is not the process as a whole.
+func (o Options) managerSocket() string {
+	if !o.process {
+		return ""
+	}
+	return o.env(manager.Variable)
 }
 
 // forProcess adds the command line and the environment of the process.

@@ -88,7 +88,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 		}
 	}
 	if p.Addr().Is4() {
-		defer h.orders.hold(linkID{meta.NS, meta.Index})()
+		defer h.orders.Hold(linkID{meta.NS, meta.Index})()
 	}
 	made, err := h.addAddress(space, meta, addr)
 	if meta.shared() && (err == nil || made) {
@@ -225,7 +225,7 @@ func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Int
 		return nil // it was there before the value
 	}
 	if p.Addr().Is4() {
-		defer h.orders.hold(linkID{meta.NS, meta.Index})()
+		defer h.orders.Hold(linkID{meta.NS, meta.Index})()
 		keepSecondaries(space, meta.Index)
 	}
 	err = space.DelAddr(addr)

@@ -30,6 +30,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/locks"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -146,10 +147,10 @@ type handler struct {
 	// The verbs of other values run at the same time, so each field has a lock of its own.
 	index   Index
 	members members
-	pairs   locks[pair] // held while a VETH pair is created or removed
+	pairs   locks.Locks[pair] // held while a VETH pair is created or removed
 	marks   *marks
 	remarks remarks
-	orders  locks[linkID] // held while IPv4 addresses are added to a link or removed
+	orders  locks.Locks[linkID] // held while IPv4 addresses are added to a link or removed
 	edits   edits
 	holders holders
 

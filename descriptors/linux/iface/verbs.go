@@ -325,7 +325,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 		return Meta{}, err
 	}
 	meta = h.created(space, key, l, v)
-	defer h.orders.hold(linkID{meta.NS, meta.Index})()
+	defer h.orders.Hold(linkID{meta.NS, meta.Index})()
 	h.edits.put(v)
 	return meta, h.inOrder(space, meta, v)
 }

@@ -61,7 +61,7 @@ func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kerne
 // endOfPair moves the parked end of v to its namespace, or creates the pair. The mutex
 // prevents that the verbs of both ends create a pair each.
 func (h *handler) endOfPair(own, space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	defer h.pairs.hold(pairOf(v))()
+	defer h.pairs.Hold(pairOf(v))()
 	l, err := h.waitingEnd(own, v)
 	switch {
 	case err == nil:
@@ -139,7 +139,7 @@ func (h *handler) markEnd(in *netns.Space, v *interfaces.Interface) (kernel.Link
 
 // restoreVETH parks an end again, or removes the pair if the other end is parked.
 func (h *handler) restoreVETH(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
-	defer h.pairs.hold(pairOf(v))()
+	defer h.pairs.Hold(pairOf(v))()
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return err
@@ -160,4 +160,12 @@ func (h *handler) restoreVETH(space *netns.Space, l kernel.Link, v *interfaces.I
 	l.Name = tempName(v.GetName())
 	_, err = h.move(space, own, l)
 	return err
+}
+
+// A pair is the names of both ends of a VETH, the same for both.
+type pair [2]string
+
+func pairOf(v *interfaces.Interface) pair {
+	a, b := v.GetName(), otherEnd(v).GetName()
+	return pair{min(a, b), max(a, b)}
 }

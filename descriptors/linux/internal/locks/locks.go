@@ -1,14 +1,11 @@
-package iface
+// Package locks has locks by key: for the two ends of a VETH, for example, or for the addresses of one link.
+package locks
 
-import (
-	"sync"
+import "sync"
 
-	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
-)
-
-// locks has a lock for each key, so that a verb that waits for the kernel keeps only those waiting that work at the same
-// thing. The zero value has none.
-type locks[K comparable] struct {
+// Locks have a lock for each key, so that a verb that waits for the kernel keeps only those waiting that work at the same
+// thing. The zero value has none. Any goroutine may use it.
+type Locks[K comparable] struct {
 	mu   sync.Mutex // guards held, and their users
 	held map[K]*lock
 }
@@ -20,8 +17,8 @@ type lock struct {
 	users int           // that hold it or wait for it
 }
 
-// hold waits until nobody else works at key, and returns how that ends.
-func (l *locks[K]) hold(key K) (release func()) {
+// Hold waits until nobody else works at key. The caller calls release when it has ended.
+func (l *Locks[K]) Hold(key K) (release func()) {
 	l.mu.Lock()
 	if l.held == nil {
 		l.held = map[K]*lock{}
@@ -42,12 +39,4 @@ func (l *locks[K]) hold(key K) (release func()) {
 			delete(l.held, key)
 		}
 	}
-}
-
-// A pair is the names of both ends of a VETH, the same for both.
-type pair [2]string
-
-func pairOf(v *interfaces.Interface) pair {
-	a, b := v.GetName(), otherEnd(v).GetName()
-	return pair{min(a, b), max(a, b)}
 }
