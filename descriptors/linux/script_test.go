@@ -346,21 +346,42 @@ func (a *agent) unchanged([]string) error {
 	return nil
 }
 
-func (a *agent) insync([]string) error {
+// insync checks that a read-back finds nothing to do and nothing new. What the kernel has reported about the steps before may still be
+// on its way: without the word now, a read-back that has only noticed something is repeated.
+func (a *agent) insync(args []string) error {
+	if len(args) > 0 && args[0] == "now" {
+		_, err := a.readBack()
+		return err
+	}
+	var repaired error
+	err := eventually(func() error {
+		changed, err := a.readBack()
+		if changed {
+			repaired = err
+			return nil
+		}
+		return err
+	})
+	return errors.Join(repaired, err)
+}
+
+// readBack returns an error with all that a read-back of everything has done, noticed or published, and whether it has called a verb.
+func (a *agent) readBack() (changed bool, err error) {
 	w := a.s.Watch("")
 	defer w.Close()
 	w.Take() // the present statuses
 	record, err := a.s.Commit(context.Background(), scheduler.Txn{Refresh: true})
 	if err != nil {
-		return err
+		return true, err
 	}
 	for _, op := range record.Executed {
+		changed = changed || !op.Noop
 		err = errors.Join(err, fmt.Errorf("%s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState))
 	}
 	for _, st := range w.Take() {
 		err = errors.Join(err, fmt.Errorf("published %s %s", st.Key, st.State))
 	}
-	return err
+	return changed, err
 }
 
 func (a *agent) invalid(args []string) error {
