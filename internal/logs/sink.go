@@ -8,7 +8,7 @@ import (
 
 const (
 	// patience is how long a writer of a line waits for a reader that takes nothing. Then nobody waits until it has caught up.
-	patience = time.Second
+	patience = 100 * time.Millisecond
 	// mostWaiting bounds the lines that wait for the reader, in bytes. Further ones are left out.
 	mostWaiting = 1 << 20
 )
