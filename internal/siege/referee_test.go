@@ -59,12 +59,19 @@ func (r *referee) run(ctx context.Context) error {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		due := <-tick.C
+		var name string
 		select {
-		case name := <-r.free:
-			if err := r.change(ctx, name, due); err != nil {
-				return err
+		case name = <-r.free:
+			due = time.Now() // what is late is this process, which the attackers share
+		default:
+			select {
+			case name = <-r.free: // the agent has kept all names waiting
+			case <-ctx.Done():
+				return nil
 			}
-		case <-ctx.Done():
+		}
+		if err := r.change(ctx, name, due); err != nil {
+			return err
 		}
 	}
 	return nil
