@@ -48,6 +48,11 @@ func (h *handler) hasMade(space *netns.Space, l kernel.Link) bool {
 	if _, known := h.marks.of(linkID{space.ID, l.Index}, l.MAC.String()); known {
 		return true
 	}
+	return h.isOwn(space)
+}
+
+// isOwn reports whether a namespace is the agent's own. It is not if that cannot be read.
+func (h *handler) isOwn(space *netns.Space) bool {
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return false

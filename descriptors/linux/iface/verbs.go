@@ -102,12 +102,7 @@ func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Int
 	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) || !l.Has(h.TAPHost(v.GetTap().GetVppTapIfName())) {
 		return false
 	}
-	own, err := h.Spaces.Own()
-	if err != nil {
-		return false
-	}
-	defer own.Close()
-	return own.ID == space.ID
+	return h.isOwn(space)
 }
 
 // conflict returns an error that names the owner of a link with the required name.

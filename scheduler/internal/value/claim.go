@@ -5,12 +5,7 @@ import (
 	"strings"
 )
 
-// A Claim reserves a resource that only one value can have, such as a name in the kernel.
-// The holder keeps the resource while it declares the claim, also while it is recreated or
-// pending. If it becomes free, the value with the lowest key gets it. All other values
-// with this claim are INVALID and not applied; their error names the holder. A value that does not get all its claims
-// holds none. A value that vanished or could not be created has no precedence. Neither has
-// any value after the system restarts.
+// A Claim reserves a resource that only one value can have. Package scheduler has it under the same name, with its rules.
 type Claim struct {
 	// Resource is unique among all descriptors: "host-name/tap0".
 	Resource string
