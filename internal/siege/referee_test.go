@@ -2,275 +2,202 @@ package siege
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"slices"
+	"io"
+	"net/rpc"
+	"os"
+	"os/exec"
 	"sync"
-	"time"
+	"syscall"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
-// goodPrefix begins the names of all good interfaces.
-const goodPrefix = "good"
-
-const (
-	standing = 32                     // good values that never change
-	changing = 64                     // good names that are created, changed and removed
-	pace     = 200 * time.Millisecond // from one change to the next
-)
-
-// A referee declares good interfaces, each with one address that no other change has, and
-// measures when the kernel has it. Each name has at most one change under way, so that every
-// change must be seen. If all names wait, the next change waits too, and its time counts.
-type referee struct {
-	source source
-	prefix string // of the names of its interfaces
-	net    int    // second number of its addresses
-	random *rand.Rand
-	keeps  bool // it removes nothing: while some source was never read, removals wait for that
-
-	mu      sync.Mutex        // guards what follows
-	wanted  map[string]string // address by name
-	waits   map[string]wait   // by the address that is to come or to go
-	free    chan string       // names without a change under way
-	count   int               // of addresses
-	took    []time.Duration
-	removed []string // standing values that vanished from the kernel
+// rules say where a referee declares good values, and which. They pass to its process as JSON.
+type rules struct {
+	Endpoint string // of an etcd; empty: a file
+	Root     string // of the agent's keys in etcd
+	File     string
+	Prefix   string // of the names of its interfaces
+	Net      int    // second number of its addresses
+	Keeps    bool   // it removes nothing: while some source was never read, removals wait for that
 }
 
-// A wait is a change that is not in the kernel yet.
-type wait struct {
-	name  string
-	there bool // the address comes; otherwise it goes
-	since time.Time
-}
+// refereeEnv has the rules of a process that is a referee.
+const refereeEnv = "SIEGE_REFEREE"
 
-func newReferee(s source, prefix string, net int) *referee {
-	r := &referee{
-		source: s, prefix: goodPrefix + prefix, net: net, random: rand.New(rand.NewPCG(uint64(net), 0)),
-		wanted: map[string]string{}, waits: map[string]wait{}, free: make(chan string, standing+changing),
+// A referee is a [changer] in a process of its own: attackers, who keep that of the test busy, do not delay what it measures.
+type referee struct{ client *rpc.Client }
+
+// startReferee starts this program again, as a referee in the network of the test. The test ends it.
+func startReferee(t testing.TB, r rules) *referee {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return r
-}
-
-// run changes good values until ctx ends. The agent must be in the network of the test.
-func (r *referee) run(ctx context.Context) error {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		due := <-tick.C
-		var name string
-		select {
-		case name = <-r.free:
-			due = time.Now() // what is late is this process, which the attackers share
-		default:
-			select {
-			case name = <-r.free: // the agent has kept all names waiting
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		if err := r.change(ctx, name, due); err != nil {
-			return err
-		}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), refereeEnv+"="+string(text))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	client := rpc.NewClient(pipes{out, in})
+	t.Cleanup(func() {
+		_ = client.Close() // the end of its input ends it
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the referee: %v", err)
+		}
+	})
+	return &referee{client}
 }
 
-// declareAll declares all names, and returns when the kernel has them.
+// pipes are a connection of two pipes.
+type pipes struct {
+	io.ReadCloser
+	io.WriteCloser
+}
+
+// Close closes the one to write to: the other side ends then, and so does the one to read from.
+func (p pipes) Close() error { return p.WriteCloser.Close() }
+
+// call has the referee do something; it goes on with it after ctx has ended.
+func (r *referee) call(ctx context.Context, method string, reply any) error {
+	select {
+	case call := <-r.client.Go("Referee."+method, struct{}{}, reply, make(chan *rpc.Call, 1)).Done:
+		return call.Error
+	case <-ctx.Done():
+		return fmt.Errorf("%s of the referee: %w", method, ctx.Err())
+	}
+}
+
+// declareAll declares all good values, and returns when the kernel has them.
 func (r *referee) declareAll(ctx context.Context) error {
-	for i := range standing + changing {
-		name := fmt.Sprintf("%s%d", r.prefix, i)
-		if err := r.put(ctx, veth(peerOf(name), name, "")); err != nil {
-			return err
-		}
-		if err := r.change(ctx, name, time.Now()); err != nil {
-			return err
-		}
+	if err := r.call(ctx, "Declare", &struct{}{}); err != nil {
+		return err
 	}
 	if err := r.awaitQuiet(ctx); err != nil {
 		return err
 	}
-	for range standing + changing {
-		if name := <-r.free; !r.stands(name) {
-			r.free <- name
-		}
-	}
-	r.times()
-	return nil
+	return r.call(ctx, "Settled", &struct{}{})
 }
 
-// times returns the times of all changes since the last call.
-func (r *referee) times() times {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	took := r.took
-	r.took = nil
-	slices.Sort(took)
-	return took
-}
-
-// stands tells whether a name is one of those that never change.
-func (r *referee) stands(name string) bool {
-	var i int
-	_, err := fmt.Sscanf(name, r.prefix+"%d", &i)
-	return err == nil && i < standing
-}
-
-// change creates, changes or removes a good value. It was due at since.
-func (r *referee) change(ctx context.Context, name string, since time.Time) error {
-	r.mu.Lock()
-	addr := r.wanted[name]
-	removes := addr != "" && !r.keeps && r.random.IntN(4) == 0
-	if removes {
-		delete(r.wanted, name)
-	} else {
-		addr = fmt.Sprintf("10.%d.%d.%d/32", r.net, r.count>>8&0xff, r.count&0xff)
-		r.wanted[name] = addr
-		r.count++
+// run changes good values until ctx ends.
+func (r *referee) run(ctx context.Context) error {
+	if err := r.call(ctx, "Begin", &struct{}{}); err != nil {
+		return err
 	}
-	r.waits[addr] = wait{name, !removes, since}
-	r.mu.Unlock()
-	it := veth(name, peerOf(name), fmt.Sprintf(`,"enabled":true,"ip_addresses":[%q]`, addr))
-	if removes {
-		it.value = ""
-	}
-	return r.put(ctx, it)
-}
-
-func (r *referee) put(ctx context.Context, it item) error {
-	// A change that was begun is made: what is declared must be known.
-	if err := r.source.put(context.WithoutCancel(ctx), it.key, it.value); err != nil {
-		return fmt.Errorf("declaring %s: %w", it.key, err)
-	}
-	return nil
-}
-
-// peerOf is the other end of an interface. It is always declared, and stands while the
-// interface does.
-func peerOf(name string) string { return name + "p" }
-
-// seen is told of an address that came or went in the kernel.
-func (r *referee) seen(addr string, there bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.see(addr, there)
-}
-
-func (r *referee) see(addr string, there bool) {
-	w, waits := r.waits[addr]
-	if waits && w.there == there {
-		delete(r.waits, addr)
-		r.took = append(r.took, time.Since(w.since))
-		r.free <- w.name
-		return
-	}
-	if there {
-		return
-	}
-	for name, wanted := range r.wanted {
-		if wanted == addr && !waits {
-			r.removed = append(r.removed, name+" "+addr)
-		}
-	}
-}
-
-// look compares what waits with the kernel, after changes may have been missed.
-func (r *referee) look() {
-	has, err := addressesOf(r.prefix)
-	if err != nil {
-		return // the next change of the kernel tells
-	}
-	there := map[string]bool{}
-	for _, addr := range has {
-		there[addr] = true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for addr, w := range maps.Clone(r.waits) {
-		if there[addr] == w.there {
-			r.see(addr, w.there)
-		}
-	}
+	<-ctx.Done()
+	return r.call(context.WithoutCancel(ctx), "End", &struct{}{})
 }
 
 // awaitQuiet returns when no change is under way and the kernel has all good values and no
 // others of the referee's names. The error of an ended ctx tells what differs.
 func (r *referee) awaitQuiet(ctx context.Context) error {
 	return poll(ctx, func() error {
-		r.look()
-		has, err := addressesOf(r.prefix)
-		if err != nil {
+		var late UnsettledError
+		if err := r.call(context.WithoutCancel(ctx), "Unsettled", &late); err != nil || late.Text == "" {
 			return err
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		differ, name := difference(r.expected(), has)
-		if differ == "" && len(r.waits) == 0 {
-			return nil
-		}
-		return &unsettledError{name: name, text: fmt.Sprintf("%d changes wait; the kernel differs from the source: %s", len(r.waits), differ)}
+		return &late
 	})
 }
 
-// An unsettledError says how the kernel differs from the good values.
-type unsettledError struct {
-	name string // of an interface that differs
-	text string
+// Seen is what a referee has seen since the last one.
+type Seen struct {
+	Took    times
+	Removed []string // standing values that ever vanished from the kernel
 }
 
-// Error implements error.
-func (e *unsettledError) Error() string { return e.text }
-
-// expected are the addresses that all interfaces of the referee should have, by name.
-func (r *referee) expected() map[string]string {
-	out := map[string]string{}
-	for name, addr := range r.wanted {
-		out[name], out[peerOf(name)] = addr, ""
-	}
-	return out
+// seen returns it, and begins anew.
+func (r *referee) seen(ctx context.Context) (out Seen, err error) {
+	err = r.call(ctx, "Verdict", &out)
+	return out, err
 }
 
-// difference describes one name whose addresses differ, and says how many do. It returns
-// that name too.
-func difference(want, has map[string]string) (text, name string) {
-	count := 0
-	note := func(differs, what string, args ...any) {
-		count++
-		name, text = differs, differs+" "+fmt.Sprintf(what, args...)
-	}
-	for name, addr := range want {
-		switch got, there := has[name]; {
-		case !there:
-			note(name, "is missing, declared is %q", addr)
-		case got != addr:
-			note(name, "has %q, declared is %q", got, addr)
-		}
-	}
-	for name, addr := range has {
-		if _, declared := want[name]; !declared {
-			note(name, "has %q, and is not declared", addr)
-		}
-	}
-	if count == 0 {
-		return "", ""
-	}
-	return fmt.Sprintf("%d names, such as: %s", count, text), name
+// A service answers the calls of a [referee], each in a goroutine of its own.
+type service struct {
+	*changer
+	stop func()     // ends the changes that go on
+	done chan error // of them
 }
 
-// poll calls try until it succeeds, or returns its last error when ctx ends.
-func poll(ctx context.Context, try func() error) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
+// referees is the main function of a process that is a referee. It returns its exit code.
+func referees(text string) int {
+	if err := refereeOf(text); err != nil {
+		fmt.Fprintln(os.Stderr, "the referee:", err)
+		return 1
 	}
+	return 0
+}
+
+// refereeOf answers calls until the input ends.
+func refereeOf(text string) error {
+	var r rules
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return err
+	}
+	source, err := r.source()
+	if err != nil {
+		return err
+	}
+	s := &service{changer: newChanger(source, r)}
+	server := rpc.NewServer()
+	if err := server.RegisterName("Referee", s); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var watched sync.WaitGroup
+	watched.Go(func() { err = watchAddresses(ctx, s.seen, s.look) })
+	server.ServeConn(pipes{os.Stdin, os.Stdout})
+	cancel()
+	watched.Wait()
+	return err
+}
+
+// Declare declares all good values.
+func (s *service) Declare(struct{}, *struct{}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	return s.declareAll(ctx)
+}
+
+// Settled says that the kernel has all good values.
+func (s *service) Settled(struct{}, *struct{}) error { s.begin(); return nil }
+
+// Begin has changes go on until End.
+func (s *service) Begin(struct{}, *struct{}) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop, s.done = cancel, make(chan error, 1)
+	go func() { s.done <- s.run(ctx) }()
+	return nil
+}
+
+// End ends the changes.
+func (s *service) End(struct{}, *struct{}) error { s.stop(); return <-s.done }
+
+// Unsettled says how the kernel differs from the good values.
+func (s *service) Unsettled(_ struct{}, reply *UnsettledError) (err error) {
+	*reply, err = s.unsettled()
+	return err
+}
+
+// Verdict says what was seen since the last one.
+func (s *service) Verdict(_ struct{}, reply *Seen) error {
+	reply.Took = s.times()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply.Removed = s.removed
+	return nil
 }

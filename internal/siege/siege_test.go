@@ -44,19 +44,10 @@ func TestSiege(t *testing.T) {
 // besiege attacks a target for a time, and judges how its agent has stood that.
 func besiege(t *testing.T, target *target, referee *referee, fronts []*front) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	watched := make(chan error, 1)
-	go func() { watched <- watchAddresses(ctx, referee.seen, referee.look) }()
-	defer func() {
-		cancel()
-		if err := <-watched; err != nil {
-			t.Error(err)
-		}
-	}()
 	within(t, "before the attacks", target, referee.declareAll)
 	control := calm(t, referee, min(*opts.length/4, time.Minute))
 	within(t, "before the attacks", target, referee.awaitQuiet)
-	attacked, stop := last(ctx, *opts.length, fronts)
+	attacked, stop := last(t.Context(), *opts.length, fronts)
 	defer stop()
 	target.struck = func() {}
 	err := together(
@@ -82,9 +73,18 @@ func calm(t *testing.T, referee *referee, length time.Duration) time.Duration {
 	if err := referee.run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	took := referee.times()
+	took := seenBy(t, referee).Took
 	t.Logf("without attacks: %s", took)
 	return took.p99()
+}
+
+func seenBy(t *testing.T, referee *referee) Seen {
+	t.Helper()
+	v, err := referee.seen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // within does something that must succeed while the agent runs.
@@ -100,8 +100,8 @@ func within(t *testing.T, when string, target *target, do func(context.Context) 
 		}
 	}()
 	if err := do(ctx); err != nil {
-		if late, ok := errors.AsType[*unsettledError](err); ok {
-			t.Logf("the agent's own account:\n%s", target.account(t.Context(), late.name))
+		if late, ok := errors.AsType[*UnsettledError](err); ok {
+			t.Logf("the agent's own account:\n%s", target.account(t.Context(), late.Name))
 		}
 		t.Fatalf("%s, within %v: %v (the agent runs: %v)", when, testkit.Patience, err, target.running())
 	}
@@ -130,15 +130,16 @@ func report(t *testing.T, target *target, referee *referee, fronts []*front, con
 	for _, f := range fronts {
 		t.Logf("%8d strikes: %s", f.strikes.Load(), f.name)
 	}
-	took := referee.times()
+	seen := seenBy(t, referee)
+	took := seen.Took
 	t.Logf("under attack: %s", took)
 	t.Logf("memory: at most %d MB, at the end %d MB", most>>20, now>>20)
 	t.Logf("printed: %d KB of log", target.reader.printed()>>10)
 	if len(took) == 0 {
 		t.Error("no good value was changed")
 	}
-	if len(referee.removed) > 0 {
-		t.Errorf("%d good values vanished from the kernel, such as %s", len(referee.removed), referee.removed[0])
+	if len(seen.Removed) > 0 {
+		t.Errorf("%d good values vanished from the kernel, such as %s", len(seen.Removed), seen.Removed[0])
 	}
 	if most>>20 > *opts.memory && testkit.Judged(t, "the memory of the agent") {
 		t.Errorf("the agent took %d MB of memory, want at most %d MB", most>>20, *opts.memory)

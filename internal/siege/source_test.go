@@ -7,12 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-
-	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // A source is where the referee declares good values, and where no attacker writes.
@@ -21,21 +18,23 @@ type source interface {
 	put(ctx context.Context, key, text string) error
 }
 
+// source is where these rules have good values declared.
+func (r rules) source() (source, error) {
+	if r.Endpoint == "" {
+		return &fileSource{r.File, map[string]json.RawMessage{}}, nil
+	}
+	return newEtcdSource(r)
+}
+
 // etcdSource is an etcd of the referee's own.
 type etcdSource struct {
 	root   string
 	client *clientv3.Client
 }
 
-func startEtcdSource(t testing.TB, label string) (s *etcdSource, config string) {
-	t.Helper()
-	server := testkit.StartEtcd(t, testkit.EtcdOptions{})
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return &etcdSource{rootOf(label), client}, "endpoints: [" + server.Addr + "]\noperation-timeout: 30s\n"
+func newEtcdSource(r rules) (*etcdSource, error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{r.Endpoint}, Logger: zap.NewNop()})
+	return &etcdSource{r.Root, client}, err
 }
 
 func (s *etcdSource) put(ctx context.Context, key, text string) error {
@@ -52,15 +51,6 @@ func (s *etcdSource) put(ctx context.Context, key, text string) error {
 type fileSource struct {
 	path   string
 	values map[string]json.RawMessage // by key
-}
-
-func newFileSource(t testing.TB) (s *fileSource, config string) {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "good")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return &fileSource{filepath.Join(dir, "good.json"), map[string]json.RawMessage{}}, "configuration-paths: [" + dir + "]\n"
 }
 
 func (s *fileSource) put(_ context.Context, key, text string) error {

@@ -53,7 +53,7 @@ func moderate(files map[string]string) map[string]string {
 // startStores starts an agent whose stores are real ones. Its good values are in etcd.
 func startStores(t testing.TB, program string) (*target, *referee) {
 	t.Helper()
-	good, etcd := startEtcdSource(t, "stores")
+	etcd := testkit.StartEtcd(t, testkit.EtcdOptions{})
 	redis := testkit.StartRedis(t, testkit.RedisOptions{Args: []string{"--appendonly", "no"}})
 	client := goredis.NewClient(&goredis.Options{Addr: redis.Addr, ReadTimeout: time.Minute, WriteTimeout: time.Minute})
 	t.Cleanup(func() { client.Close() })
@@ -64,20 +64,24 @@ func startStores(t testing.TB, program string) (*target, *referee) {
 		t.Fatal(err)
 	}
 	a := startAgent(t, program, "stores", moderate(map[string]string{
-		"etcd.conf":         etcd,
+		"etcd.conf":         "endpoints: [" + etcd.Addr + "]\noperation-timeout: 30s\n",
 		"redis.conf":        "endpoint: " + redis.Addr + "\n",
 		"filedb.conf":       "configuration-paths: [" + files + "]\nstatus-path: " + filepath.Join(dir, "status") + "/\n",
 		"govpp.conf":        "binapi-socket-path: " + filepath.Join(dir, "api.sock") + "\n",
 		"orchestrator.conf": "redis, filedb",
 	}))
-	return &target{agent: a, store: client, files: files, vpp: vpp, dir: dir}, newReferee(good, "a", 101)
+	return &target{agent: a, store: client, files: files, vpp: vpp, dir: dir},
+		startReferee(t, rules{Endpoint: etcd.Endpoint, Root: rootOf("stores"), Prefix: goodPrefix + "a", Net: 101})
 }
 
 // startServers starts an agent whose servers are hostile. Its good values are in a file.
 func startServers(t testing.TB, program string) (*target, *referee) {
 	t.Helper()
-	good, filedb := newFileSource(t)
 	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	if err := os.Mkdir(good, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	out := &target{behind: filepath.Join(dir, "sound.sock")}
 	out.etcd, out.redis, out.consul = listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0")
 	out.plane = listen(t, "unix", filepath.Join(dir, "api.sock"))
@@ -86,13 +90,11 @@ func startServers(t testing.TB, program string) (*target, *referee) {
 		"etcd.conf":         "endpoints: [" + out.etcd.Addr().String() + "]\n",
 		"redis.conf":        "endpoint: " + out.redis.Addr().String() + "\n",
 		"consul.conf":       "address: " + out.consul.Addr().String() + "\n",
-		"filedb.conf":       filedb,
+		"filedb.conf":       "configuration-paths: [" + good + "]\n",
 		"govpp.conf":        "binapi-socket-path: " + out.plane.Addr().String() + "\n",
 		"orchestrator.conf": "etcd, redis, consul",
 	}))
-	r := newReferee(good, "b", 102)
-	r.keeps = true
-	return out, r
+	return out, startReferee(t, rules{File: filepath.Join(good, "good.json"), Prefix: goodPrefix + "b", Net: 102, Keeps: true})
 }
 
 func listen(t testing.TB, network, address string) net.Listener {
