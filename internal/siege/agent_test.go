@@ -76,6 +76,10 @@ func startAgentIn(t testing.TB, netns, program, label string, files map[string]s
 			args: []string{"-config-dir=" + dir, "-microservice-label=" + label, "-http-port=" + port, "-grpc-port=" + calls, "-stop-timeout=1m"},
 		},
 	}
+	if *opts.cgroup != "" {
+		a.args = append([]string{"-c", `echo 0 >"$0" && exec "$@"`, filepath.Join(*opts.cgroup, label, "cgroup.procs"), a.program}, a.args...)
+		a.program = "/bin/sh"
+	}
 	a.out = testkit.Log(t)
 	if *opts.logs != "" {
 		f, err := os.Create(filepath.Join(*opts.logs, label+".log"))

@@ -27,19 +27,22 @@ const (
 // largestMessage is the largest request that the agent accepts.
 const largestMessage = 4 << 20
 
-// caller makes calls over connections of its own. It reads nothing of an answer that is not asked for.
-func caller() *http.Client {
+// caller makes requests over connections of its own, by HTTP/2 where the server has it. It reads nothing of an answer that is not asked for.
+func (t *target) caller() *http.Client {
 	transport := &http.Transport{
-		Protocols: new(http.Protocols),
-		HTTP2:     &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 64 << 10},
+		Protocols:       new(http.Protocols),
+		HTTP2:           &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 64 << 10},
+		TLSClientConfig: t.secure.Clone(),
 	}
-	transport.Protocols.SetUnencryptedHTTP2(true)
+	transport.Protocols.SetUnencryptedHTTP2(t.secure == nil)
+	transport.Protocols.SetHTTP2(t.secure != nil)
+	transport.Protocols.SetHTTP1(t.secure != nil)
 	return &http.Client{Transport: transport}
 }
 
 // call begins a call. The agent may refuse it: then nothing is returned.
 func (t *target) call(ctx context.Context, by *http.Client, path string, body io.Reader) io.ReadCloser {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.calls+path, body)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.address(t.calls, path), body)
 	if err != nil {
 		t.Error(err) // a mistake of the attack
 		return nil
@@ -95,7 +98,7 @@ func denseCalls(ctx context.Context, t *target) error {
 	}
 	worker := func(first int) func() error {
 		return func() error {
-			by := caller()
+			by := t.caller()
 			defer by.CloseIdleConnections()
 			return t.every(ctx, 200*time.Millisecond, func(n int) error {
 				soon, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -133,39 +136,41 @@ func (u unfinished) Read(p []byte) (int, error) {
 // heldCalls has many connections with many calls each. They send nearly all of a large request, or
 // read nothing of a large answer, and go on for ever.
 func heldCalls(ctx context.Context, t *target) error {
-	const streams = 100
 	almost := framed(make([]byte, largestMessage-1))[:largestMessage/4]
 	paths := []string{subscribe, getConfig, dumpState, getAll, notify, dumpAll, reflection}
-	connection := func(first int) func() error {
-		return func() error {
+	return t.hold(ctx, func(soon context.Context, by *http.Client, n int) io.ReadCloser {
+		if n%2 == 0 {
+			return t.call(soon, by, setConfig, unfinished{bytes.NewReader(almost), soon})
+		}
+		return t.call(soon, by, paths[n%len(paths)], bytes.NewReader(framed(nil)))
+	})
+}
+
+// hold has many connections with many requests each, which begin and do not end. A request gets its number; the
+// answer is not read.
+func (t *target) hold(ctx context.Context, begin func(ctx context.Context, by *http.Client, n int) io.ReadCloser) error {
+	const connections, streams = 20, 100
+	var all []func() error
+	for first := range connections {
+		all = append(all, func() error {
 			return t.every(ctx, 10*time.Second, func(n int) error {
 				soon, cancel := context.WithTimeout(ctx, 9*time.Second)
 				defer cancel()
-				by := caller()
+				by := t.caller()
 				defer by.CloseIdleConnections()
-				calls := make([]func() error, streams)
-				for i := range calls {
-					calls[i] = func() error {
-						var answer io.ReadCloser
-						if i%2 == 0 {
-							answer = t.call(soon, by, setConfig, unfinished{bytes.NewReader(almost), soon})
-						} else {
-							answer = t.call(soon, by, paths[(i+first+n)%len(paths)], bytes.NewReader(framed(nil)))
-						}
-						if answer != nil {
+				requests := make([]func() error, streams)
+				for i := range requests {
+					requests[i] = func() error {
+						if answer := begin(soon, by, i+first+n); answer != nil {
 							<-soon.Done()
 							answer.Close()
 						}
 						return nil
 					}
 				}
-				return together(calls...)
+				return together(requests...)
 			})
-		}
-	}
-	var all []func() error
-	for i := range 20 {
-		all = append(all, connection(i))
+		})
 	}
 	return together(all...)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -42,8 +43,11 @@ func idle(ctx context.Context, t *target) error {
 
 // begin opens a connection and perhaps sends the first line of a request.
 func (t *target) begin(ctx context.Context, speak bool) net.Conn {
+	if !speak {
+		return t.connect(ctx)
+	}
 	c := t.dial(ctx)
-	if c != nil && speak {
+	if c != nil {
 		_, _ = fmt.Fprintf(c, "POST /scheduler/plan HTTP/1.1\r\n") // a refusal shows with the next line
 	}
 	return c
@@ -179,4 +183,43 @@ func dumps(ctx context.Context, t *target) error {
 		})
 	}
 	return together(reader(0), reader(1), reader(2), reader(3), unread)
+}
+
+// unencrypted speaks without TLS to servers that expect it, as fast as they take connections.
+func unencrypted(ctx context.Context, t *target) error {
+	worker := func(address string) func() error {
+		return func() error {
+			return t.every(ctx, time.Second, func(int) error {
+				for range 500 {
+					c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+					if err != nil {
+						return nil // the next second is as good
+					}
+					_, _ = fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") // a refusal is the answer
+					_, _ = io.Copy(io.Discard, io.LimitReader(c, 1024))
+					c.Close()
+				}
+				return nil
+			})
+		}
+	}
+	return together(worker(t.web), worker(t.web), worker(t.calls), worker(t.calls))
+}
+
+// heldRequests send the largest header that is allowed, and most of a body, and go on for ever.
+func heldRequests(ctx context.Context, t *target) error {
+	header, body := strings.Repeat("h", 15_000), make([]byte, 1<<20)
+	return t.hold(ctx, func(soon context.Context, by *http.Client, n int) io.ReadCloser {
+		request, err := http.NewRequestWithContext(soon, http.MethodPost, t.address(t.web, "/scheduler/plan"), unfinished{bytes.NewReader(body), soon})
+		if err != nil {
+			t.Error(err) // a mistake of the attack
+			return nil
+		}
+		request.Header.Set("X-Long", fmt.Sprint(n, header))
+		answer, err := by.Do(request)
+		if err != nil {
+			return nil
+		}
+		return answer.Body
+	})
 }

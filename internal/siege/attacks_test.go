@@ -39,6 +39,8 @@ func attacksByServers() []attack {
 		{name: "http: idle and slow connections to it", run: idle},
 		{name: "http: dumps of what the VPP spoils", run: dumps},
 		{name: "grpc: requests that are large to decode, to it", run: denseCalls},
+		{name: "https: requests that are not encrypted", run: unencrypted},
+		{name: "https: headers and bodies without an end", run: heldRequests},
 		{name: "a reader of its log that hangs", run: hungReader},
 	}
 }

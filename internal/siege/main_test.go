@@ -25,6 +25,7 @@ type options struct {
 	p99    *time.Duration
 	memory *int64
 	logs   *string
+	cgroup *string
 
 	soak     *time.Duration
 	soakKeys *int
@@ -39,6 +40,7 @@ var opts = options{
 	p99:    flag.Duration("siege.p99", 0, "the bound of what the attacks add to the 99th percentile of the latency; 0: none"),
 	memory: flag.Int64("siege.memory", 250, "the bound of the agent's resident memory, in MB; on a busy machine more attacks are under way at once"),
 	logs:   flag.String("siege.logs", "", "a folder for the agents' whole logs; empty: they are kept after a failure"),
+	cgroup: flag.String("siege.cgroup", "", "a cgroup in which the agents run, such as one with a limit of memory, which has one for each by its label; empty: that of the test"),
 
 	soak:     flag.Duration("soak.for", 20*time.Second, "how long the agent of the soak runs"),
 	soakKeys: flag.Int("soak.keys", 2000, "the number of its keys"),

@@ -173,11 +173,11 @@ func answers(t *testing.T, target *target) {
 	t.Helper()
 	within(t, "a request", target, func(ctx context.Context) error {
 		return poll(ctx, func() error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+target.web+"/scheduler/stats", http.NoBody)
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.address(target.web, "/scheduler/stats"), http.NoBody)
 			if err != nil {
 				return err
 			}
-			answer, err := browser.Do(request)
+			answer, err := target.browser().Do(request)
 			if err != nil {
 				return err
 			}

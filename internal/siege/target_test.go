@@ -3,6 +3,7 @@ package siege
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type target struct {
 	dir   string          // a folder for what attackers refer to
 
 	// Of an agent whose stores are hostile: where it expects them.
+	secure                     *tls.Config // of its servers' clients; nil: they speak in the clear
 	etcd, redis, consul, plane net.Listener
 	behind                     string // the socket of a sound VPP
 }
@@ -82,18 +84,22 @@ func startServers(t testing.TB, program string) (*target, *referee) {
 	if err := os.Mkdir(good, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out := &target{behind: filepath.Join(dir, "sound.sock")}
+	out := &target{behind: filepath.Join(dir, "sound.sock"), secure: &tls.Config{InsecureSkipVerify: true}}
+	pair := testkit.MakeCertificates(t).Server
 	out.etcd, out.redis, out.consul = listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0")
 	out.plane = listen(t, "unix", filepath.Join(dir, "api.sock"))
 	startVPP(t, out.behind)
-	out.agent = startAgent(t, program, "servers", moderate(map[string]string{
+	files := moderate(map[string]string{
 		"etcd.conf":         "endpoints: [" + out.etcd.Addr().String() + "]\n",
 		"redis.conf":        "endpoint: " + out.redis.Addr().String() + "\n",
 		"consul.conf":       "address: " + out.consul.Addr().String() + "\n",
 		"filedb.conf":       "configuration-paths: [" + good + "]\n",
 		"govpp.conf":        "binapi-socket-path: " + out.plane.Addr().String() + "\n",
 		"orchestrator.conf": "etcd, redis, consul",
-	}))
+	})
+	files["http.conf"] += "server-cert-file: " + pair.Cert + "\nserver-key-file: " + pair.Key + "\n"
+	files["grpc.conf"] += "cert-file: " + pair.Cert + "\nkey-file: " + pair.Key + "\n"
+	out.agent = startAgent(t, program, "servers", files)
 	return out, startReferee(t, rules{File: filepath.Join(good, "good.json"), Prefix: goodPrefix + "b", Net: 102, Keeps: true})
 }
 
@@ -165,8 +171,18 @@ func (t *target) submit(ctx context.Context, document []byte) {
 	}
 }
 
-// browser is for requests whose answers are read or given up.
-var browser = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// address is that of a page, or of a call.
+func (t *target) address(at, path string) string {
+	if t.secure != nil {
+		return "https://" + at + path
+	}
+	return "http://" + at + path
+}
+
+// browser is for requests whose answers are read or given up. Each has a connection of its own.
+func (t *target) browser() *http.Client {
+	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: t.secure}}
+}
 
 // post sends a request with a body, and reads the answer. The agent may refuse it.
 func (t *target) post(ctx context.Context, path string, body io.Reader) int {
@@ -180,12 +196,12 @@ func (t *target) get(ctx context.Context, path string) int {
 
 // ask makes a request and returns the status of the answer, or 0 without an answer.
 func (t *target) ask(ctx context.Context, method, path string, body io.Reader) int {
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+t.web+path, body)
+	request, err := http.NewRequestWithContext(ctx, method, t.address(t.web, path), body)
 	if err != nil {
 		t.Error(err) // a mistake of the attack
 		return 0
 	}
-	answer, err := browser.Do(request)
+	answer, err := t.browser().Do(request)
 	if err != nil {
 		return 0
 	}
@@ -206,11 +222,11 @@ func (t *target) account(ctx context.Context, name string) string {
 
 // read returns a page, of which the end is cut off if it is long.
 func (t *target) read(ctx context.Context, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.web+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.address(t.web, path), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := browser.Do(request)
+	answer, err := t.browser().Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -218,13 +234,29 @@ func (t *target) read(ctx context.Context, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 }
 
-// dial opens a connection to the HTTP server; nil if it takes none.
-func (t *target) dial(ctx context.Context) net.Conn {
+// connect opens a connection to the HTTP server; nil if it takes none.
+func (t *target) connect(ctx context.Context) net.Conn {
 	c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", t.web)
 	if err != nil {
 		return nil
 	}
 	return c
+}
+
+// dial connects, and encrypts the connection if the server wants that; nil if it takes none.
+func (t *target) dial(ctx context.Context) net.Conn {
+	c := t.connect(ctx)
+	if c == nil || t.secure == nil {
+		return c
+	}
+	within, cancel := context.WithTimeout(ctx, 200*time.Millisecond) // a server that takes no more connections says nothing
+	defer cancel()
+	safe := tls.Client(c, t.secure)
+	if safe.HandshakeContext(within) != nil {
+		c.Close()
+		return nil
+	}
+	return safe
 }
 
 // leave removes what attackers have declared, and returns when nothing of it is in the kernel.
