@@ -121,7 +121,7 @@ func TestResyncPeriod(t *testing.T) {
 		}
 		records := len(sched.History())
 		last := sched.History()[records-1]
-		if last.Description != "periodic resync" || len(last.Executed) != 1 || last.Executed[0].Verb != scheduler.Create {
+		if last.Description != "periodic resync" || last.Executed.Len() != 1 || last.Executed.At(0).Verb != scheduler.Create {
 			t.Errorf("the record is %+v", last)
 		}
 		s.broken = errors.New("dump was interrupted")

@@ -140,8 +140,7 @@ func actualBefore(record *scheduler.Record) map[string]proto.Message {
 	if record == nil {
 		return out
 	}
-	for i := range record.Executed {
-		op := &record.Executed[i]
+	for _, op := range record.Executed.All() {
 		if _, later := out[op.Key]; !later && !op.Derived && !op.Property && !op.Revert {
 			out[op.Key] = op.Old
 		}

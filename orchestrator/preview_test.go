@@ -13,7 +13,7 @@ import (
 // planned returns the operations of a plan: "CREATE if1".
 func planned(r *scheduler.Record) string {
 	var out []string
-	for _, o := range r.Planned {
+	for _, o := range r.Planned.All() {
 		text := o.Verb.String() + " " + o.Key[strings.LastIndex(o.Key, "/")+1:]
 		if o.NewErr != nil {
 			text += " " + o.NewState.String()

@@ -243,8 +243,7 @@ const maxLoggedFailures = 10
 // cannot read back.
 func (o *Orchestrator) report(r *scheduler.Record) (withheld bool) {
 	failed := 0
-	for i := range r.Executed {
-		op := &r.Executed[i]
+	for _, op := range r.Executed.All() {
 		if op.NewErr == nil || op.Noop {
 			continue
 		}

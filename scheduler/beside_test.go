@@ -90,8 +90,8 @@ func TestLargeRetriesAreNotPlanned(t *testing.T) {
 				t.Fatal("nothing has failed")
 			}
 			rec, err := s.Retry(t.Context())
-			if err == nil || len(rec.Executed) != count || (len(rec.Planned) > 0) != planned {
-				t.Errorf("the retry of %d values: %v, %d operations and %d planned", count, err, len(rec.Executed), len(rec.Planned))
+			if err == nil || rec.Executed.Len() != count || (rec.Planned.Len() > 0) != planned {
+				t.Errorf("the retry of %d values: %v, %d operations and %d planned", count, err, rec.Executed.Len(), rec.Planned.Len())
 			}
 		})
 	}

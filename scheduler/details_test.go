@@ -65,7 +65,7 @@ func TestDetailsAreForThoseWhoLook(t *testing.T) {
 		t.Errorf("drift is %+v, %v; expected none", report.Values, err)
 	}
 	record, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want("item/shown", wrapperspb.String("b"))}})
-	if err != nil || len(record.Executed) != 1 || record.Executed[0].Verb != scheduler.Create {
+	if err != nil || record.Executed.Len() != 1 || record.Executed.At(0).Verb != scheduler.Create {
 		t.Errorf("declaring item/shown did %+v, %v; expected a Create", record, err)
 	}
 	statesAre("[item/kept OBTAINED item/shown CONFIGURED]")

@@ -314,7 +314,7 @@
 //
 //	descriptor.go, value.go, claim.go     descriptors, and the values of their keys
 //	txn.go, record.go, operation.go       transactions and their records
-//	packed.go, columns.go                 large records in the history
+//	operations.go, packed.go              records in little memory
 //	scheduler.go, next.go                 the loop, and the work that it waits for
 //	run.go, drive.go                      one pass of the loop, and passes that overlap
 //	refresh.go                            runs that read back

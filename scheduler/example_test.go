@@ -255,7 +255,7 @@ func ExampleScheduler_Plan() {
 	if err != nil {
 		panic(err)
 	}
-	for _, op := range plan.Planned {
+	for _, op := range plan.Planned.All() {
 		fmt.Println(op.Verb, op.Key, op.NewState)
 	}
 	fmt.Println(len(s.Statuses("")), "values")

@@ -84,7 +84,7 @@ func TestVerbIsToldToEnd(t *testing.T) {
 		if took := time.Since(begin); took != time.Minute || err == nil {
 			t.Errorf("took %v, err %v, want an error after a minute", took, err)
 		}
-		if st, _ := s.Status(r.Executed[0].Key); st.State != failed {
+		if st, _ := s.Status(r.Executed.At(0).Key); st.State != failed {
 			t.Errorf("state is %v", st.State)
 		}
 	})

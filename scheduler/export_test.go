@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// AwaitPacked waits until the large records of ended transactions are packed in the history. Nothing may end
-// meanwhile.
-func (s *Scheduler) AwaitPacked() { s.history.Wait() }
-
 // Pause waits until the present transactions have ended, and prevents the next one until
 // release is called or the scheduler ends. Requests wait meanwhile. If ctx ends first,
 // nothing is paused.

@@ -44,7 +44,7 @@ func taleOf(t *testing.T, a, b string) (tale []string) {
 	roles := map[string]string{"thing/" + a: "A", "thing/" + b: "B", "part/thing/" + a: "part of A", "part/thing/" + b: "part of B"}
 	commit := func(changes ...scheduler.Change) {
 		r := mustCommit(t, s, scheduler.Txn{Changes: changes})
-		for _, op := range r.Executed {
+		for _, op := range r.Executed.All() {
 			tale = append(tale, fmt.Sprint(op.Verb, " ", roles[op.Key], " ", txnlog.Flags(&op)))
 		}
 		for _, name := range []string{a, b} {

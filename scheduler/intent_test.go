@@ -81,7 +81,7 @@ func TestKeyDeclaredSeveralTimes(t *testing.T) {
 		must(t, declare(t, s, "thing/a", "1", "thing/a", "2", "thing/a", "3", "thing/b", "1>thing/x"))
 		expect(t, "the state", states(s), "thing/a CONFIGURED 3; thing/b PENDING")
 		var recorded []string
-		for _, o := range s.History()[0].Executed {
+		for _, o := range s.History()[0].Executed.All() {
 			recorded = append(recorded, o.Key)
 		}
 		expect(t, "the record", fmt.Sprint(recorded), "[thing/a thing/b]")

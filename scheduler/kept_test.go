@@ -98,7 +98,7 @@ func TestCommitReturnsErrorsWhole(t *testing.T) {
 	if !errors.Is(err, broken) || !errors.Is(record.Err(), broken) {
 		t.Errorf("Commit returns %.80v", err)
 	}
-	kept := s.History()[0].Executed[0].NewErr
+	kept := s.History()[0].Executed.At(0).NewErr
 	if text := kept.Error(); len(text) > 1100 || !strings.HasSuffix(text, "é… (10000 bytes)") || !utf8.ValidString(text) {
 		t.Errorf("the history has %d bytes: …%q", len(text), text[len(text)-30:])
 	}

@@ -42,7 +42,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		o.NewState = s.publish(r.rec.Start, n, old)
 		s.statuses.At(n.Slot).Mark(r.mark())
 		s.remember(r, t, &o)
-		r.rec.Executed = append(r.rec.Executed, o)
+		r.rec.Executed.add(&o)
 		nodes = append(nodes, n)
 	}
 	s.reader.Want(&r.reading, s.reader.For(nodes), nil)

@@ -288,7 +288,7 @@ func (l *life) resync(rt *rapid.T) {
 	w.Take() // the present statuses
 	r, err := l.sched.Commit(l.t.Context(), scheduler.Txn{Refresh: true})
 	must(l.t, err)
-	for _, op := range r.Executed {
+	for _, op := range r.Executed.All() {
 		rt.Errorf("a resync in sync: %s %s [%s] %s -> %s", op.Verb, short(op.Key), strings.Join(txnlog.Flags(&op), " "), op.OldState, op.NewState)
 	}
 	if news := w.Take(); len(news) > 0 {
@@ -326,7 +326,7 @@ func (l *life) fresh() string {
 func inOrder(history []*scheduler.Record) []scheduler.Operation {
 	var ops []scheduler.Operation
 	for _, r := range history {
-		for _, op := range r.Executed {
+		for _, op := range r.Executed.All() {
 			if !op.Noop {
 				ops = append(ops, op)
 			}

@@ -53,7 +53,7 @@ func (s *Scheduler) remember(r *run, t *executor.Task, o *Operation) {
 	}
 }
 
-// rememberCompleted saves the outcome of completed runs, and has their large records packed. Their callers go
+// rememberCompleted saves the outcome of completed runs. Their callers go
 // first. It yields the processor first, so that the caller of Commit goes on meanwhile.
 func (s *Scheduler) rememberCompleted() {
 	if len(s.completed) > 0 {
@@ -61,9 +61,6 @@ func (s *Scheduler) rememberCompleted() {
 	}
 	for _, r := range s.completed {
 		s.ledger.After(r.outcomes)
-		if k := r.kept; k != nil && k.isLarge() {
-			s.history.Replace(k, k.packed)
-		}
 	}
 	clear(s.completed)
 	s.completed = s.completed[:0]

@@ -51,10 +51,10 @@ func TestNormalize(t *testing.T) {
 			t.Errorf("the explanation has no warning: %s", e)
 		}
 
-		if r := declare("10.0.0.1/24"); len(r.Executed) > 0 || warned() != 1 {
+		if r := declare("10.0.0.1/24"); r.Executed.Len() > 0 || warned() != 1 {
 			t.Errorf("declared again: operations %v, %d warnings", r.Executed, warned())
 		}
-		if r := declare("10.0.0.1"); len(r.Executed) > 0 {
+		if r := declare("10.0.0.1"); r.Executed.Len() > 0 {
 			t.Errorf("declared in the normal spelling: operations %v", r.Executed)
 		}
 		if st, _ := s.Status(key); len(st.Details) > 0 || st.Desired.(*l3.ARPEntry).GetIpAddress() != "10.0.0.1" {

@@ -218,7 +218,7 @@ func TestAnyOfSeveralKeys(t *testing.T) {
 		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{put("a")}})
 		rec := mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant("layer/b")}})
 		expect(scheduler.Configured)
-		for _, op := range rec.Executed {
+		for _, op := range rec.Executed.All() {
 			if op.Key == "layer/user" {
 				t.Errorf("the move from b to a has the operation %v", op.Verb)
 			}

@@ -45,7 +45,7 @@ func TestResyncRecordsNothingOfOthers(t *testing.T) {
 			for _, there = range []bool{true, false, true} {
 				record, err := s.Commit(t.Context(), scheduler.Txn{Refresh: true})
 				must(t, err)
-				if len(record.Executed) > 0 {
+				if record.Executed.Len() > 0 {
 					t.Errorf("a resync that takes %v, with the item there %t, records %+v", takes, there, record.Executed)
 				}
 				if _, is := s.Status("theirs/x"); is != there {

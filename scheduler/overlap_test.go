@@ -84,8 +84,8 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 					must(t, err)
 					r, err := s.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 					must(t, err)
-					if len(r.Planned) != 1 {
-						t.Errorf("the plan has %d operations", len(r.Planned))
+					if r.Planned.Len() != 1 {
+						t.Errorf("the plan has %d operations", r.Planned.Len())
 					}
 				})
 				b.took()
@@ -244,7 +244,7 @@ func TestCommitWaitsForItsOwnWork(t *testing.T) {
 		out := <-ended
 		must(t, out.err)
 		created := 0
-		for _, op := range out.rec.Executed {
+		for _, op := range out.rec.Executed.All() {
 			if !op.Noop {
 				created++
 			}

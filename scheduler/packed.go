@@ -4,41 +4,35 @@ import (
 	"unsafe"
 
 	"github.com/keyplane/keyplane/scheduler/internal/history"
+	"github.com/keyplane/keyplane/scheduler/internal/size"
 )
 
 // A keptRecord is a record in the history.
 type keptRecord struct {
-	*Record                                  // without the lists that are packed
-	bytes             int                    // about the memory of all
-	values            []*Value               // of Values, if these only want values
-	planned, executed packedOperations       // Planned and Executed
-	recent            history.Recent[Record] // with its lists again
+	*Record                        // without Values, if there are many and they only want values
+	values  []*Value               // of Values
+	recent  history.Recent[Record] // with Values again
 }
 
-// manyOperations is the number from which the lists of a record are packed. Fewer operations take
-// little memory.
-const manyOperations = 1000
+// manyValues is the number from which the values of a record are packed. Fewer take little memory.
+const manyValues = 1000
 
-// isLarge reports whether packing k is of use.
-func (k *keptRecord) isLarge() bool { return len(k.Planned)+len(k.Executed) >= manyOperations }
-
-// packed returns k in less memory, and the number of its bytes: an eighth for a large transaction.
-func (k *keptRecord) packed() (packed *keptRecord, bytes int) {
-	r := *k.Record
-	p := &keptRecord{Record: &r, bytes: k.bytes, values: wantedIn(r.Values)}
-	if p.values != nil {
-		p.bytes -= cap(r.Values)*int(unsafe.Sizeof(Change{})) - len(p.values)*int(unsafe.Sizeof(&Value{}))
+// keep returns r as the history keeps it, and about how many bytes that takes.
+func keep(r *Record, types *size.Types) (k *keptRecord, bytes int) {
+	k, bytes = &keptRecord{Record: r}, r.size(types)
+	if len(r.Values) < manyValues {
+		return k, bytes
+	}
+	if k.values = wantedIn(r.Values); k.values != nil {
+		bytes -= cap(r.Values)*int(unsafe.Sizeof(Change{})) - len(k.values)*int(unsafe.Sizeof(&Value{}))
 		r.Values = nil
 	}
-	p.planned, p.executed = pack(r.Planned), pack(r.Executed)
-	p.bytes += p.planned.bytes() + p.executed.bytes() - (cap(r.Planned)+cap(r.Executed))*int(unsafe.Sizeof(Operation{}))
-	r.Planned, r.Executed = nil, nil
-	return p, p.bytes
+	return k, bytes
 }
 
-// unpacked returns the record with its lists. Readers share it: people poll the history.
-func (k *keptRecord) unpacked() *Record {
-	if k.planned.n+k.executed.n == 0 {
+// whole returns the record with its values. Readers share it: people poll the history.
+func (k *keptRecord) whole() *Record {
+	if k.values == nil {
 		return k.Record
 	}
 	return k.recent.Get(func() *Record {
@@ -46,19 +40,8 @@ func (k *keptRecord) unpacked() *Record {
 		for _, v := range k.values {
 			r.Values = append(r.Values, Change{Key: v.Key(), Value: v})
 		}
-		r.Planned, r.Executed = k.planned.unpack(k.planned.n), k.executed.unpack(k.executed.n)
 		return &r
 	})
-}
-
-// head returns the record with its first operations, at most so many if it is packed, and the number of all.
-func (k *keptRecord) head(most int) (*Record, int) {
-	if k.executed.n == 0 {
-		return k.Record, len(k.Executed)
-	}
-	r := *k.Record
-	r.Executed = k.executed.unpack(most)
-	return &r, k.executed.n
 }
 
 // wantedIn returns the values of changes; nil if a change is more than that.

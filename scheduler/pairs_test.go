@@ -66,7 +66,7 @@ func pass(t *testing.T, from, to string, whole bool) (out string) {
 		_, _ = s.Commit(ctx, txn)
 		plan, err := s.Plan(ctx, txn)
 		must(t, err)
-		if len(plan.Planned) > 0 {
+		if plan.Planned.Len() > 0 {
 			t.Errorf("from %q to %q: a second plan is not empty: %v", from, to, plan.Planned)
 		}
 		out = picture(net, s)

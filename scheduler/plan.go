@@ -42,7 +42,7 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	case err != nil:
 		return nil, fmt.Errorf("planning: %w", err)
 	}
-	rec.Planned, rec.Stop = operations(f, rec.Values), time.Now()
+	rec.Planned, rec.Stop = f.operations(rec.Values), time.Now()
 	return rec, nil
 }
 
@@ -59,16 +59,15 @@ func (s *Scheduler) tryPlan(w *idle.Work, txn Txn) (seq uint64, unknown []Unknow
 
 // simulate returns the operations of the loop in which each of them succeeds, after declare has changed the
 // desired values. values are those of the record.
-func (s *Scheduler) simulate(values []Change, declare func()) []Operation {
+func (s *Scheduler) simulate(values []Change, declare func()) Operations {
 	began := time.Now()
 	defer func() { s.counters.Phase(counters.Plan, began) }()
 	s.graph.BeginPlan(nil)
 	defer s.graph.Rollback()
 	declare()
-	out := operations(s.planned(), values)
-	for i := range out {
-		out[i].Base = "" // records are kept, and executed operations have none
-	}
+	f := s.planned()
+	out := f.operations(values)
+	out.base = nil // records are kept, and executed operations have none
 	return out
 }
 
@@ -83,8 +82,9 @@ func (s *Scheduler) simulateRun(run *run) {
 	asked := s.opts.Simulate || run.simulate
 	if asked && !r.Simulated || r.Type == RetryFailed && len(r.Values) <= mostRetriesPlanned {
 		r.Simulated, r.Planned = asked, s.simulate(r.Values, func() {})
-		for i := range r.Planned {
-			r.Planned[i].Retry = r.Type == RetryFailed
+		for i, o := range r.Planned.All() {
+			o.Retry = r.Type == RetryFailed
+			r.Planned.set(i, &o)
 		}
 	}
 }
@@ -111,14 +111,14 @@ func (s *Scheduler) planned() (f forecast) {
 		}
 		told[n] = *published.Of(n, uint8(state), time.Time{})
 		record.ends(&o, op, state)
-		f.Add(o, kind.BaseOf(n))
+		f.ops.add(&o)
 	}
 	for n := range g.Changed(0) {
 		g.Pace()
 		_, done := told[n]
 		if o, ok := record.changes(n, was(n), s.stateOf(n), done); ok {
 			o.Base = kind.BaseOf(n)
-			f.AddNoop(noticed{Op: o, Base: n.Root().Key()})
+			f.noops.add(&o, n.Root().Key(), f.ops.Len())
 		}
 	}
 	return f
@@ -133,14 +133,14 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 	r.rec.Revert = true
 	r.earlier = s.retries.Policies()
 	s.logBegin(r.rec)
-	if r.rec.Executed = refusals(txn); r.rec.Executed != nil {
+	if r.rec.Executed = refusals(txn); r.rec.Executed.Len() > 0 {
 		s.complete(r)
 		return
 	}
 	s.graph.Track()
 	s.forgetFlaps(txn.intents())
 	txn.intents().Apply(s.graph)
-	if r.rec.Executed = s.conflicts(txn); r.rec.Executed == nil {
+	if r.rec.Executed = s.conflicts(txn); r.rec.Executed.Len() == 0 {
 		s.executeAll(ctx, r)
 		if !r.broken() {
 			s.graph.Keep()
@@ -174,7 +174,7 @@ func (s *Scheduler) pursue(ctx context.Context, r *run) {
 }
 
 // refusals returns the changes of txn that were refused.
-func refusals(txn Txn) (out []Operation) {
+func refusals(txn Txn) (out Operations) {
 	for _, c := range txn.Changes {
 		if c.Err == nil {
 			continue
@@ -183,17 +183,17 @@ func refusals(txn Txn) (out []Operation) {
 		if errors.Is(c.Err, ErrUnimplemented) {
 			state = Unimplemented
 		}
-		out = append(out, Operation{Verb: Validate, Key: c.Key, New: kind.RefusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
+		out.add(&Operation{Verb: Validate, Key: c.Key, New: kind.RefusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
 	}
 	return out
 }
 
 // conflicts returns the changes of txn whose claims other values hold.
-func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
+func (s *Scheduler) conflicts(txn Txn) (out Operations) {
 	s.graph.ResolveClaims()
 	for _, c := range txn.Changes {
 		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.LosesClaim() {
-			out = append(out, Operation{Verb: Validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: Invalid, NewErr: kind.ErrOf(n)})
+			out.add(&Operation{Verb: Validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: Invalid, NewErr: kind.ErrOf(n)})
 		}
 	}
 	return out

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,7 +138,7 @@ func TestTransactionInterruptsPlan(t *testing.T) {
 			t.Errorf("%d comparisons: the plan was not interrupted", n)
 		}
 		if !reflect.DeepEqual(plan.Planned, undisturbed.Planned) {
-			t.Errorf("planned %d operations after the interruptions, other than the %d without", len(plan.Planned), len(undisturbed.Planned))
+			t.Errorf("planned %d operations after the interruptions, other than the %d without", plan.Planned.Len(), undisturbed.Planned.Len())
 		}
 		if plan.Seq != undisturbed.Seq+2 {
 			t.Errorf("the plan is for transaction %d, want %d", plan.Seq, undisturbed.Seq+2)
@@ -160,7 +159,7 @@ func TestPlanGivesUp(t *testing.T) {
 		}
 		quiet()
 		p.comparing.Store(nil)
-		if plan, err := p.Plan(t.Context(), p.txn(1)); err != nil || len(plan.Planned) != plannedValues {
+		if plan, err := p.Plan(t.Context(), p.txn(1)); err != nil || plan.Planned.Len() != plannedValues {
 			t.Errorf("when it is quiet again: %v", err)
 		}
 	})
@@ -299,16 +298,18 @@ func TestPlanNamesBases(t *testing.T) {
 			return scheduler.Txn{Changes: []scheduler.Change{v.Change()}}
 		}
 		for _, record := range []*scheduler.Record{mustCommit(t, s, change("old")), s.History()[0]} {
-			for _, o := range slices.Concat(record.Planned, record.Executed) {
-				if o.Base != "" {
-					t.Errorf("the record has the base of %s", o.Key)
+			for _, ops := range []scheduler.Operations{record.Planned, record.Executed} {
+				for _, o := range ops.All() {
+					if o.Base != "" {
+						t.Errorf("the record has the base of %s", o.Key)
+					}
 				}
 			}
 		}
 		record, err := s.Plan(t.Context(), change("new", "waits"))
 		must(t, err)
 		got := map[string]string{}
-		for _, o := range record.Planned {
+		for _, o := range record.Planned.All() {
 			got[o.Verb.String()+" "+o.Key] = o.Base
 		}
 		base := key("if1")

@@ -217,7 +217,7 @@ func TestFoundWhileItWaits(t *testing.T) {
 		synctest.Wait()
 		h := s.History()
 		var ops []string
-		for _, op := range h[len(h)-1].Executed {
+		for _, op := range h[len(h)-1].Executed.All() {
 			ops = append(ops, fmt.Sprint(op.Verb, " ", short(op.Key), " ", op.OldState, " ", op.NewState, " ", op.Noop))
 		}
 		if want := []string{"UPDATE if1 PENDING CONFIGURED true", "UPDATE linux/interface/state/if1/UP NONEXISTENT CONFIGURED true"}; !slices.Equal(ops, want) {

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -46,7 +45,7 @@ type Record struct {
 	Simulated bool
 	// Planned are the operations that were expected, if each of them succeeds. Executed are the
 	// operations in the order in which they began, with their results.
-	Planned, Executed []Operation
+	Planned, Executed Operations
 	// Unknown are, in the record of Scheduler.Plan, the kinds with values that were unknown.
 	Unknown []UnknownKind
 	// Revert means that a failure undoes the transaction.
@@ -59,8 +58,7 @@ type Record struct {
 // Err returns a *TxnError if operations of the transaction failed.
 func (r *Record) Err() error {
 	var failed []KeyError
-	for i := range r.Executed {
-		op := &r.Executed[i]
+	for _, op := range r.Executed.All() {
 		if op.NewErr != nil && !op.Revert {
 			failed = append(failed, KeyError{Key: op.Key, Verb: op.Verb, Err: op.NewErr})
 		}
@@ -102,23 +100,19 @@ func (s *Scheduler) History() []*Record {
 	kept, _ := s.history.Since(0)
 	out := make([]*Record, len(kept))
 	for i, k := range kept {
-		out[i] = k.unpacked()
+		out[i] = k.whole()
 	}
 	return out
 }
 
-// HistorySince yields the kept records without the first n of all transactions that have ended, oldest first, each with the
-// number of its executed operations. all is the next n. A record of many operations has at least the first ones, most of
-// them, and may lack Values and Planned: to make all of them for a reader takes memory.
-func (s *Scheduler) HistorySince(n uint64, most int) (records iter.Seq2[*Record, int], all uint64) {
+// HistorySince returns the kept records without the first n of all transactions that have ended, oldest first. all is the next
+// n. A record of many values may lack them: to make all of them for a reader takes memory.
+func (s *Scheduler) HistorySince(n uint64) (records []*Record, all uint64) {
 	kept, all := s.history.Since(n)
-	return func(yield func(*Record, int) bool) {
-		for _, k := range kept {
-			if !yield(k.head(most)) {
-				return
-			}
-		}
-	}, all
+	for _, k := range kept {
+		records = append(records, k.Record)
+	}
+	return records, all
 }
 
 // kept returns a copy of the record for the history and the transaction log. Errors are
@@ -135,32 +129,10 @@ func (r *Record) kept() *Record {
 			c.Key, c.Err = printable.Cut(c.Key, mostKeyText), history.Text(c.Err)
 		}
 	}
-	k.Planned, k.Executed = keptOperations(k.Planned), keptOperations(k.Executed)
+	k.Planned, k.Executed = k.Planned.kept(), k.Executed.kept()
 	k.RefreshErrors = slices.Clone(k.RefreshErrors)
 	for i, err := range k.RefreshErrors {
 		k.RefreshErrors[i] = history.Text(err)
 	}
 	return &k
-}
-
-// keptOperations returns ops itself if nothing in them must be replaced. Most operations
-// have no error and short texts, so most records share their operations with the caller of
-// Commit.
-func keptOperations(ops []Operation) []Operation {
-	long := func(label string) bool { return len(label) > history.MaxText }
-	if !slices.ContainsFunc(ops, func(o Operation) bool {
-		return o.OldErr != nil || o.NewErr != nil || len(o.Key) > mostKeyText || slices.ContainsFunc(o.Waits, long)
-	}) {
-		return ops
-	}
-	ops = slices.Clone(ops)
-	for i := range ops {
-		o := &ops[i]
-		o.Key, o.OldErr, o.NewErr = printable.Cut(o.Key, mostKeyText), history.Text(o.OldErr), history.Text(o.NewErr)
-		o.Waits = slices.Clone(o.Waits)
-		for j, label := range o.Waits {
-			o.Waits[j] = printable.Cut(label, history.MaxText)
-		}
-	}
-	return ops
 }

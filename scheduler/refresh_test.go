@@ -124,7 +124,7 @@ func TestRecordOfASlowResync(t *testing.T) {
 		r := mustCommit(t, s, scheduler.Txn{Refresh: true})
 		var got []string
 		state := scheduler.Configured
-		for _, o := range r.Executed {
+		for _, o := range r.Executed.All() {
 			if o.OldState != state {
 				t.Errorf("%s %s begins at %s; it was %s", o.Verb, o.Key, o.OldState, state)
 			}

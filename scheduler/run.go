@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
@@ -25,7 +24,6 @@ import (
 // runPhase.
 type run struct {
 	rec       *Record
-	kept      *keptRecord // in the history, when it has ended
 	phase     runPhase
 	done      func(*Record)          // gets the complete record; nil: nobody waits for it
 	policy    RetryPolicy            // of the values in scope; zero: Options.Retry
@@ -41,7 +39,7 @@ type run struct {
 	failed    []*graph.Node    // nodes with failed verbs
 	unclear   []*graph.Node    // nodes to read back, because an observation was ignored
 	recorder
-	noops []noticed     // not in the record yet; see insertNoops
+	noops noops         // not in the record yet; see insertNoops
 	nodes []*graph.Node // of rec.Executed; nil or missing: unknown
 	begun int           // number of operations before the first verb
 	// jitter is the relative extension of retry delays. It is the same for all failures of
@@ -152,12 +150,11 @@ func (s *Scheduler) complete(r *run) {
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
-	if len(r.noops) > 0 {
-		r.insertNoops()
-	}
+	r.insertNoops()
 	if r.skipped { // not begun when the scheduler stopped
-		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == Nonexistent })
+		r.rec.Executed = r.rec.Executed.without(func(o Operation) bool { return o.NewState == Nonexistent })
 	}
+	r.rec.Executed.clip()
 	s.completed = append(s.completed, r)
 	r.rec.Stop = time.Now()
 	for _, n := range r.failed {
@@ -165,7 +162,7 @@ func (s *Scheduler) complete(r *run) {
 	}
 	s.retries.Release(r.rec.Stop)
 	s.watchers.Mark()
-	if r.retry && r.done == nil && len(r.rec.Executed) == 0 { // what it retries waits for something, and nothing is to be told
+	if r.retry && r.done == nil && r.rec.Executed.Len() == 0 { // what it retries waits for something, and nothing is to be told
 		return
 	}
 	s.record(r, began)
@@ -182,11 +179,11 @@ func (s *Scheduler) record(r *run, began time.Time) {
 	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
 	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
-	r.kept = &keptRecord{Record: kept, bytes: kept.size(&s.registry.Sizes)}
-	s.history.Add(r.kept, r.kept.bytes)
 	if s.opts.TransactionLog != nil {
-		s.opts.TransactionLog.End(kept)
+		told := *kept // with its values
+		s.opts.TransactionLog.End(&told)
 	}
+	s.history.Add(keep(kept, &s.registry.Sizes))
 }
 
 // maxLoggedFailures is the number of failures of one transaction that are logged one by one.
@@ -197,8 +194,7 @@ const maxLoggedFailures = 10
 // an error that a retry got again.
 func (s *Scheduler) report(r *run) {
 	failures := 0
-	for i := range r.rec.Executed {
-		op := &r.rec.Executed[i]
+	for _, op := range r.rec.Executed.All() {
 		if op.NewErr == nil || op.OldErr != nil && op.OldErr.Error() == op.NewErr.Error() {
 			continue
 		}
@@ -216,8 +212,8 @@ func (s *Scheduler) report(r *run) {
 func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	if r.executing.IsZero() {
 		r.executing = time.Now()
-		r.begun = len(r.rec.Executed)
-		r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
+		r.begun = r.rec.Executed.Len()
+		r.rec.Executed.grow(s.graph.ChangedLen())
 	}
 	for _, t := range r.tasks.TakeFinished() {
 		s.done(r, t)
@@ -292,11 +288,11 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 // issue begins the record of an operation. Operations are recorded in the order in which
 // they begin.
 func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
-	if r.retry && len(r.rec.Executed) == 0 {
+	if r.retry && r.rec.Executed.Len() == 0 {
 		s.logBegin(r.rec)
 	}
 	t := r.tasks.New()
-	t.Op, t.Index, t.Owner = op, len(r.rec.Executed), r
+	t.Op, t.Index, t.Owner = op, r.rec.Executed.Len(), r
 	r.tasks.Add(t)
 	if d != nil {
 		t.Verbs = &d.Verbs
@@ -310,11 +306,11 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 		s.ordered++
 		t.Order, o.Order = s.ordered, s.ordered
 	}
-	for len(r.nodes) < len(r.rec.Executed) {
+	for len(r.nodes) < r.rec.Executed.Len() {
 		r.nodes = append(r.nodes, nil)
 	}
 	r.nodes = append(queue.Doubled(r.nodes), op.Node)
-	r.rec.Executed = append(queue.Doubled(r.rec.Executed), o)
+	r.rec.Executed.add(&o)
 	return t
 }
 
@@ -330,9 +326,9 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		r.skipped = true
 		return
 	}
-	o := &r.rec.Executed[t.Index]
+	o := r.rec.Executed.At(t.Index)
 	o.NewErr = t.Err
-	s.remember(r, t, o)
+	s.remember(r, t, &o)
 	s.counters.Operation(t)
 	t.Report(s.graph)
 	if s.graph.NeedsReading(n) {
@@ -354,8 +350,9 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	if d := kind.OfOp(t.Op); d != nil && d.Referenced {
 		s.graph.Identify(n)
 	}
-	r.ends(o, t.Op, state)
+	r.ends(&o, t.Op, state)
 	o.Meta = n.Meta()
+	r.rec.Executed.set(t.Index, &o)
 	if n.State() == graph.Rejected {
 		r.recordNoop(n, old, state, false)
 	}
@@ -408,5 +405,5 @@ func (r *run) recordNoop(n *graph.Node, old *published.Status, state State, done
 		return
 	}
 	o.Retry, o.Meta = r.retry, n.Meta()
-	r.noops = append(queue.Doubled(r.noops), noticed{Op: o, Base: n.Root().Key(), At: len(r.rec.Executed)})
+	r.noops.add(&o, n.Root().Key(), r.rec.Executed.Len())
 }

@@ -253,7 +253,6 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		g.Go(func() error { return log.Run(logging) })
 	}
 	s.loop(ctx)
-	s.history.Wait()
 	close(s.stopped)
 	endLog()
 	return g.Wait()

@@ -22,18 +22,7 @@ func (r *Record) size(types *size.Types) int {
 	for _, err := range r.RefreshErrors {
 		n += size.Error(err)
 	}
-	for _, ops := range [][]Operation{r.Planned, r.Executed} {
-		n += cap(ops) * int(unsafe.Sizeof(Operation{})) // a record keeps all of the slice
-		for i := range ops {
-			o := &ops[i]
-			n += size.Error(o.OldErr) + size.Error(o.NewErr) + size.Texts(o.Waits) + all.Message(o.Old)
-			switch {
-			case !o.makesValue():
-				n += len(o.Key) + all.Message(o.New)
-			case len(r.Values) == 0: // else it is one of them, or derived from one
-				n += all.Value(o.of)
-			}
-		}
-	}
+	own := len(r.Values) == 0 // else a value that was made is one of them, or derived from one
+	n += r.Planned.bytes(&all, own) + r.Executed.bytes(&all, own)
 	return n
 }

@@ -35,7 +35,7 @@ func (c *tally) End(r *scheduler.Record) {
 	if c.all++; c.all > c.most {
 		c.tooMany()
 	}
-	if r.Type == scheduler.RetryFailed && len(r.Executed) == 0 {
+	if r.Type == scheduler.RetryFailed && r.Executed.Len() == 0 {
 		c.empty++
 	}
 }

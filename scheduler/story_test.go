@@ -180,7 +180,7 @@ func (s *story) plan() {
 	r, err := s.sched.Plan(s.t.Context(), s.txn)
 	must(s.t, err)
 	s.txn = scheduler.Txn{}
-	for _, op := range r.Planned {
+	for _, op := range r.Planned.All() {
 		s.print(strings.TrimRight(fmt.Sprintf("%s %s %s", op.Verb, short(op.Key), strings.Join(txnlog.Flags(&op), " ")), " "))
 	}
 	for _, k := range r.Unknown {

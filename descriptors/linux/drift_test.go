@@ -89,7 +89,7 @@ func (a *agent) expectDriftIsWhatAResyncDoes(rt *rapid.T) error {
 	for _, v := range report.Values {
 		shown = append(shown, v.Key)
 	}
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		if !op.Noop {
 			done = append(done, op.Key)
 		}

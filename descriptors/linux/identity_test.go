@@ -176,7 +176,7 @@ func (a *agent) inSync() error {
 		err = errors.Join(err, fmt.Errorf("drift shows %s: %+v", v.Key, v))
 	}
 	record, failed := a.s.Commit(context.Background(), scheduler.Txn{Refresh: true})
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		if !op.Noop {
 			err = errors.Join(err, fmt.Errorf("the resync did %s %s: %v", op.Verb, op.Key, op.NewErr))
 		}

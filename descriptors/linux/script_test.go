@@ -338,7 +338,7 @@ func (a *agent) counted(args []string) error {
 }
 
 func (a *agent) unchanged([]string) error {
-	for _, op := range a.resynced.Executed {
+	for _, op := range a.resynced.Executed.All() {
 		if !op.Noop {
 			return fmt.Errorf("the resync did: %v %s", op.Verb, op.Key)
 		}
@@ -374,7 +374,7 @@ func (a *agent) readBack() (changed bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		changed = changed || !op.Noop
 		err = errors.Join(err, fmt.Errorf("%s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState))
 	}

@@ -248,7 +248,7 @@ func TestPolicyIsReplacedWithoutAGap(t *testing.T) {
 		a.want(true, loopKey, loop, webKey, webList, abfs+"1", policy("1"))
 		done := a.want(true, loopKey, loop, webKey, webList, abfs+"2", policy("2"))
 		var got []string
-		for _, op := range done.Executed {
+		for _, op := range done.Executed.All() {
 			got = append(got, fmt.Sprint(op.Verb, " ", op.Key))
 		}
 		want := []string{

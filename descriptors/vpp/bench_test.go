@@ -193,7 +193,7 @@ func (r race) restarts(b *testing.B) {
 
 		begun = time.Now()
 		a = startRacer(b, vpp.Socket, known)
-		for _, op := range r.commit(b, a.s, true).Executed {
+		for _, op := range r.commit(b, a.s, true).Executed.All() {
 			if !op.Noop {
 				operations++
 			}

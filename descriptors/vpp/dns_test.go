@@ -43,7 +43,7 @@ func dnsCacheOverRestarts(t *testing.T, vpp *simulated.VPP) {
 	has("enabled true\nserver 10.0.0.54\n")
 
 	vpp.Ask(vpp.Dial(), &vppdns.DNSEnableDisable{}, &vppdns.DNSEnableDisableReply{})
-	if r, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil || len(r.Executed) != 1 {
+	if r, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil || r.Executed.Len() != 1 {
 		t.Errorf("after somebody has disabled it: %v, %v", r, err)
 	}
 	has("enabled true\nserver 10.0.0.54\n")

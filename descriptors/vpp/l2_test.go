@@ -78,7 +78,7 @@ func bridgeDomainInAnyOrder(t *testing.T, vpp *simulated.VPP) {
 
 	record := a.unwant(bridgeKey)
 	var order []string
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		if !op.Noop {
 			order = append(order, op.Verb.String()+" "+op.Key)
 		}
@@ -122,7 +122,7 @@ func bridgeDomainChangesInPlace(t *testing.T, vpp *simulated.VPP) {
 		{`"learn":true`, "flags 1 age 0"},
 	} {
 		record := a.want(false, bridgeKey, `{"name":"bd1",`+to.settings+`,"interfaces":[{"name":"loop1","split_horizon_group":3}]}`)
-		if len(record.Executed) != 1 || record.Executed[0].Verb != scheduler.Update {
+		if record.Executed.Len() != 1 || record.Executed.At(0).Verb != scheduler.Update {
 			t.Errorf("with %s: executed %v, want one UPDATE", to.settings, record.Executed)
 		}
 		awaits(t, vpp, "show bridge-domain", "bd1 "+to.shown+" loop0 normal shg 3")

@@ -179,7 +179,7 @@ func routeMoves(t *testing.T, vpp *simulated.VPP) {
 			from, to := routeChange(&a, move.from), routeChange(&a, move.to)
 			a.commit(from)
 			var order []string
-			for _, op := range a.commit(scheduler.Unwant(from.Key), to).Executed {
+			for _, op := range a.commit(scheduler.Unwant(from.Key), to).Executed.All() {
 				if !op.Noop {
 					order = append(order, op.Verb.String())
 				}
@@ -188,8 +188,8 @@ func routeMoves(t *testing.T, vpp *simulated.VPP) {
 				t.Errorf("operations %s; expected %s", got, move.order)
 			}
 			expectPath(t, vpp, move.path)
-			if record := a.commitTxn(scheduler.Txn{Refresh: true}); len(record.Executed) > 0 {
-				t.Errorf("a resync does %d operations; expected none", len(record.Executed))
+			if record := a.commitTxn(scheduler.Txn{Refresh: true}); record.Executed.Len() > 0 {
+				t.Errorf("a resync does %d operations; expected none", record.Executed.Len())
 			}
 			a.commit(scheduler.Unwant(to.Key))
 			expectPath(t, vpp, "")

@@ -204,7 +204,7 @@ func drawHand(rt *rapid.T, declared map[string]string) (gone []string, changed m
 
 // done returns the operations of a transaction, without those that change nothing.
 func done(record *scheduler.Record) (out []string) {
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		if !op.Noop {
 			out = append(out, fmt.Sprint(op.Verb, " ", op.Key))
 		}
@@ -305,7 +305,7 @@ func (a *agent) compare(rt *rapid.T, report *drift.Report, record *scheduler.Rec
 	for _, v := range report.Values {
 		shown = append(shown, v.Key)
 	}
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		if !op.Noop {
 			repaired = append(repaired, op.Key)
 		}

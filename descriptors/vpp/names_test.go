@@ -78,7 +78,7 @@ func TestNamesAreUsable(t *testing.T) {
 				awaitReady(a.T, again)
 				a = again
 				record := a.want(true, append(all, "config/vpp/nat/v2/nat44-global", `{}`, "config/vpp/srv6/v2/policy/fd01::4", `{"bsid":"fd01::4","srh_encapsulation":true,"segment_lists":[{"segments":["fd01::5"]}]}`)...)
-				for _, op := range record.Executed {
+				for _, op := range record.Executed.All() {
 					if !op.Noop {
 						t.Errorf("the next agent does %s %q", op.Verb, op.Key)
 					}

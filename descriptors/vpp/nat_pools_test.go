@@ -31,7 +31,7 @@ func poolUnderTwoNames(t *testing.T, vpp *simulated.VPP) {
 		if err == nil {
 			t.Errorf("%s and %s have the same addresses", first, second)
 		}
-		for _, op := range record.Executed {
+		for _, op := range record.Executed.All() {
 			if op.Verb == scheduler.Delete {
 				t.Errorf("a second pool with the addresses of %s: executed DELETE %s", first, op.Key)
 			}

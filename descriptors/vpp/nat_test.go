@@ -125,7 +125,7 @@ func natChangesInPlace(t *testing.T, vpp *simulated.VPP) {
 			if n := vpp.Counts()[to.message]; n != to.requests {
 				t.Errorf("%s with %s: %d times %s, want %d", kind.global, to.value, n, to.message, to.requests)
 			}
-			for _, op := range record.Executed {
+			for _, op := range record.Executed.All() {
 				if op.Key == to.key && op.Verb != scheduler.Update {
 					t.Errorf("%s with %s: executed %s, want UPDATE", kind.global, to.value, op.Verb)
 				}
@@ -392,7 +392,7 @@ func addressMoves(t *testing.T, vpp *simulated.VPP) {
 		}
 		a.allConfigured(to)
 		resync, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true})
-		if err != nil || len(resync.Executed) > 0 {
+		if err != nil || resync.Executed.Len() > 0 {
 			t.Errorf("%s: %q follow %q: then a resync does %q, %v", what, to, from, operations(resync.Executed), err)
 		}
 		if n := eiMappings(t, vpp.Dial()); n != 1 {

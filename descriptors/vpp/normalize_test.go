@@ -46,8 +46,8 @@ func looseValuesStory(t *testing.T, vpp *simulated.VPP) {
 	vpp.Counts()
 	again := startAgentWith(t, vpp.Socket, nil, applied)
 	awaitReady(t, again)
-	if r := again.want(true, all...); len(r.Executed) > 0 {
-		t.Errorf("after a restart %d operations, the first %+v", len(r.Executed), r.Executed[0])
+	if r := again.want(true, all...); r.Executed.Len() > 0 {
+		t.Errorf("after a restart %d operations, the first %+v", r.Executed.Len(), r.Executed.At(0))
 	}
 	expectOnlyReads(t, vpp)
 	again.stop()

@@ -212,19 +212,19 @@ func (a *agent) changesTo(what string, values configuration) {
 		a.expectState(values[i], scheduler.Configured)
 	}
 	resync, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true})
-	if err != nil || len(resync.Executed) > 0 {
+	if err != nil || resync.Executed.Len() > 0 {
 		a.Errorf("%s: a resync does %q, %v", what, operations(resync.Executed), err)
 	}
 }
 
 // operations returns verbs, keys and errors in a fixed order: independent ones have none. Each comes
 // once, and without the waits: where a verb takes longer than 100 ms, a record also has what is PENDING meanwhile.
-func operations(all []scheduler.Operation) (out []string) {
+func operations(all scheduler.Operations) (out []string) {
 	made := map[string]bool{}
-	for _, op := range all {
+	for _, op := range all.All() {
 		made[op.Key] = made[op.Key] || !op.Noop
 	}
-	for _, op := range all {
+	for _, op := range all.All() {
 		if op.Noop && made[op.Key] {
 			continue
 		}

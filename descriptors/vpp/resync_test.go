@@ -155,7 +155,7 @@ func (a *agent) resyncsInSync(vpp *simulated.VPP) {
 	if err != nil {
 		a.Fatal(err)
 	}
-	for _, op := range record.Executed {
+	for _, op := range record.Executed.All() {
 		a.Errorf("resync: %s %s %v %s -> %s", op.Verb, op.Key, txnlog.Flags(&op), op.OldState, op.NewState)
 	}
 	if len(record.RefreshErrors) > 0 {

@@ -406,9 +406,9 @@ func unlike(got, want map[string]string) (out []string) {
 }
 
 // verbsOf returns the operations on segment routing that call a verb, by key.
-func verbsOf(ops []scheduler.Operation) map[string]string {
+func verbsOf(ops scheduler.Operations) map[string]string {
 	out := map[string]string{}
-	for _, op := range ops {
+	for _, op := range ops.All() {
 		if strings.HasPrefix(op.Key, "config/vpp/srv6/") && !op.Noop {
 			out[op.Key] += op.Verb.String() + " "
 		}

@@ -132,5 +132,5 @@ func (h *handler) logResync(r *scheduler.Record) {
 			applied++
 		}
 	}
-	h.Log.Info("resync finished", "txn", r.Seq, "operations", len(r.Executed), "applied", applied)
+	h.Log.Info("resync finished", "txn", r.Seq, "operations", r.Executed.Len(), "applied", applied)
 }

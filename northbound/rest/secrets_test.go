@@ -20,8 +20,8 @@ import (
 func TestRecordsTellNoSecrets(t *testing.T) {
 	v := &interfaces.Interface{Name: "a", Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Secret: "topsecret"}}}
 	r := &scheduler.Record{
-		Planned:  []scheduler.Operation{{Key: "a", Old: v, New: v}},
-		Executed: []scheduler.Operation{{Key: "a", Old: v, New: v}},
+		Planned:  scheduler.Operations{}.With(scheduler.Operation{Key: "a", Old: v, New: v}),
+		Executed: scheduler.Operations{}.With(scheduler.Operation{Key: "a", Old: v, New: v}),
 	}
 	answer := httptest.NewRecorder()
 	_ = reply.One(answer, records.Of(r)) // never fails

@@ -52,7 +52,7 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 		b.Errorf("reading back %s: %v", w.Key, err)
 		return
 	}
-	for _, op := range r.Executed {
+	for _, op := range r.Executed.All() {
 		b.Errorf("a resync in sync: %s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState)
 	}
 	for _, st := range watch.Take() {

@@ -40,7 +40,7 @@ func Lines(r *scheduler.Record, limit int) string {
 		}
 		text := o.Key
 		if at >= lastDone {
-			text = reason(o)
+			text = reason(&o)
 		}
 		fmt.Fprintf(&b, "  %-8s %s\n", names[at], printable.Line(printable.Cut(text, maxErrorText)))
 	}
@@ -110,7 +110,7 @@ func outcome(r *scheduler.Record, withReasons bool) string {
 	for o, at := range counted(r) {
 		counts[at]++
 		if withReasons && reasons[at] == "" && at >= lastDone {
-			reasons[at] = reason(o)
+			reasons[at] = reason(&o)
 		}
 	}
 	var parts []string
@@ -132,12 +132,11 @@ func outcome(r *scheduler.Record, withReasons bool) string {
 
 // counted yields the operations that count, with their outcomes. A value that was taken away and put
 // back, because another one was recreated, counts once: it is not pending.
-func counted(r *scheduler.Record) iter.Seq2[*scheduler.Operation, int] {
-	back := putBack(r.Executed)
-	return func(yield func(*scheduler.Operation, int) bool) {
-		for i := range r.Executed {
-			o := &r.Executed[i]
-			at, counts := outcomeOf(o)
+func counted(r *scheduler.Record) iter.Seq2[scheduler.Operation, int] {
+	back := putBack(&r.Executed)
+	return func(yield func(scheduler.Operation, int) bool) {
+		for _, o := range r.Executed.All() {
+			at, counts := outcomeOf(&o)
 			switch {
 			case !counts || at == pendingNow && o.Verb == scheduler.Delete && back[o.Key]:
 				continue
@@ -153,10 +152,9 @@ func counted(r *scheduler.Record) iter.Seq2[*scheduler.Operation, int] {
 
 // putBack returns the keys that were deleted although they are desired, and then created. Most
 // transactions have none, and need no map.
-func putBack(ops []scheduler.Operation) (out map[string]bool) {
+func putBack(ops *scheduler.Operations) (out map[string]bool) {
 	var away map[string]bool
-	for i := range ops {
-		o := &ops[i]
+	for _, o := range ops.All() {
 		switch {
 		case o.Verb == scheduler.Delete && o.NewState == scheduler.Pending:
 			if away == nil {

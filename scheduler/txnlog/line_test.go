@@ -3,6 +3,7 @@ package txnlog
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,48 +17,49 @@ func TestLine(t *testing.T) {
 		removed, invalid                 = scheduler.Removed, scheduler.Invalid
 	)
 	type op = scheduler.Operation
+	all := scheduler.Operations{}.With
 	for name, test := range map[string]struct {
 		record scheduler.Record
 		want   string
 	}{
 		"some of each": {
-			scheduler.Record{Seq: 12, Type: scheduler.Northbound, Description: "etcd", Executed: []op{
+			scheduler.Record{Seq: 12, Type: scheduler.Northbound, Description: "etcd", Executed: all([]op{
 				{Verb: create, Key: "a", NewState: configured}, {Verb: create, Key: "p", NewState: configured, Property: true, Noop: true},
 				{Verb: create, Key: "b", NewState: configured}, {Verb: update, Key: "c", NewState: configured}, {Verb: remove, Key: "d", NewState: removed},
 				{Verb: create, Key: "r1", NewState: pending, Noop: true, Waits: []string{"interface-is-up", "vrf"}},
 				{Verb: create, Key: "r2", NewState: pending, Noop: true, Waits: []string{"other"}},
 				{Verb: create, Key: "f", NewState: failed, NewErr: errors.New("file exists\nmore")},
 				{Verb: validate, Key: "i", NewState: invalid, Noop: true, NewErr: errors.New("name is required")},
-			}},
+			}...)},
 			"#12 etcd: 2 created, 1 updated, 1 deleted, 1 failed: f: file exists, 1 invalid: i: name is required, 2 pending: r1 waits for interface-is-up, vrf\n",
 		},
 		"made again": {
-			scheduler.Record{Seq: 1, Type: scheduler.Northbound, Executed: []op{
+			scheduler.Record{Seq: 1, Type: scheduler.Northbound, Executed: all([]op{
 				{Verb: remove, Key: "a", OldState: configured, NewState: removed, Recreate: true},
 				{Verb: create, Key: "a", OldState: removed, NewState: configured, Recreate: true},
-			}},
+			}...)},
 			"#1 transaction: 1 recreated\n",
 		},
 		"made again with what depends on it": {
-			scheduler.Record{Seq: 1, Type: scheduler.Northbound, Executed: []op{
+			scheduler.Record{Seq: 1, Type: scheduler.Northbound, Executed: all([]op{
 				{Verb: remove, Key: "r", OldState: configured, NewState: pending, Waits: []string{"up"}},
 				{Verb: remove, Key: "w", OldState: configured, NewState: pending, Waits: []string{"up"}},
 				{Verb: remove, Key: "a", OldState: configured, NewState: removed, Recreate: true},
 				{Verb: create, Key: "a", OldState: removed, NewState: configured, Recreate: true},
 				{Verb: create, Key: "r", OldState: pending, NewState: configured},
-			}},
+			}...)},
 			"#1 transaction: 2 recreated, 1 pending: w waits for up\n",
 		},
 		"undone": {
-			scheduler.Record{Seq: 2, Type: scheduler.Northbound, Description: "grpc", Revert: true, Executed: []op{
+			scheduler.Record{Seq: 2, Type: scheduler.Northbound, Description: "grpc", Revert: true, Executed: all([]op{
 				{Verb: create, Key: "a", NewState: configured}, {Verb: create, Key: "b", NewState: failed, NewErr: errors.New("no")},
 				{Verb: remove, Key: "a", NewState: removed, Revert: true},
-			}},
+			}...)},
 			"#2 grpc: 1 created, 1 reverted, 1 failed: b: no\n",
 		},
 		"nothing":           {scheduler.Record{Seq: 3, Type: scheduler.Notification}, "#3 notification: nothing to be done\n"},
 		"resync":            {scheduler.Record{Seq: 4, Type: scheduler.Northbound, Refresh: true, RefreshErrors: []error{errors.New("x: gone"), errors.New("y")}}, "#4 DownstreamResync: nothing to be done; 2 not read back: x: gone\n"},
-		"retry":             {scheduler.Record{Seq: 5, Type: scheduler.RetryFailed, RetryOf: 2, Attempt: 7, Executed: []op{{Verb: create, Key: "a", NewState: configured}}}, "#5 retry of #2 (attempt 7): 1 created\n"},
+		"retry":             {scheduler.Record{Seq: 5, Type: scheduler.RetryFailed, RetryOf: 2, Attempt: 7, Executed: all(op{Verb: create, Key: "a", NewState: configured})}, "#5 retry of #2 (attempt 7): 1 created\n"},
 		"a line of control": {scheduler.Record{Seq: 6, Type: scheduler.Northbound, Description: "a\x1b[2J\nb"}, "#6 a"},
 	} {
 		got := Line(&test.record)
@@ -72,13 +74,13 @@ func TestLine(t *testing.T) {
 
 // Each value has its line, with its reason; the limit holds for all of them.
 func TestLines(t *testing.T) {
-	r := &scheduler.Record{Seq: 12, Type: scheduler.Northbound, Description: "etcd", Executed: []scheduler.Operation{
+	r := &scheduler.Record{Seq: 12, Type: scheduler.Northbound, Description: "etcd", Executed: scheduler.Operations{}.With([]scheduler.Operation{
 		{Verb: scheduler.Create, Key: "a", NewState: scheduler.Configured},
 		{Verb: scheduler.Create, Key: "property", NewState: scheduler.Configured, Property: true, Noop: true},
 		{Verb: scheduler.Update, Key: "b", NewState: scheduler.Configured},
 		{Verb: scheduler.Create, Key: "c", NewState: scheduler.Failed, NewErr: errors.New("file exists\x1b\nmore")},
 		{Verb: scheduler.Create, Key: "d", NewState: scheduler.Pending, Noop: true, Waits: []string{"interface-is-up"}},
-	}}
+	}...)}
 	const head = "#12 etcd: 1 created, 1 updated, 1 failed, 1 pending\n"
 	const first = "  created  a\n  updated  b\n"
 	for limit, want := range map[int]string{
@@ -91,9 +93,9 @@ func TestLines(t *testing.T) {
 		}
 	}
 	failure := errors.New("file exists")
-	again := &scheduler.Record{Seq: 13, Type: scheduler.RetryFailed, RetryOf: 12, Attempt: 2, Executed: []scheduler.Operation{
+	again := &scheduler.Record{Seq: 13, Type: scheduler.RetryFailed, RetryOf: 12, Attempt: 2, Executed: scheduler.Operations{}.With([]scheduler.Operation{
 		{Verb: scheduler.Create, Key: "c", NewState: scheduler.Failed, OldErr: failure, NewErr: failure},
-	}}
+	}...)}
 	if got, want := Lines(again, -1), Line(again); got != want {
 		t.Errorf("a retry without news: %q, want %q", got, want)
 	}
@@ -104,7 +106,7 @@ func TestLogOfOperations(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		var out strings.Builder
 		log := New(Options{Out: &out, Operations: true, Full: full})
-		r := &scheduler.Record{Seq: 1, Type: scheduler.Northbound, Description: "etcd", Executed: []scheduler.Operation{{Verb: scheduler.Create, Key: "a", NewState: scheduler.Configured}}}
+		r := &scheduler.Record{Seq: 1, Type: scheduler.Northbound, Description: "etcd", Executed: scheduler.Operations{}.With(scheduler.Operation{Verb: scheduler.Create, Key: "a", NewState: scheduler.Configured})}
 		log.Begin(r)
 		log.End(r)
 		ended, end := context.WithCancel(t.Context())
@@ -121,7 +123,7 @@ func TestLogOfOperations(t *testing.T) {
 // A line has a bounded length, whatever the keys and errors are.
 func TestLineIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
-	r := &scheduler.Record{Description: long, Executed: []scheduler.Operation{{Key: long, NewErr: errors.New(long)}}}
+	r := &scheduler.Record{Description: long, Executed: scheduler.Operations{}.With(scheduler.Operation{Key: long, NewErr: errors.New(long)})}
 	if n := len(Line(r)); n > 2*maxErrorText {
 		t.Errorf("%d bytes", n)
 	}
@@ -130,8 +132,9 @@ func TestLineIsBounded(t *testing.T) {
 // The limit holds for failures too: 10,000 of them are not 10,000 lines.
 func TestLimitHoldsForFailures(t *testing.T) {
 	r := &scheduler.Record{Type: scheduler.Northbound}
+	failed := scheduler.Operation{Verb: scheduler.Create, NewErr: errors.New("no such interface")}
+	r.Executed = scheduler.Operations{}.With(slices.Repeat([]scheduler.Operation{failed}, 10_000)...)
 	for range 10_000 {
-		r.Executed = append(r.Executed, scheduler.Operation{Verb: scheduler.Create, NewErr: errors.New("no such interface")})
 		r.RefreshErrors = append(r.RefreshErrors, errors.New("gone"))
 	}
 	text := Text(r, 5)

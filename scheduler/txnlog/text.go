@@ -3,7 +3,6 @@ package txnlog
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func PlanText(r *scheduler.Record, limit int) string {
 // planText writes the operations that were planned before the first one ran.
 func planText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	b.WriteString("  * planned operations:\n")
-	operationsText(b, r.Planned, limit)
+	operationsText(b, &r.Planned, limit)
 }
 
 // beginText writes the part of the record that is known before the first operation.
@@ -53,21 +52,22 @@ func beginText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	fmt.Fprintf(b, "%s%*s\n", left, max(textWidth-len(left), len(right)+1), right)
 	b.WriteString(bar)
 	argumentsText(b, r, limit)
-	if r.Simulated || r.Planned != nil {
+	if r.Simulated || r.Planned.Len() > 0 {
 		planText(b, r, limit)
 	}
 }
 
 // operationsText writes up to limit operations, and counts the rest by their kind.
-func operationsText(b *bytes.Buffer, ops []scheduler.Operation, limit int) {
-	if len(ops) == 0 {
+func operationsText(b *bytes.Buffer, ops *scheduler.Operations, limit int) {
+	if ops.Len() == 0 {
 		b.WriteString("      <NONE>\n")
 	}
-	shown := bounded(len(ops), limit)
-	for i, op := range ops[:shown] {
+	shown := bounded(ops.Len(), limit)
+	for i := range shown {
+		op := ops.At(i)
 		operationText(b, &op, i+1)
 	}
-	countText(b, ops[shown:], limit)
+	countText(b, ops.Part(shown, ops.Len()), limit)
 }
 
 // info returns a short text beside the number of the transaction.
@@ -125,18 +125,19 @@ func changeText(c scheduler.Change) string {
 
 // stale reports whether the record is a retry with the same failures as before.
 func stale(r *scheduler.Record) bool {
-	return r.Type == scheduler.RetryFailed && !slices.ContainsFunc(r.Executed, func(o scheduler.Operation) bool {
+	return r.Type == scheduler.RetryFailed && !r.Executed.Any(func(o scheduler.Operation) bool {
 		return o.NewErr == nil || o.OldErr == nil || o.OldErr.Error() != o.NewErr.Error()
 	})
 }
 
 // staleText is one line for a stale retry.
 func staleText(r *scheduler.Record) string {
-	if len(r.Executed) == 0 {
+	if r.Executed.Len() == 0 {
 		return fmt.Sprintf("| #%d - %s (attempt #%d): nothing to be done\n", r.Seq, r.Type, r.Attempt)
 	}
+	first := r.Executed.At(0)
 	return fmt.Sprintf("| #%d - %s (attempt #%d): %d still failing, one is %s: %s\n",
-		r.Seq, r.Type, r.Attempt, len(r.Executed), printable.Line(r.Executed[0].Key), printable.Line(firstLine(r.Executed[0].NewErr)))
+		r.Seq, r.Type, r.Attempt, r.Executed.Len(), printable.Line(first.Key), printable.Line(firstLine(first.NewErr)))
 }
 
 // endText writes the executed part of the record.
@@ -149,11 +150,11 @@ func endText(b *bytes.Buffer, r *scheduler.Record, limit int) {
 	}
 	moreText(b, "  * ", len(r.RefreshErrors)-notRead, "not read back")
 	b.WriteString("  * executed operations")
-	if len(r.Executed) > 0 {
+	if r.Executed.Len() > 0 {
 		fmt.Fprintf(b, " (%s -> %s, dur: %s)", clock(r.Start), clock(r.Stop), took(r))
 	}
 	b.WriteString(":\n")
-	operationsText(b, r.Executed, limit)
+	operationsText(b, &r.Executed, limit)
 	fmt.Fprintf(b, "x%sx\n", bar)
 	left := fmt.Sprintf("| #%d - %s", r.Seq, r.Type)
 	right := fmt.Sprintf("took %s |", took(r))
@@ -167,20 +168,19 @@ func took(r *scheduler.Record) time.Duration { return r.Stop.Sub(r.Start).Round(
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05.000") }
 
 // countText counts the omitted operations by verb, and lists the first of their failures.
-func countText(b *bytes.Buffer, rest []scheduler.Operation, limit int) {
-	if len(rest) == 0 {
+func countText(b *bytes.Buffer, rest scheduler.Operations, limit int) {
+	if rest.Len() == 0 {
 		return
 	}
 	counts := map[scheduler.Verb]int{}
-	var failed []*scheduler.Operation
-	for i := range rest {
-		op := &rest[i]
+	var failed []scheduler.Operation
+	for _, op := range rest.All() {
 		counts[op.Verb]++
 		if op.NewErr != nil {
 			failed = append(failed, op)
 		}
 	}
-	fmt.Fprintf(b, "      … and %d more operations:", len(rest))
+	fmt.Fprintf(b, "      … and %d more operations:", rest.Len())
 	for v := scheduler.Validate; v <= scheduler.Delete; v++ {
 		if counts[v] > 0 {
 			fmt.Fprintf(b, " %d %s", counts[v], v)

@@ -78,7 +78,7 @@ type page struct {
 
 // newPage returns a page of a record.
 func newPage(r *scheduler.Record, done bool) page {
-	return page{seq: r.Seq, rec: r, items: 1 + len(r.Values) + len(r.Executed), done: done}
+	return page{seq: r.Seq, rec: r, items: 1 + len(r.Values) + r.Executed.Len(), done: done}
 }
 
 // pageText writes the text of a page: the beginning of a transaction, its end, or both (see singlePage).

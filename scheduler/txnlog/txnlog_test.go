@@ -205,7 +205,7 @@ func (w *gatedWriter) WriteString(s string) (int, error) { return w.Write([]byte
 
 // fill adds a page, after which the scheduler makes the texts of further ones.
 func fill(log *Log) {
-	log.End(&scheduler.Record{Type: scheduler.RetryFailed, Executed: make([]scheduler.Operation, maxItems)})
+	log.End(&scheduler.Record{Type: scheduler.RetryFailed, Executed: scheduler.Operations{}.With(make([]scheduler.Operation, maxItems)...)})
 }
 
 // TestWaitingTextKeepsNoRecord: a record may have a hundred thousand values, and its text may wait for days.
@@ -234,7 +234,7 @@ func TestWaitingTextIsBounded(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
 		line := scheduler.Operation{Verb: scheduler.Create, Key: strings.Repeat("x", maxErrorText), NewState: scheduler.Configured}
-		r := &scheduler.Record{Type: scheduler.Northbound, Executed: slices.Repeat([]scheduler.Operation{line}, maxBytes/maxErrorText/2)}
+		r := &scheduler.Record{Type: scheduler.Northbound, Executed: scheduler.Operations{}.With(slices.Repeat([]scheduler.Operation{line}, maxBytes/maxErrorText/2)...)}
 		fill(log)
 		synctest.Wait() // the writer has taken the first page, but not written it
 		for i, want := range []uint64{0, 0, 1, 2} {

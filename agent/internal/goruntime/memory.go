@@ -53,8 +53,6 @@ const (
 	// report that they are up some milliseconds after their creation, and only then their
 	// routes are created.
 	quietTime = time.Second
-	// packTime is how long after the start the history has packed the operations of the start.
-	packTime = 5 * time.Second
 	// mergeTime is how long after the start the journals of the state folder have been merged,
 	// which takes memory for a moment.
 	mergeTime = 20 * time.Second
@@ -97,7 +95,7 @@ func AllowHeapGrowth(env func(string) (string, bool), most int64, scarce func(bo
 		applied()
 		restore()
 		giveBack()
-		for _, later := range []time.Duration{packTime, mergeTime, 4 * mergeTime} { // the last on a busy machine
+		for _, later := range []time.Duration{mergeTime, 4 * mergeTime} { // the last on a busy machine
 			time.AfterFunc(later, giveBack)
 		}
 	})

@@ -44,10 +44,9 @@ func (h *handler) ensureDevice(space *netns.Space, v *interfaces.Interface) (ker
 	}
 	l, err := space.LinkByName(want.Name)
 	if err == nil {
-		l, err = h.adopt(space, l, v, h.aliasOf(v, ""))
-	}
-	if err == nil {
-		err = finish(space, l)
+		if l, err = h.adopt(space, l, v, h.aliasOf(v, "")); err == nil {
+			err = finish(space, l)
+		}
 	}
 	if err == nil && want.Kind == "vrf" { // sockets outside the VRF accept connections from inside
 		err = space.Sysctl("ipv4/tcp_l3mdev_accept", "1")
@@ -64,9 +63,22 @@ func lacks(kind string, err error) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
 	}
-	option := map[string]string{"veth": "CONFIG_VETH", "dummy": "CONFIG_DUMMY", "vrf": "CONFIG_NET_VRF"}[kind]
-	return scheduler.Terminal(fmt.Errorf("this kernel has no %s interfaces: it needs %s; try modprobe %s: %w", kind, option, kind, err))
+	return scheduler.Terminal(&lacksError{kind, err})
 }
+
+// A lacksError makes its text when it is asked: thousands of values may have one.
+type lacksError struct {
+	kind string
+	err  error
+}
+
+// Error implements error.
+func (e *lacksError) Error() string {
+	return fmt.Sprintf("this kernel has no %s interfaces: it needs CONFIG_%s; try modprobe %[1]s: %[3]v", e.kind, strings.ToUpper(strings.Replace(e.kind, "vrf", "net_vrf", 1)), e.err)
+}
+
+// Unwrap is for errors.Is.
+func (e *lacksError) Unwrap() error { return e.err }
 
 // ensureTAP moves the host side of a VPP TAP from the agent's own namespace. The alias
 // keeps the original name, so that restoreTAP can restore it.

@@ -48,7 +48,7 @@ type Store interface {
 
 // A History has the transactions of this run. *scheduler.Scheduler is one.
 type History interface {
-	HistorySince(n uint64, most int) (records iter.Seq2[*scheduler.Record, int], all uint64)
+	HistorySince(n uint64) (records []*scheduler.Record, all uint64)
 }
 
 // Options configure a Log. Store and History are required.
@@ -118,14 +118,14 @@ func (l *Log) Run(ctx context.Context) error {
 func (l *Log) Save() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all, n := l.History.HistorySince(l.saved, mostOperations)
+	all, n := l.History.HistorySince(l.saved)
 	l.saved = n
 	changes := map[string][]byte{}
-	for r, operations := range all {
+	for _, r := range all {
 		if !tells(r) {
 			continue
 		}
-		text, err := json.Marshal(recordOf(r, operations))
+		text, err := json.Marshal(recordOf(r))
 		if err != nil {
 			l.Log.Warn("a transaction cannot be saved for the next start", "seq", r.Seq, "err", err)
 			continue
@@ -152,21 +152,23 @@ func tells(r *scheduler.Record) bool {
 		return true
 	}
 	if r.Type != scheduler.RetryFailed {
-		return len(r.Executed) > 0
+		return r.Executed.Len() > 0
 	}
-	return slices.ContainsFunc(r.Executed, func(o scheduler.Operation) bool {
+	return r.Executed.Any(func(o scheduler.Operation) bool {
 		return o.NewErr == nil || o.OldErr == nil || o.NewErr.Error() != o.OldErr.Error()
 	})
 }
 
-// recordOf returns a transaction without values. r has the first of so many operations.
-func recordOf(r *scheduler.Record, operations int) wire.Record {
+// recordOf returns a transaction without values, with the first of its operations.
+func recordOf(r *scheduler.Record) wire.Record {
 	out := records.Of(r).Head
 	out.Earlier = true
-	bare := slices.Clone(r.Executed[:min(len(r.Executed), mostOperations)])
-	out.Cut = operations - len(bare)
-	for i := range bare {
-		bare[i].Old, bare[i].New = nil, nil
+	first := r.Executed.Part(0, mostOperations)
+	out.Cut = r.Executed.Len() - first.Len()
+	var bare scheduler.Operations
+	for _, o := range first.All() {
+		o.Old, o.New = nil, nil
+		bare = bare.With(o)
 	}
 	out.Executed = slices.Collect(records.Operations(bare))
 	for _, err := range r.RefreshErrors[:min(len(r.RefreshErrors), mostOperations)] {

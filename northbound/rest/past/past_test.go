@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,17 +46,7 @@ func (s *shelf) Save(changes iter.Seq2[string, []byte]) error {
 // A history has the transactions of one run.
 type history []*scheduler.Record
 
-func (h history) HistorySince(n uint64, most int) (iter.Seq2[*scheduler.Record, int], uint64) {
-	return func(yield func(*scheduler.Record, int) bool) {
-		for _, r := range h[n:] {
-			head := *r
-			head.Executed = head.Executed[:min(len(head.Executed), most)]
-			if !yield(&head, len(r.Executed)) {
-				return
-			}
-		}
-	}, uint64(len(h))
-}
+func (h history) HistorySince(n uint64) ([]*scheduler.Record, uint64) { return h[n:], uint64(len(h)) }
 
 // run has a Log of a run that makes records, and ends.
 func run(t *testing.T, s *shelf, records ...*scheduler.Record) *past.Log {
@@ -69,16 +60,16 @@ func run(t *testing.T, s *shelf, records ...*scheduler.Record) *past.Log {
 // began is when the first transaction begins.
 var began = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// record returns a transaction that has made one value, or has failed to.
-func record(seq int, err error) *scheduler.Record {
+// record returns a transaction that has made one value, or has failed to, perhaps again.
+func record(seq int, before, err error) *scheduler.Record {
 	key := fmt.Sprintf("config/%d", seq)
-	op := scheduler.Operation{Verb: scheduler.Create, Key: key, New: wrapperspb.String("secret"), NewState: scheduler.Configured}
+	op := scheduler.Operation{Verb: scheduler.Create, Key: key, New: wrapperspb.String("secret"), NewState: scheduler.Configured, OldErr: before}
 	if err != nil {
 		op.NewErr, op.NewState = err, scheduler.Failed
 	}
 	return &scheduler.Record{
 		Seq: uint64(seq), Type: scheduler.Northbound, Description: "agentctl, by anna", Start: began.Add(time.Duration(seq) * time.Second),
-		Executed: []scheduler.Operation{op},
+		Executed: scheduler.Operations{}.With(op),
 	}
 }
 
@@ -97,12 +88,12 @@ func told(l *past.Log) string {
 
 func TestTransactionsOutliveTheAgent(t *testing.T) {
 	s := &shelf{all: map[string][]byte{}}
-	first := run(t, s, record(0, nil), record(1, errors.New("no room")))
+	first := run(t, s, record(0, nil, nil), record(1, nil, errors.New("no room")))
 	if got := told(first); got != "" {
 		t.Errorf("the first run has earlier ones: %s", got)
 	}
 	want := "#0 agentctl, by anna: CREATE config/0 CONFIGURED \n#1 agentctl, by anna: CREATE config/1 FAILED no room\n"
-	second := run(t, s, &scheduler.Record{Seq: 0, Start: began.Add(time.Hour), Executed: record(7, nil).Executed})
+	second := run(t, s, &scheduler.Record{Seq: 0, Start: began.Add(time.Hour), Executed: record(7, nil, nil).Executed})
 	if got := told(second); got != want {
 		t.Errorf("the second run has\n%swant\n%s", got, want)
 	}
@@ -118,10 +109,9 @@ func TestTransactionsOutliveTheAgent(t *testing.T) {
 
 func TestTransactionsWithoutNewsAreNotKept(t *testing.T) {
 	s := &shelf{all: map[string][]byte{}}
-	again := record(2, errors.New("no room"))
-	again.Type, again.Executed[0].OldErr = scheduler.RetryFailed, errors.New("no room")
-	healed := record(3, nil)
-	healed.Type, healed.Executed[0].OldErr = scheduler.RetryFailed, errors.New("no room")
+	again := record(2, errors.New("no room"), errors.New("no room"))
+	healed := record(3, errors.New("no room"), nil)
+	again.Type, healed.Type = scheduler.RetryFailed, scheduler.RetryFailed
 	run(t, s, &scheduler.Record{Seq: 1, Start: began}, again, healed)
 	if got := told(past.New(past.Options{Store: s})); got != "#3 agentctl, by anna: CREATE config/3 CONFIGURED \n" {
 		t.Errorf("it has\n%s", got)
@@ -132,7 +122,7 @@ func TestTransactionsWithoutNewsAreNotKept(t *testing.T) {
 func TestTransactionsAreSavedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{all: map[string][]byte{}}
-		l := past.New(past.Options{Store: s, History: history{record(0, nil), record(1, nil)}})
+		l := past.New(past.Options{Store: s, History: history{record(0, nil, nil), record(1, nil, nil)}})
 		go func() { _ = l.Run(t.Context()) }()
 		<-time.After(past.Period - 1)
 		synctest.Wait()
@@ -152,7 +142,7 @@ func TestOldTransactionsAreRemoved(t *testing.T) {
 	for part := range 3 {
 		var some []*scheduler.Record
 		for i := range 100 {
-			some = append(some, record(part*100+i, nil))
+			some = append(some, record(part*100+i, nil, nil))
 		}
 		run(t, s, some...)
 	}
@@ -160,10 +150,8 @@ func TestOldTransactionsAreRemoved(t *testing.T) {
 	if len(got) != 200 || got[0].SeqNum != 100 || got[199].SeqNum != 299 {
 		t.Errorf("%d are kept", len(got))
 	}
-	large := record(1000, nil)
-	for range 150 {
-		large.Executed = append(large.Executed, large.Executed[0])
-	}
+	large := record(1000, nil, nil)
+	large.Executed = scheduler.Operations{}.With(slices.Repeat([]scheduler.Operation{large.Executed.At(0)}, 151)...)
 	run(t, s, large)
 	got = past.New(past.Options{Store: s}).Earlier()
 	if last := got[len(got)-1]; len(last.Executed) != 100 || last.Cut != 51 || !last.Earlier {

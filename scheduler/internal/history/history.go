@@ -12,10 +12,9 @@ import (
 )
 
 // A History keeps the newest items within its bounds, and always the newest one. Any
-// goroutine may use it, except that one goroutine calls Replace and Wait.
-type History[T comparable] struct {
+// goroutine may use it.
+type History[T any] struct {
 	maxCount, maxBytes int
-	replacing          sync.WaitGroup
 
 	mu      sync.Mutex
 	list    []T
@@ -25,7 +24,7 @@ type History[T comparable] struct {
 }
 
 // New returns an empty history with bounds.
-func New[T comparable](maxCount, maxBytes int) *History[T] {
+func New[T any](maxCount, maxBytes int) *History[T] {
 	return &History[T]{maxCount: maxCount, maxBytes: maxBytes}
 }
 
@@ -50,35 +49,6 @@ func (h *History[T]) trim() {
 	h.removed += uint64(old)
 }
 
-// Replace has another form of an item made by a goroutine of its own, and puts it into the place of the item, if
-// that is still kept. Until then the item does not count, so that it is not removed for a size that it will not have.
-// Replace waits for the end of an earlier one.
-func (h *History[T]) Replace(item T, form func() (other T, size int)) {
-	h.replacing.Wait()
-	h.put(item, item, 0)
-	h.replacing.Go(func() {
-		other, size := form()
-		h.put(item, other, size)
-	})
-}
-
-// Wait waits for the end of the last Replace.
-func (h *History[T]) Wait() { h.replacing.Wait() }
-
-// put puts another form of an item into its place, if it is still kept.
-func (h *History[T]) put(item, other T, size int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := len(h.list) - 1; i >= 0; i-- { // the newest ones are replaced
-		if h.list[i] == item {
-			h.bytes += size - h.sizes[i]
-			h.list[i], h.sizes[i] = other, size
-			h.trim()
-			return
-		}
-	}
-}
-
 // Since returns the kept items in the order in which they were added, without the first n of all that were ever added. It
 // returns how many were added until now, which is the next n.
 func (h *History[T]) Since(n uint64) (items []T, all uint64) {
@@ -95,6 +65,20 @@ const MaxText = 1 << 10
 type errorText string
 
 func (e errorText) Error() string { return string(e) }
+
+// Texts returns Text for errors in a row: those with equal texts are one error. A fault that many values share has one text.
+func Texts() func(error) error {
+	var last error
+	return func(err error) error {
+		if err == nil {
+			return nil
+		}
+		if last == nil || err.Error() != last.Error() {
+			last = Text(err)
+		}
+		return last
+	}
+}
 
 // Text returns an error that has only the text of err, cut to MaxText: an error may hold any
 // memory. It returns nil for nil.

@@ -31,23 +31,6 @@ func TestTheOldestItemsLeave(t *testing.T) {
 	}
 }
 
-// TestReplace replaces an item by a smaller form, which leaves room for another one.
-func TestReplace(t *testing.T) {
-	h := history.New[int](3, 10)
-	for i := range 3 {
-		h.Add(i, 4)
-	}
-	proceed := make(chan bool)
-	h.Replace(1, func() (int, int) { <-proceed; return 10, 2 })
-	h.Add(3, 4)                                     // 1 does not count at present
-	proceed <- true                                 // nobody has waited for it
-	h.Replace(0, func() (int, int) { return 5, 1 }) // no longer kept
-	h.Wait()
-	if got, _ := h.Since(0); !slices.Equal(got, []int{10, 2, 3}) {
-		t.Errorf("%v are kept, want [10 2 3]", got)
-	}
-}
-
 // TestSince leaves out what was asked for before, whether it is still kept or not.
 func TestSince(t *testing.T) {
 	h := history.New[int](3, 100)
@@ -58,6 +41,20 @@ func TestSince(t *testing.T) {
 		if got, all := h.Since(uint64(n)); !slices.Equal(got, want) || all != 5 {
 			t.Errorf("since %d: %v of %d, want %v of 5", n, got, all, want)
 		}
+	}
+}
+
+// TestEqualTextsAreOne: a hundred thousand values may have one fault.
+func TestEqualTextsAreOne(t *testing.T) {
+	text, fault := history.Texts(), errors.New("no room")
+	for _, err := range []error{fault, nil, fault, errors.New("no such device")} {
+		if got := text(err); fmt.Sprint(got) != fmt.Sprint(err) || got != nil && got == err {
+			t.Errorf("the text of %v is %v", err, got)
+		}
+	}
+	text(fault)
+	if n := testing.AllocsPerRun(100, func() { text(fault) }); n > 0 {
+		t.Errorf("an equal text takes %v allocations", n)
 	}
 }
 

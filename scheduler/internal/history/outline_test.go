@@ -30,20 +30,27 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(tt.about, func(t *testing.T) {
 			declared, ops := strings.Fields(tt.declared), strings.Fields(tt.ops)
-			o := history.Outline[string]{
-				Ops: ops, Base: func(i int) string { return ops[i][:1] }, From: tt.from, Reverting: tt.reverting,
-				Key: func(op *string) string { return strings.ToUpper((*op)[:1]) },
-			}
+			first := func(i int) string { return ops[i][:1] }
+			o := history.Outline{Ops: len(ops), Base: first, Key: first, From: tt.from, Reverting: tt.reverting}
+			var noops []string
 			for noop := range strings.FieldsSeq(tt.noops) {
 				name, at, timed := strings.Cut(noop, "@")
-				n := history.Noticed[string]{Op: name, Base: strings.ToUpper(name), At: len(ops)}
+				noops = append(noops, name)
+				n := history.Noop{Key: strings.ToUpper(name), Base: strings.ToUpper(name), At: len(ops)}
 				if timed {
 					n.At = int(at[0] - '0')
 				}
 				o.Noops = append(o.Noops, n)
 			}
-			got := strings.Join(o.Complete(len(declared), func(i int) string { return declared[i] }), " ")
-			if got != tt.want {
+			var all []string
+			for i := range o.Complete(len(declared), func(i int) string { return declared[i] }) {
+				if i >= 0 {
+					all = append(all, ops[i])
+				} else {
+					all = append(all, noops[^i])
+				}
+			}
+			if got := strings.Join(all, " "); got != tt.want {
 				t.Errorf("got %q; want %q", got, tt.want)
 			}
 		})

@@ -148,7 +148,7 @@ func (n Nodes) FlagStats(flag string) wire.FlagStats {
 // changed keys.
 func (n Nodes) Changed(r *scheduler.Record) (all []wire.Node, changed map[string]bool) {
 	changed = map[string]bool{}
-	for _, op := range r.Executed {
+	for _, op := range r.Executed.All() {
 		changed[op.Key] = true
 	}
 	all = slices.Collect(n.At(r.Stop))

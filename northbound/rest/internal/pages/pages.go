@@ -86,15 +86,15 @@ func summaryOf(r *scheduler.Record) browse.TransactionSummary {
 	out := browse.TransactionSummary{
 		SeqNum: r.Seq, Start: r.Start, Stop: r.Stop, TxnType: records.TypeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
-		Values: len(r.Values), Planned: len(r.Planned), Executed: len(r.Executed), NotReadBack: len(r.RefreshErrors),
+		Values: len(r.Values), Planned: r.Planned.Len(), Executed: r.Executed.Len(), NotReadBack: len(r.RefreshErrors),
 	}
-	for i := range r.Executed {
-		if r.Executed[i].NewErr != nil {
+	for _, op := range r.Executed.All() {
+		if op.NewErr != nil {
 			out.Failed++
 		}
 	}
-	if len(r.Executed) > 0 {
-		out.First = r.Executed[0].Key
+	if r.Executed.Len() > 0 {
+		out.First = r.Executed.At(0).Key
 	}
 	return out
 }
@@ -126,5 +126,5 @@ func (p Pages) operations(w http.ResponseWriter, _ *http.Request, q endpoint.Que
 	if which == "planned" {
 		ops = all[i].Planned
 	}
-	return reply.Array(w, records.Operations(cut(ops, offset, limit)))
+	return reply.Array(w, records.Operations(ops.Part(offset, limit)))
 }

@@ -16,7 +16,7 @@ import (
 // Of converts a transaction. The lists of the result share the values of r, so r must not change.
 func Of(r *scheduler.Record) reply.Record {
 	head := wire.Record{
-		WithSimulation: r.Simulated || r.Planned != nil, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
+		WithSimulation: r.Simulated || r.Planned.Len() > 0, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
 		TxnType: TypeName(r.Type), ResyncType: r.Resync(), Revert: r.Revert, Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
 	}
@@ -60,9 +60,9 @@ func TypeName(t scheduler.TxnType) string {
 }
 
 // Operations yields operations in order, each when it is written.
-func Operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
+func Operations(ops scheduler.Operations) iter.Seq[wire.Operation] {
 	return func(yield func(wire.Operation) bool) {
-		for _, o := range ops {
+		for _, o := range ops.All() {
 			if !yield(operationOf(o)) {
 				return
 			}

@@ -46,9 +46,9 @@ type Revision struct {
 func New(statuses []*scheduler.Status, records []*scheduler.Record, keep func(key string) bool) *Timelines {
 	c := &Timelines{Revisions: map[string][]Revision{}}
 	for _, r := range records {
-		for i := range r.Executed {
-			if op := &r.Executed[i]; keep(op.Key) {
-				c.add(r, op)
+		for _, op := range r.Executed.All() {
+			if keep(op.Key) {
+				c.add(r, &op)
 			}
 		}
 	}

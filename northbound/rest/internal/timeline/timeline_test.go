@@ -28,7 +28,7 @@ func metric(n uint32) proto.Message { return &l3.Route{Metric: n} }
 // record is a transaction that ended so many seconds after the beginning.
 func record(at int, ops ...scheduler.Operation) *scheduler.Record {
 	t := time.Unix(int64(at), 0)
-	return &scheduler.Record{Seq: uint64(at), Start: t, Stop: t, Executed: ops}
+	return &scheduler.Record{Seq: uint64(at), Start: t, Stop: t, Executed: scheduler.Operations{}.With(ops...)}
 }
 
 // story shows the revisions of a key: "1-3 CONFIGURED 7", and "down" where it does not stand.
