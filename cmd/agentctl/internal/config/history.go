@@ -51,7 +51,7 @@ func history(s *session.Session) *cobra.Command {
 			details = true
 		}
 		if f.Word() == "log" {
-			return s.CopyText(ctx, http.MethodGet, "/scheduler/txn-history", query, nil)
+			return session.Missing(s.CopyText(ctx, http.MethodGet, "/scheduler/txn-history", query, nil))
 		}
 		records, err := withEarlier(ctx, s, earlier, query)
 		if err != nil {
@@ -78,7 +78,7 @@ func records(ctx context.Context, s *session.Session, query url.Values) ([]wire.
 	}
 	var one wire.Record
 	err := s.Get(ctx, "/scheduler/txn-history", query, &one)
-	return []wire.Record{one}, err
+	return []wire.Record{one}, session.Missing(err)
 }
 
 // withEarlier is records, which begin with those of earlier runs of the agent if earlier is set.

@@ -59,7 +59,7 @@ func forget(s *session.Session) *cobra.Command {
 		var record wire.Record
 		path := "/scheduler/connections/" + args[0] + "/forget" // Request escapes it
 		if err := s.Request(ctx, http.MethodPost, path, nil, nil, &record); err != nil {
-			return err
+			return session.Missing(err)
 		}
 		return f.Write(s.Out, record, func(out io.Writer) error { return show.OperationsTable(out, record.Executed) })
 	})

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -45,6 +46,14 @@ type NotFoundError struct{ text string }
 
 // NotFound returns a NotFoundError with this message.
 func NotFound(text string) NotFoundError { return NotFoundError{text} }
+
+// Missing is err, as a NotFoundError if the agent says that there is nothing of the name on the command line.
+func Missing(err error) error {
+	if refused, ok := errors.AsType[StatusError](err); ok && refused.Status == http.StatusNotFound {
+		return NotFound(err.Error())
+	}
+	return err
+}
 
 // Error implements error.
 func (e NotFoundError) Error() string { return e.text }
