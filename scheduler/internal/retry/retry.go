@@ -44,6 +44,7 @@ func (p Policy) delay(attempt int) time.Duration {
 type Schedule struct {
 	policy Policy // of values without their own
 	byKey  map[string]*Entry
+	over   *Entry    // the last one without a next attempt: thousands of values may have it, and nobody changes it
 	next   time.Time // no retry is due before
 	held   bool      // Due has left out a key
 }
@@ -132,11 +133,16 @@ func (s *Schedule) Postpone(key string, pause time.Duration, now time.Time, txn 
 func (s *Schedule) plan(key string, next *Entry, f Failure) {
 	p := next.policy
 	next.over = p.Never || f.Final || p.Count > 0 && next.Attempt > p.Count
-	if !next.over {
-		next.delay = p.delay(next.Attempt)
-		next.pause = next.delay + time.Duration(f.Jitter*float64(next.delay))
-		next.due = f.Now.Add(next.pause)
+	if next.over {
+		if next.by = 0; s.over == nil || *next != *s.over {
+			s.over = next
+		}
+		s.byKey[key] = s.over
+		return
 	}
+	next.delay = p.delay(next.Attempt)
+	next.pause = next.delay + time.Duration(f.Jitter*float64(next.delay))
+	next.due = f.Now.Add(next.pause)
 	s.put(key, next)
 }
 
