@@ -11,7 +11,7 @@ import (
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 83200 * time.Nanosecond: "83µs", 98_192 * time.Microsecond: "98ms", time.Second - 1: "999ms",
-		time.Second: "1s", 61 * time.Second: "1m1s", 11 * time.Minute: "11m", 49 * time.Hour: "2d",
+		time.Second: "1s", 61 * time.Second: "1m1s", 11 * time.Minute: "11m", 49 * time.Hour: "2d", -959 * time.Hour: "-39d",
 	} {
 		if got := show.Short(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)

@@ -75,6 +75,8 @@ func Compact(data []byte) string {
 func Short(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
+	case d < 0: // the clock was set back
+		return "-" + Short(-d)
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
 	case d < time.Second:
