@@ -14,7 +14,7 @@
 // There are two battlefields. On the first, the agent follows real stores, and the attackers
 // write bad values, bad files and bad requests. On the second, the stores and the VPP that the
 // agent connects to are hostile themselves. Each agent also has a source that no attacker can
-// reach. The [referee] changes good keys there all the time, and reads the time until each
+// reach. The [referee], a process of its own, changes good keys there all the time, and reads the time until each
 // change is in the kernel. It fails the test if a good value is lost, changed or removed, if
 // the agent ends, or if the agent takes more memory than it may.
 //
