@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.fd.io/govpp/api"
@@ -259,6 +260,16 @@ func (v *VPP) Command(c *conn.Conn, line string) string {
 	var r vlib.CliInbandReply
 	v.Ask(c, &vlib.CliInband{Cmd: line}, &r)
 	return r.Reply
+}
+
+// Release is that of the VPP, such as "25.10".
+func (v *VPP) Release(c *conn.Conn) string {
+	v.Helper()
+	if v.Sim != nil {
+		return v.Sim.Release()
+	}
+	_, version, _ := strings.Cut(v.Command(c, "show version"), "vpp v")
+	return version[:min(len(version), len("25.10"))]
 }
 
 // Ask sends a request that must succeed.
