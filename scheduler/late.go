@@ -19,10 +19,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 	// A run that is parked learns only when it goes on that its verb was abandoned. If the graph
 	// learned the late result first, it would wait for the verb for ever.
 	for _, t := range tasks {
-		owner := t.Owner.(*run)
-		for _, f := range owner.tasks.TakeFinished() {
-			s.done(owner, f)
-		}
+		s.takeResults(t.Owner.(*run))
 	}
 	r := s.begin(Notification)
 	r.rec.Description = "abandoned operations have returned"

@@ -215,9 +215,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 		r.begun = r.rec.Executed.Len()
 		r.rec.Executed.grow(s.graph.ChangedLen())
 	}
-	for _, t := range r.tasks.TakeFinished() {
-		s.done(r, t)
-	}
+	s.takeResults(r)
 	for g, why := range s.inbox.TakeLosses() { // running verbs end by themselves
 		s.disconnect(g, why)
 	}
@@ -226,7 +224,10 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 		most = 1 // the first verb begins at once
 	}
 	for s.launch(ctx, r, most) {
-		most = min(2*most, mostTogether)
+		if most = min(2*most, mostTogether); most == mostTogether { // a large run: what has ended needs less memory
+			s.deliver(s.executor.TakeFinished())
+			s.takeResults(r)
+		}
 	}
 	if r.tasks.Running() > 0 || s.graph.Awaiting() && s.obstructed(ctx, r) {
 		return false
@@ -236,6 +237,13 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	}
 	r.known = s.graph.ChangedLen()
 	return true
+}
+
+// takeResults processes the results of operations of r that have ended.
+func (s *Scheduler) takeResults(r *run) {
+	for _, t := range r.tasks.TakeFinished() {
+		s.done(r, t)
+	}
 }
 
 // mostTogether is the maximum number of operations that begin together.
