@@ -43,7 +43,7 @@ type Operation struct {
 	// Waits has the labels of the unmet dependencies of a value that is now PENDING.
 	Waits []string
 
-	of *graph.Value // if not nil, it has Key and New: they are packed as one
+	of *graph.Value // if not nil, it has Key and New: a record refers to it
 }
 
 // makesValue reports that Key and New are those of a value of the graph.
