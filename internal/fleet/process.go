@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/rpc"
 	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // A Process is another process of the test program, with some agents of a fleet. Calls to it are
@@ -29,36 +28,8 @@ const processVariable = "KEYPLANE_FLEET_PROCESS"
 // that waits for a processor for a second loses its leader, and all agents lose their watches.
 func StartProcess(t testing.TB) *Process {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("nice", program)
-	cmd.Env = append(os.Environ(), processVariable+"=1")
-	cmd.Stderr = os.Stderr // it names what went wrong
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &Process{client: rpc.NewClient(stream{out, in})}
-	p.stop = sync.OnceValue(func() error {
-		p.client.Close() // the process ends then
-		return cmd.Wait()
-	})
-	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	client, stop := testkit.StartAgain(t, processVariable, "1", "nice")
+	return &Process{client, stop}
 }
 
 // ServeProcess runs the agents of a Process, and exits when its parent stops it. In any other
@@ -68,10 +39,8 @@ func ServeProcess() {
 		return
 	}
 	all := &agents{of: map[string]*Agent{}}
-	server := rpc.NewServer()
-	err := server.RegisterName("Agents", all)
+	err := testkit.ServeCalls("Agents", all)
 	if err == nil {
-		server.ServeConn(stream{os.Stdin, os.Stdout})
 		err = all.stop()
 	}
 	if err != nil {
@@ -79,12 +48,6 @@ func ServeProcess() {
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// A stream is a connection that consists of two files.
-type stream struct {
-	io.Reader
-	io.WriteCloser
 }
 
 // Stop ends all agents in an orderly way, and then the process. The error says that one had ended

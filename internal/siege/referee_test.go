@@ -1,15 +1,13 @@
 package siege
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/rpc"
 	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -38,39 +36,9 @@ func startReferee(t testing.TB, r rules) *referee {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), refereeEnv+"="+string(text))
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	client := rpc.NewClient(pipes{out, in})
-	t.Cleanup(func() {
-		_ = client.Close() // the end of its input ends it
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the referee: %v", err)
-		}
-	})
+	client, _ := testkit.StartAgain(t, refereeEnv, string(text))
 	return &referee{client}
 }
-
-// pipes are a connection of two pipes.
-type pipes struct {
-	io.ReadCloser
-	io.WriteCloser
-}
-
-// Close closes the one to write to: the other side ends then, and so does the one to read from.
-func (p pipes) Close() error { return p.WriteCloser.Close() }
 
 // call has the referee do something; it goes on with it after ctx has ended.
 func (r *referee) call(ctx context.Context, method string, reply any) error {
@@ -114,13 +82,13 @@ func (r *referee) awaitQuiet(ctx context.Context) error {
 	})
 }
 
-// Seen is what a referee has seen since the last one.
+// Seen is what a referee has seen.
 type Seen struct {
-	Took    times
+	Took    times    // of the changes since the last call
 	Removed []string // standing values that ever vanished from the kernel
 }
 
-// seen returns it, and begins anew.
+// seen returns it.
 func (r *referee) seen(ctx context.Context) (out Seen, err error) {
 	err = r.call(ctx, "Verdict", &out)
 	return out, err
@@ -153,17 +121,13 @@ func refereeOf(text string) error {
 		return err
 	}
 	s := &service{changer: newChanger(source, r)}
-	server := rpc.NewServer()
-	if err := server.RegisterName("Referee", s); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var watched sync.WaitGroup
 	watched.Go(func() { err = watchAddresses(ctx, s.seen, s.look) })
-	server.ServeConn(pipes{os.Stdin, os.Stdout})
+	served := testkit.ServeCalls("Referee", s)
 	cancel()
 	watched.Wait()
-	return err
+	return cmp.Or(served, err)
 }
 
 // Declare declares all good values.
@@ -193,7 +157,7 @@ func (s *service) Unsettled(_ struct{}, reply *UnsettledError) (err error) {
 	return err
 }
 
-// Verdict says what was seen since the last one.
+// Verdict says what was seen.
 func (s *service) Verdict(_ struct{}, reply *Seen) error {
 	reply.Took = s.times()
 	s.mu.Lock()
