@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,40 @@ func TestRunningVerbIsTheAttempt(t *testing.T) {
 		st, _ := s.Status(both[0].Key)
 		if len(times) != 2 || times[1].Sub(times[0]) < time.Second || st.State != failed {
 			t.Errorf("called at %v, then %v; want two calls a second apart, then FAILED", times, st.State)
+		}
+	})
+}
+
+// TestEqualFaultsAreOne has if0 and if1 fail for one reason, if2 for its own, and if3 and if4 for one reason that names what must be
+// made again for each. All are retried.
+func TestEqualFaultsAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		plain(t, s, func(name string) error {
+			switch name {
+			case "if2":
+				return fmt.Errorf("%s is broken", name)
+			case "if3", "if4":
+				return scheduler.NeedsNew("of "+name, errors.New("nothing is left"))
+			}
+			return errors.New("broken")
+		})
+		defer begin(t, s)()
+		all := interfacesNamed(t, s, 5)
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: all, Retry: scheduler.RetryPolicy{Period: time.Second, Max: time.Second}}))
+		faults := func() (out []error) {
+			for _, c := range all {
+				st, _ := s.Status(c.Key)
+				out = append(out, st.Err)
+			}
+			return out
+		}
+		synctest.Wait()
+		first := faults()
+		<-time.After(10 * time.Second)
+		later := faults()
+		if first[0] != first[1] || first[0] != later[1] || first[2] != later[2] || first[2] == first[0] || first[3] == first[4] {
+			t.Errorf("at first %p, later %p: 0 and 1 have one error, 2 keeps its own, and those of 3 and 4 differ", first, later)
 		}
 	})
 }

@@ -335,6 +335,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		return
 	}
 	o := r.rec.Executed.At(t.Index)
+	t.Err = s.oneFault(t.Err, o.OldErr)
 	o.NewErr = t.Err
 	s.remember(r, t, &o)
 	s.counters.Operation(t)
@@ -365,6 +366,22 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		r.recordNoop(n, old, state, false)
 	}
 	s.statuses.At(n.Slot).Mark(r.mark())
+}
+
+// oneFault returns an earlier error with the text of err: that of the value's last attempt, or the newest of all. Thousands of
+// values may fail for one reason, again and again.
+func (s *Scheduler) oneFault(err, last error) error {
+	if err == nil || value.Renews(err) != "" { // it is about this value
+		return err
+	}
+	text := err.Error()
+	if last != nil && last.Error() == text {
+		return last
+	}
+	if s.fault == nil || s.fault.Error() != text {
+		s.fault = err
+	}
+	return s.fault
 }
 
 // cause identifies r for the graph; see graph.Graph.Cause.

@@ -94,6 +94,7 @@ type Scheduler struct {
 	ordered uint64 // number of operations with a verb that have begun
 	retries *retry.Schedule
 	flaps   *retry.Delays
+	fault   error            // the newest failure; see oneFault
 	links   kind.Connections // of all descriptors; those that can be lost are also in connections
 	parked  []*run           // in the order in which they were parked
 	reader  *readback.Reader

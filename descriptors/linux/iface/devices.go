@@ -58,27 +58,14 @@ func (h *handler) ensureDevice(space *netns.Space, v *interfaces.Interface) (ker
 }
 
 // lacks explains an EOPNOTSUPP: the kernel has no links of this kind. Such an error is
-// terminal, since a retry cannot succeed.
+// terminal, since a retry cannot succeed. It names no link, so thousands of values share one text.
 func lacks(kind string, err error) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
 	}
-	return scheduler.Terminal(&lacksError{kind, err})
+	option := strings.ToUpper(strings.Replace(kind, "vrf", "net_vrf", 1))
+	return scheduler.Terminal(fmt.Errorf("this kernel has no %s interfaces: it needs CONFIG_%s; try modprobe %[1]s: %[3]w", kind, option, unix.EOPNOTSUPP))
 }
-
-// A lacksError makes its text when it is asked: thousands of values may have one.
-type lacksError struct {
-	kind string
-	err  error
-}
-
-// Error implements error.
-func (e *lacksError) Error() string {
-	return fmt.Sprintf("this kernel has no %s interfaces: it needs CONFIG_%s; try modprobe %[1]s: %[3]v", e.kind, strings.ToUpper(strings.Replace(e.kind, "vrf", "net_vrf", 1)), e.err)
-}
-
-// Unwrap is for errors.Is.
-func (e *lacksError) Unwrap() error { return e.err }
 
 // ensureTAP moves the host side of a VPP TAP from the agent's own namespace. The alias
 // keeps the original name, so that restoreTAP can restore it.

@@ -5,7 +5,6 @@ package history
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/keyplane/keyplane/internal/printable"
@@ -88,7 +87,7 @@ func Text(err error) error {
 	}
 	text := err.Error()
 	if len(text) <= MaxText {
-		return errorText(strings.Clone(text)) // it may share the memory of a longer text
+		return errorText(text) // a failed value has this text too, so it is not copied
 	}
 	return errorText(printable.Cut(text, MaxText))
 }
