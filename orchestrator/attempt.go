@@ -92,7 +92,7 @@ func (o *Orchestrator) reversed(record *scheduler.Record, changes []scheduler.Ch
 		change := scheduler.Unwant(c.Key)
 		switch {
 		case o.declaredBefore(c.Key):
-			change = o.standing(c.Key)
+			change = o.declaredChange(c.Key)
 		case !changed && c.Value != nil: // it stood as the attempt wanted it
 			change = o.leave(*c.Value)
 		case left != nil:
@@ -125,8 +125,8 @@ func (o *Orchestrator) declaredBefore(key string) bool {
 	return o.resolve(key) != (resolution{}) || o.deferred[key] != nil
 }
 
-// standing returns the change that makes the scheduler's desired value of a key that of the sources.
-func (o *Orchestrator) standing(key string) scheduler.Change {
+// declaredChange returns the change that makes the scheduler's desired value of a key that of the sources.
+func (o *Orchestrator) declaredChange(key string) scheduler.Change {
 	now := o.resolve(key)
 	if now.value == nil {
 		now.value = o.deferred[key]

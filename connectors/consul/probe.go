@@ -107,7 +107,7 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 	if q.after == 0 {
 		return nil
 	}
-	now, err := w.client.standing(ctx, storeKey(w.prefix), p.table)
+	now, err := w.client.indexes(ctx, storeKey(w.prefix), p.table)
 	if _, ok := errors.AsType[api.StatusError](err); ok {
 		return nil // for example, the token may not read; the answer proves that the server is alive
 	}
@@ -128,7 +128,7 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 // judge compares a question with the store's current index, and keeps the table's index for the next probe.
 // One that went back forgets it: a store that has restored a snapshot may stay below it for years, and each
 // probe would withdraw the question again.
-func (p *prober) judge(q asked, now standing) comparison {
+func (p *prober) judge(q asked, now indexes) comparison {
 	result := compare(q, now, p.table)
 	switch result {
 	case upToDate:
@@ -153,15 +153,15 @@ func (w *watch) stays(ctx context.Context, q asked) bool {
 	}
 }
 
-// A standing is the current index of a store and its prefix.
-type standing struct {
+// indexes are the ones of a store and its prefix now.
+type indexes struct {
 	table  uint64 // index of the last change of any key of the datacenter
 	prefix uint64 // index of the last change under the prefix; 0: not requested
 	empty  bool   // no key is under the prefix
 }
 
-// standing reads the prefix's index only if the table's index has changed.
-func (c *client) standing(ctx context.Context, prefix string, was uint64) (s standing, err error) {
+// indexes reads the prefix's index only if the table's index has changed.
+func (c *client) indexes(ctx context.Context, prefix string, was uint64) (s indexes, err error) {
 	r, err := c.begun(ctx)
 	if err != nil {
 		return s, err
@@ -202,7 +202,7 @@ const (
 //
 // The index of a prefix without keys is not usable: it is the table's index. The index of
 // a prefix goes back silently when Consul forgets the latest deletion.
-func compare(q asked, now standing, was uint64) comparison {
+func compare(q asked, now indexes, was uint64) comparison {
 	switch {
 	case now.table == was:
 		return upToDate

@@ -116,6 +116,6 @@ func (w *watch) pages(rev int64) func([]kvdbsync.Event) error {
 // the wait time has two causes. The server has restored a snapshot, probably with a lower index: it would wait
 // until this index exceeds the watch's index. Or it has a shorter max_query_time.
 func (w *watch) isCurrent(ctx context.Context) bool {
-	now, err := w.client.standing(ctx, storeKey(w.prefix), 0)
+	now, err := w.client.indexes(ctx, storeKey(w.prefix), 0)
 	return err == nil && compare(asked{after: w.index, empty: w.known.count == 0}, now, 0) == upToDate
 }

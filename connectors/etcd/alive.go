@@ -33,40 +33,40 @@ const firstAskAfter = time.Second
 // The answer to a second watch tells which.
 const firstAsks = 2
 
-// A talent records whether the servers answer such questions. All watches of a Connector
+// A support says whether the servers answer such questions. All watches of a Connector
 // share it.
-type talent struct {
+type support struct {
 	answers atomic.Bool
 	lacks   atomic.Bool // a second watch got no answer, either, before any answer to the Connector
 }
 
 // lacking reports that the servers do not answer.
-func (t *talent) lacking() bool { return t.lacks.Load() && !t.answers.Load() }
+func (s *support) lacking() bool { return s.lacks.Load() && !s.answers.Load() }
 
-// A vigil ends a watch that is silent.
-type vigil struct {
-	after   time.Duration // askAfter
-	timeout time.Duration // for an answer
-	talent  *talent
-	begin   int64                                             // first revision of the watch
-	heard   kvdbsync.Pulse                                    // by each response of the watch
-	newest  atomic.Int64                                      // known revision of the store
-	now     func(context.Context) (*pb.ResponseHeader, error) // of the store; an error if it is not as new as the listing
-	compare func(context.Context) error                       // some keys with what the watch knows of them
-	second  func(context.Context) (bool, error)               // a second watch gets an answer to a question
+// A watchdog ends a watch that is silent.
+type watchdog struct {
+	after    time.Duration // askAfter
+	timeout  time.Duration // for an answer
+	progress *support
+	begin    int64                                             // first revision of the watch
+	heard    kvdbsync.Pulse                                    // by each response of the watch
+	newest   atomic.Int64                                      // known revision of the store
+	now      func(context.Context) (*pb.ResponseHeader, error) // of the store; an error if it is not as new as the listing
+	compare  func(context.Context) error                       // some keys with what the watch knows of them
+	second   func(context.Context) (bool, error)               // a second watch gets an answer to a question
 }
 
 // hear records a response of the watch.
-func (v *vigil) hear(r *pb.WatchResponse) {
+func (v *watchdog) hear(r *pb.WatchResponse) {
 	if asked(r) {
-		v.talent.answers.Store(true)
+		v.progress.answers.Store(true)
 	}
 	v.note(r.Header.GetRevision())
 	v.heard.Beat()
 }
 
 // note records a revision of the store.
-func (v *vigil) note(rev int64) {
+func (v *watchdog) note(rev int64) {
 	for {
 		newest := v.newest.Load()
 		if rev <= newest || v.newest.CompareAndSwap(newest, rev) {
@@ -94,18 +94,18 @@ const noWatch = -1
 //
 // Where servers do not answer such questions, the watch is not asked: the revision of the store and some keys are read all
 // the time, since etcd's gRPC proxy also hides that the store was restored, as it follows on with a watch of its own.
-func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
+func (v *watchdog) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
-	begins := func() bool { return v.newest.Load() < v.begin && !v.talent.lacking() }
+	begins := func() bool { return v.newest.Load() < v.begin && !v.progress.lacking() }
 	if v.read(ctx, end, begins) && v.ask(ctx, began, stream, end) {
-		v.read(ctx, end, v.talent.lacking)
+		v.read(ctx, end, v.progress.lacking)
 	}
 }
 
 // ask asks on the stream until ctx ends. It returns true when the servers turn out not to answer.
-func (v *vigil) ask(ctx context.Context, began time.Time, stream sender, end context.CancelCauseFunc) bool {
-	for tries := 0; !v.talent.lacking(); {
-		knows := v.talent.answers.Load()
+func (v *watchdog) ask(ctx context.Context, began time.Time, stream sender, end context.CancelCauseFunc) bool {
+	for tries := 0; !v.progress.lacking(); {
+		knows := v.progress.answers.Load()
 		pause := v.after
 		if !knows {
 			pause = min(firstAskAfter, v.after)
@@ -124,7 +124,7 @@ func (v *vigil) ask(ctx context.Context, began time.Time, stream sender, end con
 		case knows && !v.heard.After(asked):
 			end(fmt.Errorf("%w: no answer within %v", ErrSilent, v.timeout))
 			return false
-		case v.talent.answers.Load():
+		case v.progress.answers.Load():
 			tries = 0
 		default:
 			tries++
@@ -140,7 +140,7 @@ func (v *vigil) ask(ctx context.Context, began time.Time, stream sender, end con
 }
 
 // judge tells a silent watch, for which it returns an error, from servers that do not answer.
-func (v *vigil) judge(ctx context.Context) error {
+func (v *watchdog) judge(ctx context.Context) error {
 	answers, err := v.second(ctx)
 	switch {
 	case err != nil:
@@ -148,13 +148,13 @@ func (v *vigil) judge(ctx context.Context) error {
 	case answers:
 		return fmt.Errorf("%w: a second one gets answers", ErrSilent)
 	}
-	v.talent.lacks.Store(true)
+	v.progress.lacks.Store(true)
 	return nil
 }
 
 // read reads the store again and again, as long as needed. It ends the watch if that fails, or if the store is no longer the one
 // that was listed, or has gone back. Then, and when ctx has ended, it returns false.
-func (v *vigil) read(ctx context.Context, end context.CancelCauseFunc, needed func() bool) bool {
+func (v *watchdog) read(ctx context.Context, end context.CancelCauseFunc, needed func() bool) bool {
 	for needed() {
 		if !backoff.Sleep(ctx, v.after) {
 			return false
@@ -164,7 +164,7 @@ func (v *vigil) read(ctx context.Context, end context.CancelCauseFunc, needed fu
 		if rev := header.GetRevision(); err == nil && rev < newest {
 			err = fmt.Errorf("%w: to revision %d from %d", ErrWentBack, rev, newest)
 		}
-		if err == nil && v.talent.lacking() {
+		if err == nil && v.progress.lacking() {
 			err = v.compare(ctx)
 		}
 		if err != nil {
@@ -180,7 +180,7 @@ func (v *vigil) read(ctx context.Context, end context.CancelCauseFunc, needed fu
 type sender interface{ Send(*pb.WatchRequest) error }
 
 // awaitSilence returns true after a silence of the watch, and false when ctx has ended.
-func (v *vigil) awaitSilence(ctx context.Context, began time.Time, pause time.Duration) bool {
+func (v *watchdog) awaitSilence(ctx context.Context, began time.Time, pause time.Duration) bool {
 	for {
 		left := pause - v.heard.Quiet(began)
 		if left <= 0 {

@@ -25,8 +25,8 @@ func (q *questions) Send(*pb.WatchRequest) error {
 	return nil
 }
 
-// watchFor keeps a vigil for a time, and returns why it ended the watch, if it did.
-func watchFor(t *testing.T, v *vigil, q *questions, d time.Duration) error {
+// watchFor keeps a watchdog for a time, and returns why it ended the watch, if it did.
+func watchFor(t *testing.T, v *watchdog, q *questions, d time.Duration) error {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
 	late, cancel := context.WithTimeout(ctx, d)
@@ -55,11 +55,11 @@ func TestLineThatNeverAnswers(t *testing.T) {
 			"lost":     {err: io.ErrUnexpectedEOF, ends: io.ErrUnexpectedEOF},
 			"shut out": {err: context.DeadlineExceeded, ends: ErrSilent},
 		} {
-			var known talent
+			var known support
 			var q questions
 			seconds := 0
 			second := func(context.Context) (bool, error) { seconds++; return test.answers, test.err }
-			v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known, second: second}
+			v := &watchdog{after: askAfter, timeout: 3 * time.Second, progress: &known, second: second}
 			if err := watchFor(t, v, &q, time.Hour); !errors.Is(err, test.ends) || q.asked != firstAsks || seconds != 1 {
 				t.Errorf("%s: after %d questions and %d second watches it ended with %v", name, q.asked, seconds, err)
 			}
@@ -75,8 +75,8 @@ func TestLineThatNeverAnswers(t *testing.T) {
 // A line that has answered is asked while it is silent, and has to go on to answer.
 func TestLineThatFallsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var known talent
-		v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}
+		var known support
+		v := &watchdog{after: askAfter, timeout: 3 * time.Second, progress: &known}
 		var q questions
 		q.answer = func() {
 			if q.asked < 10 {
@@ -90,7 +90,7 @@ func TestLineThatFallsSilent(t *testing.T) {
 		}
 		// One that never answered before is not given up once another has.
 		q = questions{}
-		if err := watchFor(t, &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}, &q, time.Hour); !errors.Is(err, ErrSilent) || q.asked != 1 {
+		if err := watchFor(t, &watchdog{after: askAfter, timeout: 3 * time.Second, progress: &known}, &q, time.Hour); !errors.Is(err, ErrSilent) || q.asked != 1 {
 			t.Errorf("the next watch ended after %d questions with %v", q.asked, err)
 		}
 	})
@@ -109,10 +109,10 @@ func TestStoreWithoutChanges(t *testing.T) {
 			"a later change": {func(looks int) (int64, error) { return int64(4 + looks), nil }, ErrSilent, 1},
 			"no answer":      {func(int) (int64, error) { return 0, context.DeadlineExceeded }, context.DeadlineExceeded, 0},
 		} {
-			var known talent
+			var known support
 			known.answers.Store(true)
 			looks := 0
-			v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known, begin: 7}
+			v := &watchdog{after: askAfter, timeout: 3 * time.Second, progress: &known, begin: 7}
 			v.now = func(context.Context) (*pb.ResponseHeader, error) {
 				looks++
 				rev, err := test.now(looks)
@@ -144,9 +144,9 @@ func TestStoreThatGoesBack(t *testing.T) {
 			"behind an event":     {20, []int64{20, 19}, ErrWentBack},
 			"behind what is read": {20, []int64{30, 29}, ErrWentBack},
 		} {
-			var known talent
+			var known support
 			known.lacks.Store(true)
-			v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known, begin: 7}
+			v := &watchdog{after: askAfter, timeout: 3 * time.Second, progress: &known, begin: 7}
 			v.hear(&pb.WatchResponse{Header: &pb.ResponseHeader{Revision: test.heard}})
 			reads := 0
 			v.now = func(context.Context) (*pb.ResponseHeader, error) {

@@ -50,7 +50,7 @@ type Connector struct {
 	cfg      Config
 	log      *slog.Logger
 	askAfter time.Duration
-	talent   talent
+	progress support
 	cluster  atomic.Uint64 // of the last confirmed watch; 0: none yet
 }
 
@@ -75,7 +75,7 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 		emit = expanding(c.cfg.ExpandNames, c.cfg.Bounds, emit)
 	}
 	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit, bounds: c.cfg.Bounds}
-	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, talent: &c.talent}
+	w.watchdog = watchdog{after: c.askAfter, timeout: c.cfg.OperationTimeout, progress: &c.progress}
 	w.cluster, w.at.cluster = &c.cluster, c.cluster.Load()
 	last, err := w.list(ctx)
 	// The token of one cluster is refused in another.

@@ -21,17 +21,17 @@ import (
 
 // A watch is one Watch under way.
 type watch struct {
-	client  *client
-	log     *slog.Logger
-	timeout time.Duration
-	alone   bool // no other user of the client
-	prefix  string
-	emit    func(kvdbsync.Batch) error
-	at      position
-	cluster *atomic.Uint64 // known to the Connector
-	seen    int64          // revision of the last emitted batch
-	vigil   vigil
-	bounds  kvdbsync.Bounds
+	client   *client
+	log      *slog.Logger
+	timeout  time.Duration
+	alone    bool // no other user of the client
+	prefix   string
+	emit     func(kvdbsync.Batch) error
+	at       position
+	cluster  *atomic.Uint64 // known to the Connector
+	seen     int64          // revision of the last emitted batch
+	watchdog watchdog
+	bounds   kvdbsync.Bounds
 
 	witnesses witnesses
 }
@@ -52,16 +52,16 @@ func (w *watch) follow(ctx context.Context, last kvdbsync.Batch) error {
 	defer beside.Wait()
 	defer cancel(nil)
 	listed := w.at
-	w.vigil.begin = listed.rev + 1
-	w.vigil.now = func(ctx context.Context) (*pb.ResponseHeader, error) {
+	w.watchdog.begin = listed.rev + 1
+	w.watchdog.now = func(ctx context.Context) (*pb.ResponseHeader, error) {
 		header, err := w.now(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return header, listed.checkHeader(header)
 	}
-	w.vigil.compare = w.compare
-	w.vigil.second = w.answers
+	w.watchdog.compare = w.compare
+	w.watchdog.second = w.answers
 	stream, err := w.open(ctx, cancel)
 	if err != nil {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)
@@ -71,12 +71,12 @@ func (w *watch) follow(ctx context.Context, last kvdbsync.Batch) error {
 		return err
 	}
 	beside.Go(func() {
-		if err := guard.Run(func() error { w.vigil.keep(ctx, stream, cancel); return nil }); err != nil {
+		if err := guard.Run(func() error { w.watchdog.keep(ctx, stream, cancel); return nil }); err != nil {
 			cancel(err)
 		}
 	})
 	for {
-		r, err := receive(stream, w.vigil.hear, w.bounds)
+		r, err := receive(stream, w.watchdog.hear, w.bounds)
 		if err == nil {
 			err = w.at.check(r)
 		}
@@ -111,8 +111,8 @@ func (w *watch) next(b kvdbsync.Batch) error {
 // open begins the stream and waits for the server's confirmation of the watch.
 func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (pb.Watch_WatchClient, error) {
 	key, end := w.keys()
-	stream, header, err := w.create(ctx, cancel, w.vigil.hear, &pb.WatchCreateRequest{
-		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.vigil.begin,
+	stream, header, err := w.create(ctx, cancel, w.watchdog.hear, &pb.WatchCreateRequest{
+		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.watchdog.begin,
 		ProgressNotify: true, Fragment: true,
 	})
 	if err != nil {
@@ -166,7 +166,7 @@ func (w *watch) answers(ctx context.Context) (bool, error) {
 	defer beside.Wait()
 	defer cancel(nil)
 	nothing := func(*pb.WatchResponse) {}
-	stream, _, err := w.create(ctx, cancel, nothing, &pb.WatchCreateRequest{Key: []byte(w.prefix + "\x00"), StartRevision: w.vigil.begin})
+	stream, _, err := w.create(ctx, cancel, nothing, &pb.WatchCreateRequest{Key: []byte(w.prefix + "\x00"), StartRevision: w.watchdog.begin})
 	if err != nil {
 		return false, err
 	}

@@ -90,7 +90,7 @@ const (
 type Keeper struct {
 	o     Options
 	asked wake.Signal // somebody waits for the next attempt
-	now   atomic.Pointer[standing]
+	now   atomic.Pointer[labelState]
 
 	// Owned by the goroutine of Run.
 	lease      kvdbsync.Lease // nil: there is none
@@ -103,11 +103,11 @@ type Keeper struct {
 	retry      backoff.Backoff
 }
 
-// A standing is what is known of the label at one moment. It is immutable, but for its end.
-type standing struct {
+// A labelState is what is known of the label at one moment. It is immutable, but for its end.
+type labelState struct {
 	why   error          // see Keeper
 	lease kvdbsync.Lease // that of the label, if it is ours
-	ended chan struct{}  // closed when another standing replaces it
+	ended chan struct{}  // closed when another one replaces it
 }
 
 // A rival is another agent that has the label.
@@ -127,7 +127,7 @@ func NewKeeper(o Options) *Keeper {
 		o: o.withDefaults(), asked: wake.New(),
 		retry: backoff.Backoff{Min: time.Second, Max: 30 * time.Second},
 	}
-	k.now.Store(&standing{why: ErrUnsettled, ended: make(chan struct{})})
+	k.now.Store(&labelState{why: ErrUnsettled, ended: make(chan struct{})})
 	return k
 }
 
@@ -143,19 +143,19 @@ func (k *Keeper) Withhold() error {
 }
 
 // reason returns why nothing may be applied; nil: it may.
-func (s *standing) reason() error {
+func (s *labelState) reason() error {
 	if s.why == nil && s.lease != nil && s.lease.Over() != nil {
 		return ErrUnsettled
 	}
 	return s.why
 }
 
-// stand sets what is known. Whoever waits is told only of news: it would ask for the next attempt at once.
-func (k *Keeper) stand(why error, lease kvdbsync.Lease) {
+// setState sets what is known. Whoever waits is told only of news: it would ask for the next attempt at once.
+func (k *Keeper) setState(why error, lease kvdbsync.Lease) {
 	if now := k.now.Load(); now.lease == nil && lease == nil && errors.Is(now.why, ErrUnsettled) && errors.Is(why, ErrUnsettled) {
 		return
 	}
-	next := &standing{why: why, lease: lease, ended: make(chan struct{})}
+	next := &labelState{why: why, lease: lease, ended: make(chan struct{})}
 	close(k.now.Swap(next).ended)
 	k.o.Turned()
 }
@@ -229,7 +229,7 @@ func (k *Keeper) look(ctx context.Context) {
 
 // lost ends a label that was held.
 func (k *Keeper) lost() {
-	k.stand(ErrUnsettled, nil)
+	k.setState(ErrUnsettled, nil)
 	k.o.Lost()
 }
 
@@ -251,11 +251,11 @@ func (k *Keeper) attempt(ctx context.Context) {
 			k.o.Log.Warn("no lease in this store keeps a second agent of the label away", "err", err,
 				"hint", "the store must take writes, and its user needs the right to write this key")
 		}
-		k.stand(nil, nil)
+		k.setState(nil, nil)
 	default:
 		k.o.Log.Debug("the label is not held in this store", "err", err)
 		k.other = rival{}
-		k.stand(ErrUnsettled, nil)
+		k.setState(ErrUnsettled, nil)
 	}
 }
 
@@ -363,7 +363,7 @@ func (k *Keeper) respect(other Holder) {
 	taken := &TakenError{Holder: other, Where: "the key " + k.o.Key + " in " + k.o.Store}
 	var before *TakenError
 	if !errors.As(k.now.Load().why, &before) || before.Holder != other {
-		k.stand(taken, nil)
+		k.setState(taken, nil)
 		k.o.Log.Info("another agent has the label, and may be dead: waiting for the end of its lease", "owner", other.String(), "at_most", time.Until(k.other.until))
 	}
 	if k.other.lives && !k.other.warned {
@@ -383,7 +383,7 @@ func (k *Keeper) got() {
 		k.o.Log.Debug("the label is held in this store", "ttl", k.lease.TTL())
 	}
 	k.heldBefore, k.warned, k.other = true, false, rival{}
-	k.stand(nil, k.lease)
+	k.setState(nil, k.lease)
 }
 
 // drop ends the lease. Its keys vanish at once, or when the lease expires.
