@@ -293,12 +293,25 @@ func (a *agent) del(args []string) error {
 func (a *agent) commit([]string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
+	if err := eventually(a.isReady); err != nil { // before that, changes wait, and a commit does not
+		return err
+	}
 	_, err := a.s.Commit(ctx, scheduler.Txn{Changes: a.changes})
 	a.changes = nil
 	if _, ok := errors.AsType[*scheduler.TxnError](err); ok {
 		return nil // its states say so
 	}
 	return err
+}
+
+// isReady returns an error until what is there is known for the first time.
+func (a *agent) isReady() error {
+	for _, c := range a.s.Connections() {
+		if c.Name == linux.ConnectionName && c.State != scheduler.ConnectionReady {
+			return fmt.Errorf("linux is %v", c.State)
+		}
+	}
+	return nil
 }
 
 func (a *agent) resync([]string) error {
