@@ -301,7 +301,6 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	}
 	t := r.tasks.New()
 	t.Op, t.Index, t.Owner = op, r.rec.Executed.Len(), r
-	r.tasks.Add(t)
 	if d != nil {
 		t.Verbs = &d.Verbs
 	}

@@ -9,11 +9,12 @@ import (
 // Tasks are the tasks of one owner. The zero value has none. The goroutine of the executor owns
 // them.
 //
-//	New, Add             the task has begun
+//	New                  a task begins
 //	Finish               it has a result, or was abandoned
-//	TakeFinished, End    the owner processes that
+//	TakeFinished, End    the owner processes that; the next New may return the same task
 type Tasks struct {
 	list     []*Task // those that have not ended, among others
+	free     []*Task // ended ones of list, to be used again
 	finished []*Task // the owner has not taken them yet
 	running  int     // number of tasks that have not ended
 	room     []Task  // for the next ones
@@ -22,23 +23,20 @@ type Tasks struct {
 // mostTasks is the largest number of tasks that are allocated at once. All of them stay in memory while one is in use.
 const mostTasks = 64
 
-// New returns a task.
-func (ts *Tasks) New() *Task {
-	if len(ts.room) == 0 {
-		ts.room = make([]Task, min(mostTasks, 1+ts.running))
-	}
-	t := &ts.room[0]
-	ts.room = ts.room[1:]
-	return t
-}
-
-// Add adds a task that has not ended. It removes the others when they are the most.
-func (ts *Tasks) Add(t *Task) {
+// New returns a task that has not ended. The caller sets its fields.
+func (ts *Tasks) New() (t *Task) {
 	ts.running++
-	if len(ts.list) >= 64 && len(ts.list) > 2*ts.running {
-		ts.list = slices.DeleteFunc(ts.list, func(t *Task) bool { return t.Ended })
+	if last := len(ts.free) - 1; last >= 0 {
+		t, ts.free = ts.free[last], ts.free[:last]
+		*t = Task{}
+		return t
 	}
+	if len(ts.room) == 0 {
+		ts.room = make([]Task, min(mostTasks, ts.running))
+	}
+	t, ts.room = &ts.room[0], ts.room[1:]
 	ts.list = append(queue.Doubled(ts.list), t)
+	return t
 }
 
 // Finish hands t to its owner.
@@ -54,15 +52,21 @@ func (ts *Tasks) TakeFinished() []*Task {
 // Ready reports whether TakeFinished has tasks.
 func (ts *Tasks) Ready() bool { return len(ts.finished) > 0 }
 
-// End marks t as ended. An abandoned task is a copy of the one that is still running.
+// End marks t as ended. Its fields stay until the next New. An abandoned task is a copy of the one that is still running, which
+// is not used again.
 func (ts *Tasks) End(t *Task) {
 	ts.running--
 	t.Ended = true
-	if !t.Abandoned {
+	if t.Abandoned {
+		for _, o := range ts.list {
+			o.Ended = o.Ended || o.Index == t.Index
+		}
 		return
 	}
-	for _, o := range ts.list {
-		o.Ended = o.Ended || o.Index == t.Index
+	ts.free = append(queue.Doubled(ts.free), t)
+	if len(ts.list) >= 4*mostTasks && len(ts.list) > 2*ts.running { // give their memory back
+		ts.list = slices.DeleteFunc(ts.list, func(t *Task) bool { return t.Ended })
+		ts.free = nil
 	}
 }
 

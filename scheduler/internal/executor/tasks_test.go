@@ -6,15 +6,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 )
 
-// TestTasksForgetThoseThatHaveEnded runs many tasks one after the other: the list must not grow
-// with all that ever began.
-func TestTasksForgetThoseThatHaveEnded(t *testing.T) {
+// TestTasksAreUsedAgain runs many tasks one after the other, while one runs all the time.
+func TestTasksAreUsedAgain(t *testing.T) {
 	var ts executor.Tasks
-	first := &executor.Task{}
-	ts.Add(first)
+	first := ts.New()
 	for i := range 10_000 {
-		task := &executor.Task{Index: i + 1}
-		ts.Add(task)
+		task := ts.New()
+		if task.Ended || task.Index != 0 {
+			t.Fatalf("a new task is %+v", task)
+		}
+		task.Index = i + 1
 		ts.Finish(task)
 		if !ts.Ready() {
 			t.Fatal("a finished task is not ready")
@@ -23,21 +24,40 @@ func TestTasksForgetThoseThatHaveEnded(t *testing.T) {
 			ts.End(done)
 		}
 	}
-	if ts.Running() != 1 || ts.Ready() {
+	if ts.Running() != 1 || ts.Ready() || first.Ended {
 		t.Errorf("%d tasks are running, want the first one; some are ready: %v", ts.Running(), ts.Ready())
 	}
-	if n := len(ts.List()); n > 128 || ts.List()[0] != first {
-		t.Errorf("the list has %d tasks and begins with task %d, want at most 128 with the first one", n, ts.List()[0].Index)
+	if n := len(ts.List()); n != 2 || ts.List()[0] != first {
+		t.Errorf("the list has %d tasks and begins with task %d, want 2 with the first one", n, ts.List()[0].Index)
 	}
 }
 
+// TestTasksGiveBackMemory ends all but one of many.
+func TestTasksGiveBackMemory(t *testing.T) {
+	var ts executor.Tasks
+	var all []*executor.Task
+	for range 10_000 {
+		all = append(all, ts.New())
+	}
+	for _, task := range all[1:] {
+		ts.End(task)
+	}
+	if n := len(ts.List()); n > 256 || ts.List()[0] != all[0] || ts.Running() != 1 {
+		t.Errorf("the list has %d tasks, want at most 256 with the first one; %d are running", n, ts.Running())
+	}
+}
+
+// TestAnAbandonedTaskEndsByItsCopy: the task itself may still be written, so it is not used again.
 func TestAnAbandonedTaskEndsByItsCopy(t *testing.T) {
 	var ts executor.Tasks
-	running, other := &executor.Task{Index: 1}, &executor.Task{Index: 2}
-	ts.Add(running)
-	ts.Add(other)
+	running, other := ts.New(), ts.New()
+	running.Index, other.Index = 1, 2
 	ts.End(&executor.Task{Index: 1, Abandoned: true})
 	if !running.Ended || other.Ended || ts.Running() != 1 {
 		t.Errorf("ended: %v and %v, %d are running; want only the abandoned one to end", running.Ended, other.Ended, ts.Running())
+	}
+	ts.End(other)
+	if again, next := ts.New(), ts.New(); again != other || next == running {
+		t.Error("an abandoned task is used again, or one that has ended is not")
 	}
 }
