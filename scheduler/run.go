@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
@@ -367,17 +368,15 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	s.statuses.At(n.Slot).Mark(r.mark())
 }
 
-// oneFault returns an earlier error with the text of err: that of the value's last attempt, or the newest of all. Thousands of
-// values may fail for one reason, again and again.
+// oneFault returns an earlier error that equals err: that of the value's last attempt, or the newest of all. Thousands of
+// values may fail for one reason, again and again. An equal text is not enough: errors of one text may ask for different things.
 func (s *Scheduler) oneFault(err, last error) error {
-	if err == nil || value.Renews(err) != "" { // it is about this value
-		return err
-	}
-	text := err.Error()
-	if last != nil && last.Error() == text {
+	switch {
+	case err == nil:
+		return nil
+	case last != nil && last.Error() == err.Error() && reflect.DeepEqual(last, err):
 		return last
-	}
-	if s.fault == nil || s.fault.Error() != text {
+	case s.fault == nil || s.fault.Error() != err.Error() || !reflect.DeepEqual(s.fault, err):
 		s.fault = err
 	}
 	return s.fault

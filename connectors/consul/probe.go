@@ -153,7 +153,7 @@ func (w *watch) stays(ctx context.Context, q asked) bool {
 	}
 }
 
-// indexes are the ones of a store and its prefix now.
+// indexes are those of a store, and of the watched prefix in it.
 type indexes struct {
 	table  uint64 // index of the last change of any key of the datacenter
 	prefix uint64 // index of the last change under the prefix; 0: not requested
