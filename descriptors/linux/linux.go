@@ -33,6 +33,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/hostnames"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/iptables"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
@@ -109,7 +110,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
-	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe, func() { _ = s.Refresh(iface.Name) })
+	hosts := hostnames.New(p.spaces, o.Log, s.Observe)
 	p.watch = drift.New(drift.Options{
 		Spaces: p.spaces, Log: o.Log, Own: hosts, Installation: o.Installation,
 		Lost:    p.lost,
@@ -154,7 +155,7 @@ func (p *Plugin) registerNamespaces(s *scheduler.Scheduler, o Options) (after []
 }
 
 // registerInterfaces adds the descriptors of interfaces, and those of the items on them.
-func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *iface.HostNames, after []string) error {
+func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *hostnames.Names, after []string) error {
 	if err := hosts.Register(s, ConnectionName); err != nil {
 		return err
 	}
@@ -167,14 +168,14 @@ func (p *Plugin) registerInterfaces(s *scheduler.Scheduler, o Options, hosts *if
 		return v
 	}
 	links, others, err := iface.Register(s, iface.Options{
-		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Known: o.Known, Connection: ConnectionName,
+		Spaces: p.spaces, Watch: p.watch, Hosts: hosts, Log: o.Log, Label: o.Label, Installation: o.Installation, Known: o.Known, Connection: ConnectionName,
 		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh, Declared: declared, After: after,
 	})
 	if err != nil {
 		return err
 	}
 	p.links, p.lives = links, others
-	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName, iface.RulesName}
+	p.names = []string{hostnames.Name, iface.Name, iface.AddressName, iface.VRFName, iface.RulesName}
 	if o.L3.Disabled {
 		return nil
 	}

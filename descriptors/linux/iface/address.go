@@ -52,7 +52,7 @@ func addressDependencies(key string, v *interfaces.Interface) (deps []scheduler.
 	if a.Source == keys.Existing {
 		addr := a.Addr
 		if p, err := netip.ParsePrefix(addr); err == nil {
-			addr = p.String() // as HostNames announces it, whatever its spelling
+			addr = p.String() // as package hostnames announces it, whatever its spelling
 		}
 		deps = append(deps, scheduler.Dependency{Label: "address-assigned-to-interface", Key: keys.HostAddress(hostName(v), addr)})
 	}

@@ -4,13 +4,12 @@
 //	links, lives, err := iface.Register(s, iface.Options{...})
 //	meta, ok := links.Get("veth1") // index, namespace, ...
 //
-// Five descriptors work together:
+// Four descriptors work together, and with linux-interface-watcher of package hostnames:
 //
 //	linux-interface           the interface itself
 //	linux-interface-address   one address, derived from the interface
 //	linux-interface-vrf       the membership in a VRF, derived from the interface
 //	linux-vrf-rules           the rules of the namespace that a VRF needs, derived from the VRF
-//	linux-interface-watcher   links of the agent's own namespace; read-only, see HostNames
 //
 // Interfaces of the agent carry a mark in the kernel, the alias of the link (alias.go). A
 // link without the mark is never changed, except for the types EXISTING, LOOPBACK and
@@ -29,6 +28,7 @@ import (
 	"log/slog"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/hostnames"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/locks"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
@@ -46,7 +46,6 @@ const (
 	AddressName = "linux-interface-address"
 	VRFName     = "linux-interface-vrf"
 	RulesName   = "linux-vrf-rules"
-	WatcherName = "linux-interface-watcher"
 )
 
 var (
@@ -82,6 +81,7 @@ func (m Meta) shared() bool { return m.Existing || m.HostName == loopback }
 type Options struct {
 	Spaces *netns.Set
 	Watch  *drift.Watcher
+	Hosts  *hostnames.Names // nil: EXISTING interfaces do not follow their names
 	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
 	Log         *slog.Logger
@@ -153,6 +153,7 @@ type handler struct {
 	orders  locks.Locks[linkID] // held while IPv4 addresses are added to a link or removed
 	edits   edits
 	holders holders
+	again   func() // reads all interfaces back soon
 
 	others others
 }
@@ -177,8 +178,11 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	}
 	// The index is set below: it comes from registering the descriptor that has the
 	// handler.
-	h := &handler{Options: o, marks: newMarks(o.Known, o.Log)}
+	h := &handler{Options: o, marks: newMarks(o.Known, o.Log), again: func() { _ = s.Refresh(Name) }}
 	o.Watch.OnUnmarked(h.remark)
+	if o.Hosts != nil {
+		o.Hosts.OnNamed(h.follow)
+	}
 	registrar := s.OnConnection(o.Connection)
 	index, err := scheduler.Register(registrar, h.descriptor())
 	if err != nil {

@@ -55,7 +55,9 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 		}
 		yield(found{Learned: func() {
 			h.Watch.Unseen(began)
-			h.holders.replace(heldBy(all))
+			if h.holders.replace(all) {
+				h.followAll(places)
+			}
 			for _, p := range places {
 				h.forgetVanished(p)
 			}

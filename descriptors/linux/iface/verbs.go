@@ -246,7 +246,7 @@ func offloadOf(veth *interfaces.VethLink) kernel.Offload {
 }
 
 // created records the interface for drift detection, and returns its metadata. EXISTING
-// interfaces are not recorded: HostNames reports their removal.
+// interfaces are not recorded: package hostnames reports their removal.
 func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
 	if v.GetType() != interfaces.Interface_EXISTING {
 		if v.GetType() == interfaces.Interface_LOOPBACK {

@@ -1,4 +1,5 @@
-package iface
+// Package hostnames announces what other programs, and the agent, have in the agent's own network namespace.
+package hostnames
 
 import (
 	"context"
@@ -19,47 +20,48 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// HostNames announces the links of the agent's own namespace that are up, with their
+// Name is the name of the descriptor.
+const Name = "linux-interface-watcher"
+
+// Names announces the links of the agent's own namespace that are up, with their
 // addresses and VRFs, as values of linux-interface-watcher.
 //
 //	event                         announced values
 //	a link or address appears     announced at once
 //	a link is deleted             withdrawn at once
 //	another value vanishes        withdrawn after drift.Debounce, if it is still missing
-//	another link has the name     announced, and moved is called
 //
 // The delay hides the short gap while a link is renamed. The scheduler sees only the newest announcement of
-// a key, so it may miss that a name was gone in between.
+// a key, so it may miss that another link has the name now. Who follows a name is told of each link that has it: see OnNamed.
 //
-// HostNames is a drift.Follower; the calling goroutine owns its state. The descriptor's
+// Names is a drift.Follower; the calling goroutine owns its state. The descriptor's
 // Retrieve reads the kernel independently, so it needs no lock.
-type HostNames struct {
+type Names struct {
 	spaces  *netns.Set
 	log     *slog.Logger
 	observe func(...scheduler.Observed)
-	moved   func()
+	named   func(name string, link int)
 
 	// The kernel's state as events have shown it, and the keys that were announced for it.
 	links     map[int]kernel.Link
 	addrs     map[int]map[netip.Prefix]bool
 	announced map[int]map[string]bool // keys, by index of the link
 	due       map[int]time.Time       // when to withdraw vanished keys, by index of the link
-	holder    map[string]int          // index of the link that had each name last
 }
 
-// mostGone bounds the names in holder that no link has.
-const mostGone = 4096
-
-// NewHostNames returns a HostNames that announces through observe. It calls moved when a name
-// belongs to another link than before: the announcements do not show that.
-func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler.Observed), moved func()) *HostNames {
-	return &HostNames{spaces: spaces, log: log, observe: observe, moved: moved, announced: map[int]map[string]bool{}, due: map[int]time.Time{}, holder: map[string]int{}}
+// New returns Names that are announced through observe.
+func New(spaces *netns.Set, log *slog.Logger, observe func(...scheduler.Observed)) *Names {
+	return &Names{spaces: spaces, log: log, observe: observe, named: func(string, int) {}, announced: map[int]map[string]bool{}, due: map[int]time.Time{}}
 }
+
+// OnNamed has f called with each name of a link that is announced, and the link's index. Call it before Apply and Reload,
+// whose goroutine calls f.
+func (n *Names) OnNamed(f func(name string, link int)) { n.named = f }
 
 // Register adds linux-interface-watcher to s.
-func (n *HostNames) Register(s *scheduler.Scheduler, connection string) error {
+func (n *Names) Register(s *scheduler.Scheduler, connection string) error {
 	_, err := scheduler.Register(s.OnConnection(connection), scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name: WatcherName, Prefix: keys.HostNames, Retrieve: n.retrieve, Absent: absentHostName,
+		Name: Name, Prefix: keys.HostNames, Retrieve: n.retrieve, Absent: absentHostName,
 	})
 	return err
 }
@@ -81,9 +83,9 @@ func absentHostName(key string) string {
 
 // retrieve reads the kernel, not the state that events have built: a lost event must not
 // last.
-func (n *HostNames) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) scheduler.Retrieved[*emptypb.Empty, struct{}] {
+func (n *Names) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) scheduler.Retrieved[*emptypb.Empty, struct{}] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
-		now := HostNames{spaces: n.spaces}
+		now := Names{spaces: n.spaces}
 		if err := now.load(); err != nil {
 			yield(scheduler.Found[*emptypb.Empty, struct{}]{}, err)
 			return
@@ -99,7 +101,7 @@ func (n *HostNames) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty
 }
 
 // load reads the links and addresses of the own namespace.
-func (n *HostNames) load() error {
+func (n *Names) load() error {
 	own, err := n.spaces.Own()
 	if err != nil {
 		return err
@@ -124,7 +126,7 @@ func (n *HostNames) load() error {
 }
 
 // keysOf returns the keys of one link, for each of its names. A link that is down has none.
-func (n *HostNames) keysOf(index int) map[string]bool {
+func (n *Names) keysOf(index int) map[string]bool {
 	l, ok := n.links[index]
 	if !ok || !l.Up {
 		return nil
@@ -145,9 +147,9 @@ func (n *HostNames) keysOf(index int) map[string]bool {
 }
 
 // Reload implements drift.Follower.
-func (n *HostNames) Reload(now time.Time) {
+func (n *Names) Reload(now time.Time) {
 	if err := n.load(); err != nil {
-		n.log.Error("cannot read the links of the agent's own namespace", "err", fmt.Errorf("%s: %w", WatcherName, err))
+		n.log.Error("cannot read the links of the agent's own namespace", "err", fmt.Errorf("%s: %w", Name, err))
 		return
 	}
 	for index := range n.links {
@@ -159,7 +161,7 @@ func (n *HostNames) Reload(now time.Time) {
 }
 
 // Apply implements drift.Follower.
-func (n *HostNames) Apply(events []kernel.Event, now time.Time) {
+func (n *Names) Apply(events []kernel.Event, now time.Time) {
 	for _, e := range events {
 		switch what := e.What.(type) {
 		case kernel.Link:
@@ -172,7 +174,7 @@ func (n *HostNames) Apply(events []kernel.Event, now time.Time) {
 }
 
 // link updates the state of a link. A new name of a VRF changes the keys of its members.
-func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
+func (n *Names) link(l kernel.Link, gone bool, now time.Time) {
 	before, known := n.links[l.Index]
 	if gone {
 		delete(n.links, l.Index)
@@ -192,7 +194,7 @@ func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
 }
 
 // address enters an address of a link, or removes it. One that another host has is not usable, and so not there.
-func (n *HostNames) address(a kernel.Addr, gone bool) {
+func (n *Names) address(a kernel.Addr, gone bool) {
 	if gone || a.Duplicate {
 		delete(n.addrs[a.Link], a.Prefix)
 		return
@@ -205,7 +207,7 @@ func (n *HostNames) address(a kernel.Addr, gone bool) {
 
 // announce publishes the keys of a link, and schedules the withdrawal of stale ones. It
 // publishes unchanged keys too: a concurrent Retrieve may have reported them as missing.
-func (n *HostNames) announce(index int, now time.Time) {
+func (n *Names) announce(index int, now time.Time) {
 	current := n.keysOf(index)
 	var so []scheduler.Observed
 	// No entry is made for links that are down, of which there may be many.
@@ -218,7 +220,9 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 	if len(so) > 0 {
 		n.observe(so...)
-		n.hold(index)
+		for _, name := range n.links[index].Names() {
+			n.named(name, index)
+		}
 	}
 	_, there := n.links[index]
 	switch {
@@ -233,23 +237,8 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 }
 
-// hold notes that a link has its names, and tells if another one had one of them before.
-func (n *HostNames) hold(index int) {
-	moved := len(n.holder) > len(n.links)+mostGone
-	if moved {
-		clear(n.holder)
-	}
-	for _, name := range n.links[index].Names() {
-		before, known := n.holder[name]
-		n.holder[name], moved = index, moved || known && before != index
-	}
-	if moved {
-		n.moved()
-	}
-}
-
 // withdraw withdraws the stale keys of a link.
-func (n *HostNames) withdraw(index int) {
+func (n *Names) withdraw(index int) {
 	delete(n.due, index)
 	current := n.keysOf(index)
 	var old []scheduler.Observed
@@ -270,7 +259,7 @@ func (n *HostNames) withdraw(index int) {
 }
 
 // announcedElsewhere reports whether another link has the key, since it has the name now.
-func (n *HostNames) announcedElsewhere(key string) bool {
+func (n *Names) announcedElsewhere(key string) bool {
 	for _, has := range n.announced {
 		if has[key] {
 			return true
@@ -280,7 +269,7 @@ func (n *HostNames) announcedElsewhere(key string) bool {
 }
 
 // Due implements drift.Follower.
-func (n *HostNames) Due(now time.Time) (next time.Time) {
+func (n *Names) Due(now time.Time) (next time.Time) {
 	for index, due := range n.due {
 		if !due.After(now) {
 			n.withdraw(index)

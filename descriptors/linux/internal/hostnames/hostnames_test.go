@@ -1,4 +1,4 @@
-package iface
+package hostnames
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 type heard struct {
 	known map[string]bool // as the scheduler has it
 	news  []string
-	moved int // names that other links have taken over
+	named []string // names with the links that have them
 }
 
 func (h *heard) observe(seen ...scheduler.Observed) {
@@ -44,16 +44,17 @@ func (h *heard) expect(t *testing.T, want ...string) {
 	h.news = nil
 }
 
-func newHostNames(h *heard) *HostNames {
+func newNames(h *heard) *Names {
 	h.known = map[string]bool{}
-	n := NewHostNames(netns.New(netns.Options{}), slog.New(slog.DiscardHandler), h.observe, func() { h.moved++ })
+	n := New(netns.New(netns.Options{}), slog.New(slog.DiscardHandler), h.observe)
+	n.OnNamed(func(name string, link int) { h.named = append(h.named, fmt.Sprint(name, " ", link)) })
 	n.links, n.addrs = map[int]kernel.Link{}, map[int]map[netip.Prefix]bool{}
 	return n
 }
 
 func TestHostNamesFollowEvents(t *testing.T) {
 	var h heard
-	n := newHostNames(&h)
+	n := newNames(&h)
 	now := time.Unix(0, 0)
 	tell := func(gone bool, what any) { n.Apply([]kernel.Event{{Gone: gone, What: what}}, now) }
 	later := func(d time.Duration) { now = now.Add(d); n.Due(now) }
@@ -107,7 +108,7 @@ func TestHostNameTakenOver(t *testing.T) {
 	} {
 		for _, late := range []bool{false, true} {
 			var h heard
-			n := newHostNames(&h)
+			n := newNames(&h)
 			now := time.Unix(0, 0)
 			n.Apply([]kernel.Event{{What: kernel.Link{Index: 2, Name: "eth0", Up: true}}}, now)
 			n.Apply(tt.others, now)
@@ -121,35 +122,17 @@ func TestHostNameTakenOver(t *testing.T) {
 			n.Apply([]kernel.Event{{What: kernel.Link{Index: 3, Name: "eth0", Up: true}}}, now)
 			n.Due(now.Add(drift.Debounce))
 			h.expect(t, want...)
-			if h.moved != 1 {
-				t.Errorf("%s, late %t: %d names moved, want 1", name, late, h.moved)
-			}
-			n.Apply([]kernel.Event{{What: kernel.Link{Index: 3, Name: "eth0", Up: true}}}, now)
-			if h.moved != 1 {
-				t.Errorf("%s: an event of the same link moves the name", name)
+			if !slices.Contains(h.named, "eth0 3") {
+				t.Errorf("%s, late %t: told of %q, want eth0 3 too", name, late, h.named)
 			}
 		}
-	}
-}
-
-// Names come and go for months, and their holders are not remembered for ever.
-func TestHostNamesThatAreGone(t *testing.T) {
-	var h heard
-	n := newHostNames(&h)
-	for i := range 3 * mostGone {
-		n.Apply([]kernel.Event{
-			{What: kernel.Link{Index: i + 2, Name: fmt.Sprint("eth", i), Up: true}}, {Gone: true, What: kernel.Link{Index: i + 2}},
-		}, time.Unix(0, 0))
-	}
-	if len(n.holder) > mostGone+1 || h.moved != 2 {
-		t.Errorf("%d holders, %d names moved, want at most %d and 2", len(n.holder), h.moved, mostGone+1)
 	}
 }
 
 // The scheduler reads what stands while a link is down for a moment.
 func TestHostNameReadWhileItBounces(t *testing.T) {
 	var h heard
-	n := newHostNames(&h)
+	n := newNames(&h)
 	now := time.Unix(0, 0)
 	tell := func(up bool) {
 		n.Apply([]kernel.Event{{What: kernel.Link{Index: 2, Name: "eth0", Up: up}}}, now)
@@ -167,7 +150,7 @@ func TestHostNameReadWhileItBounces(t *testing.T) {
 func TestHostNamesReadTheKernel(t *testing.T) {
 	testkit.Netns(t)
 	var h heard
-	n := newHostNames(&h)
+	n := newNames(&h)
 	n.Reload(time.Unix(0, 0))
 	slices.Sort(h.news)
 	want := []string{"+lo", "+lo/address/127.0.0.1/8", "+lo/address/::1/128"}
