@@ -1,6 +1,7 @@
 package siege
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,7 +34,18 @@ type changer struct {
 	free    chan string       // names without a change under way
 	count   int               // of addresses
 	took    []time.Duration
+	slowest []slow   // of these, the slowest first
 	removed []string // standing values that vanished from the kernel
+}
+
+// mostSlow is how many of the slowest changes are kept.
+const mostSlow = 3
+
+// A slow is one of the slowest changes. The log of the agent says what it did meanwhile.
+type slow struct {
+	Name string
+	Due  time.Time
+	Took time.Duration
 }
 
 // A wait is a change that is not in the kernel yet.
@@ -91,14 +103,14 @@ func (r *changer) begin() {
 	r.times()
 }
 
-// times returns the times of all changes since the last call.
-func (r *changer) times() times {
+// times returns the times of all changes since the last call, and the slowest of these.
+func (r *changer) times() (took times, slowest []slow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	took := r.took
-	r.took = nil
+	took, slowest = r.took, r.slowest
+	r.took, r.slowest = nil, nil
 	slices.Sort(took)
-	return took
+	return took, slowest
 }
 
 // stands tells whether a name is one of those that never change.
@@ -152,7 +164,7 @@ func (r *changer) see(addr string, there bool) {
 	w, waits := r.waits[addr]
 	if waits && w.there == there {
 		delete(r.waits, addr)
-		r.took = append(r.took, time.Since(w.since))
+		r.note(slow{w.name, w.since, time.Since(w.since)})
 		r.free <- w.name
 		return
 	}
@@ -164,6 +176,14 @@ func (r *changer) see(addr string, there bool) {
 			r.removed = append(r.removed, name+" "+addr)
 		}
 	}
+}
+
+// note counts a change that the kernel has.
+func (r *changer) note(s slow) {
+	r.took = append(r.took, s.Took)
+	at, _ := slices.BinarySearchFunc(r.slowest, s, func(a, b slow) int { return cmp.Compare(b.Took, a.Took) })
+	r.slowest = slices.Insert(r.slowest, at, s)
+	r.slowest = r.slowest[:min(len(r.slowest), mostSlow)]
 }
 
 // look compares what waits with the kernel, after changes may have been missed.

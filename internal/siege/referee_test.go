@@ -85,6 +85,7 @@ func (r *referee) awaitQuiet(ctx context.Context) error {
 // Seen is what a referee has seen.
 type Seen struct {
 	Took    times    // of the changes since the last call
+	Slowest []slow   // of these
 	Removed []string // standing values that ever vanished from the kernel
 }
 
@@ -159,7 +160,7 @@ func (s *service) Unsettled(_ struct{}, reply *UnsettledError) (err error) {
 
 // Verdict says what was seen.
 func (s *service) Verdict(_ struct{}, reply *Seen) error {
-	reply.Took = s.times()
+	reply.Took, reply.Slowest = s.times()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply.Removed = s.removed

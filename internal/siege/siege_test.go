@@ -51,10 +51,10 @@ func besiege(t *testing.T, target *target, referee *referee, fronts []*front) {
 	attacked, stop := last(t.Context(), *opts.length, fronts)
 	defer stop()
 	target.struck = func() {}
-	var took []times // in each fifth of the time but the last
+	var fifths []Seen // of the time, but the last
 	err := together(
 		func() error { return referee.run(attacked) },
-		func() (err error) { took, err = fifths(attacked, referee); return err },
+		func() (err error) { fifths, err = followed(attacked, referee); return err },
 		func() error { return wage(attacked, target, fronts) },
 		func() error { return guard(attacked, target) },
 	)
@@ -64,7 +64,7 @@ func besiege(t *testing.T, target *target, referee *referee, fronts []*front) {
 	within(t, "after the attacks", target, referee.awaitQuiet)
 	within(t, "leaving", target, target.leave)
 	within(t, "without the attackers", target, referee.awaitQuiet)
-	report(t, target, referee, fronts, control, took)
+	report(t, target, referee, fronts, control, fifths)
 	target.stop()
 }
 
@@ -81,21 +81,21 @@ func calm(t *testing.T, referee *referee, length time.Duration) time.Duration {
 	return took.p99()
 }
 
-// fifths returns how long changes took in each fifth of the attacks but the last: an agent that gets slower shows it.
-func fifths(ctx context.Context, referee *referee) (took []times, err error) {
+// followed returns what was seen in each fifth of the attacks but the last: an agent that gets slower shows it.
+func followed(ctx context.Context, referee *referee) (fifths []Seen, err error) {
 	for range 4 {
 		select {
 		case <-ctx.Done():
-			return took, nil
+			return fifths, nil
 		case <-time.After(*opts.length / 5):
 		}
 		seen, err := referee.seen(context.WithoutCancel(ctx))
 		if err != nil {
-			return took, err
+			return fifths, err
 		}
-		took = append(took, seen.Took)
+		fifths = append(fifths, seen)
 	}
-	return took, nil
+	return fifths, nil
 }
 
 func seenBy(t *testing.T, referee *referee) Seen {
@@ -140,9 +140,9 @@ func guard(ctx context.Context, target *target) error {
 	}
 }
 
-// report says what the siege has done, and whether the agent stood it. The control is the p99 without attacks; parts are the times
-// that were taken before.
-func report(t *testing.T, target *target, referee *referee, fronts []*front, control time.Duration, parts []times) {
+// report says what the siege has done, and whether the agent stood it. The control is the p99 without attacks; fifths are what was
+// seen before.
+func report(t *testing.T, target *target, referee *referee, fronts []*front, control time.Duration, fifths []Seen) {
 	t.Helper()
 	now, most, err := target.memory()
 	if err != nil {
@@ -152,13 +152,16 @@ func report(t *testing.T, target *target, referee *referee, fronts []*front, con
 		t.Logf("%8d strikes: %s", f.strikes.Load(), f.name)
 	}
 	seen := seenBy(t, referee)
-	parts = append(parts, seen.Took)
-	took := slices.Concat(parts...)
+	var took times
+	for i, part := range append(fifths, seen) {
+		took = append(took, part.Took...)
+		t.Logf("fifth %d of the time: %s", i+1, part.Took)
+		for _, s := range part.Slowest {
+			t.Logf("  %s: %s after %v", s.Due.Format(time.StampMilli), s.Name, s.Took.Round(time.Millisecond))
+		}
+	}
 	slices.Sort(took)
 	t.Logf("under attack: %s", took)
-	for i, part := range parts {
-		t.Logf("fifth %d of the time: %s", i+1, part)
-	}
 	t.Logf("memory: at most %d MB, at the end %d MB", most>>20, now>>20)
 	t.Logf("printed: %d KB of log", target.reader.printed()>>10)
 	if len(took) == 0 {
