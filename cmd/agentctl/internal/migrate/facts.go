@@ -9,7 +9,8 @@ const (
 	same    verdict = "same"    // it works as before
 	changed verdict = "changed" // it works, but differently
 	ignored verdict = "ignored" // it has no effect
-	stops   verdict = "stops"   // the agent does not start, or refuses the value
+	stops   verdict = "stops"   // the agent does not start
+	refused verdict = "refused" // the agent runs without the value
 )
 
 // A fact is the verdict on a setting, with the reason unless it is same.

@@ -65,11 +65,14 @@ func valuesIn(file string, text []byte) (out []Finding) {
 		if err == nil {
 			err = refusal(all, it.Key, it.Value)
 		}
-		f := fact{same, ""}
+		f, place := fact{same, ""}, fmt.Sprintf("%s:%d", file, it.Line)
 		if err != nil {
-			f = fact{stops, err.Error()}
+			f = fact{refused, err.Error()}
 		}
-		out = append(out, finding(fmt.Sprintf("%s:%d", file, it.Line), it.Key, f))
+		if at, ok := errors.AsType[*document.Error](err); ok {
+			f.why, place = at.Msg, fmt.Sprintf("%s:%d:%d", file, at.Line, at.Column)
+		}
+		out = append(out, finding(place, it.Key, f))
 	}
 	for _, err := range faults {
 		out = append(out, finding(file, "", fact{stops, err.Error()}))

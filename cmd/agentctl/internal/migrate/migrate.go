@@ -51,10 +51,10 @@ func Command(s *session.Session) *cobra.Command {
 		Short: "Says what becomes of an installation of vpp-agent 3.5",
 		Long: "Migrate reads the configuration files of an installation in FOLDER, with the flags in its supervisor.conf and the values of\n" +
 			"its start-up file (initial-config.yaml), and the values of the label in etcd. A UNIT of systemd (NAME.service), and a MANIFEST of Compose or Kubernetes (NAME.yaml), have the flags and variables with which\n" +
-			"the older agent was started. It prints what changes, what is ignored, and what stops the agent. Nothing is changed.\n\n" +
+			"the older agent was started. It prints what changes, what is ignored, what is refused, and what stops the agent. Nothing is changed.\n\n" +
 			"If an agent with the label answers, migrate also prints the changes that it would make if etcd were its store. An agent without stores\n" +
 			"changes nothing by itself, and may run beside vpp-agent for that.\n\n" +
-			"Exit codes: 0 nothing stops the agent, 1 something does, or an error.",
+			"Exit codes: 0 nothing stops the agent or is refused, 1 something does or is, or an error.",
 		Example: "  agentctl migrate --from vpp-agent-3.5 /opt/vpp-agent/dev\n" +
 			"  agentctl migrate --from vpp-agent-3.5 docker-compose.yml /opt/vpp-agent/dev\n" +
 			"  agentctl migrate --from vpp-agent-3.5 --service-label vpp1 etcd\n" +
@@ -143,7 +143,7 @@ func (r *Report) addKeys(ctx context.Context, s *session.Session, store kvdbsync
 			model = m.Name()
 		}
 		if err := refusal(models.BuiltIn(), key, p.Value); err != nil {
-			r.Findings = append(r.Findings, finding(p.Key, model, fact{stops, err.Error()}))
+			r.Findings = append(r.Findings, finding(p.Key, model, fact{refused, err.Error()}))
 			continue
 		}
 		r.Values[model]++
@@ -191,7 +191,7 @@ func (r *Report) plan(ctx context.Context, s *session.Session, values []map[stri
 		err = s.Request(ctx, http.MethodPost, "/scheduler/plan", url.Values{"replace": {"1"}}, body, &p)
 		r.Plan = append([]show.Change{}, show.ChangesOf(p.Operations)...)
 		for _, i := range p.Invalid {
-			r.Findings = append(r.Findings, finding(i.Key, "", fact{stops, cmp.Or(i.Error, "refused")}))
+			r.Findings = append(r.Findings, finding(i.Key, "", fact{refused, cmp.Or(i.Error, "the agent refuses it")}))
 		}
 	}
 	if err != nil {
@@ -211,10 +211,10 @@ func (r *Report) print(out io.Writer, s *session.Session, all bool) error {
 			}
 		}
 	}
-	sum := fmt.Sprintf("Flags, settings and values: %d as before, %d changed, %d ignored, %d that would stop the agent or be refused.\n",
-		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(stops)])
+	sum := fmt.Sprintf("Flags, settings and values: %d as before, %d changed, %d ignored, %d refused, %d that would stop the agent.\n",
+		count[string(same)]+total(r.Values), count[string(changed)], count[string(ignored)], count[string(refused)], count[string(stops)])
 	fmt.Fprint(out, show.Broken(out, sum, 2))
-	if r.Settings && count[string(stops)] == 0 {
+	if r.Settings && count[string(stops)]+count[string(refused)] == 0 {
 		fmt.Fprint(out, show.Broken(out, "The agent starts unchanged: no file and no flag needs an edit.\n", 2))
 	}
 	if slices.ContainsFunc(r.Findings, Finding.restorable) {

@@ -179,7 +179,7 @@ func TestMissingFiles(t *testing.T) {
 // The values of the start are in a file beside the others, or where initfileregistry.conf says.
 func TestValuesOfTheStart(t *testing.T) {
 	const values = "linuxConfig:\n  interfaces:\n    - {name: a, type: LOOPBACK}\n    - {name: b, type: LOOPBACK, mtu: 5}\n    - {name: c, type: LOPBACK}\n"
-	const found = "FILE:3 config/linux/interfaces/v2/interface/a same\nFILE:4 config/linux/interfaces/v2/interface/b stops\nFILE:5 config/linux/interfaces/v2/interface/c stops\n"
+	const found = "FILE:3 config/linux/interfaces/v2/interface/a same\nFILE:4 config/linux/interfaces/v2/interface/b refused\nFILE:5:17 config/linux/interfaces/v2/interface/c refused\n"
 	elsewhere := filepath.Join(folder(t, map[string]string{"first.yaml": values}), "first.yaml")
 	for name, c := range map[string]struct {
 		files map[string]string

@@ -22,7 +22,7 @@ import (
 type Finding struct {
 	Place   string `json:"place"`   // a flag, a file and its line, or a key
 	What    string `json:"what"`    // the setting, or the model of the value
-	Verdict string `json:"verdict"` // same, changed, ignored or stops
+	Verdict string `json:"verdict"` // same, changed, ignored, refused or stops
 	Why     string `json:"why,omitempty"`
 }
 
@@ -339,7 +339,7 @@ func commandLine(place string, arguments []string) (out []Finding) {
 	return out
 }
 
-// worst returns whether anything stops the agent.
+// worst returns whether anything stops the agent, or is refused.
 func worst(all []Finding) bool {
-	return slices.ContainsFunc(all, func(f Finding) bool { return f.Verdict == string(stops) })
+	return slices.ContainsFunc(all, func(f Finding) bool { return f.Verdict == string(stops) || f.Verdict == string(refused) })
 }
