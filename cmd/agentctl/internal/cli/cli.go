@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ type Streams = session.Streams
 // Run executes one command line and returns the exit code. It prints errors to s.Err.
 func Run(ctx context.Context, args []string, s Streams, env func(string) (string, bool)) int {
 	root, valid := command(&session.Session{Streams: s, Env: env})
-	root.SetArgs(args)
+	root.SetArgs(withoutHelp(root, args))
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -89,6 +90,18 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 		return ExitNotFound
 	}
 	return ExitFailed
+}
+
+// withoutHelp returns the arguments without a request for help, if it is for a word that may be no command. Cobra would print the
+// help of the group, and hide that. A group without a command prints its help anyway.
+func withoutHelp(root *cobra.Command, args []string) []string {
+	isHelp := func(arg string) bool { return arg == "-h" || arg == "--help" }
+	isWord := func(arg string) bool { return !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, cobra.ShellCompRequestCmd) }
+	found, rest, err := root.Find(args)
+	if err != nil || !found.HasSubCommands() || len(rest) == 0 || !isWord(rest[0]) {
+		return args
+	}
+	return slices.DeleteFunc(slices.Clone(args), isHelp)
 }
 
 // errorText returns the message of err for the terminal. Lines after the first are indented,

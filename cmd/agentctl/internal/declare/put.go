@@ -34,7 +34,7 @@ func put(s *session.Session) *cobra.Command {
 	}
 	c.sourceFlag(cmd, "store the value in this store or data source (default: where it is kept; a new value: agentctl)")
 	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until the value is configured")
-	cmd.RunE = s.WithAgentUntil(answerTime, func(ctx context.Context, args []string) error {
+	inAgent := s.WithAgentUntil(answerTime, func(ctx context.Context, args []string) error {
 		deadline := time.Now().Add(c.Timeout)
 		key, err := names.WholeOrKey(ctx, s, args[0])
 		if err != nil {
@@ -54,6 +54,12 @@ func put(s *session.Session) *cobra.Command {
 		}
 		return c.perform(ctx, key, deadline)
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("store") {
+			return session.Usagef("--store is for FILEs of apply: expected --source for a VALUE, or agentctl kvdb put for a key of a store without its agent")
+		}
+		return inAgent(cmd, args)
+	}
 	return cmd
 }
 

@@ -135,8 +135,12 @@ func inKeys(given string, known session.Catalogue) string {
 }
 
 // ValueOrKey is Value for commands that also tell something about keys without a value, such as
-// explain. A text that has the form of a key is returned unchanged if no value has it.
+// explain. A text that has the form of a key is returned unchanged if no value has it. That of a declared value is whole, and no part
+// of another one.
 func ValueOrKey(ctx context.Context, s *session.Session, given string) (key string, err error) {
+	if strings.HasPrefix(asInAgent(given), "config/") {
+		return orKey(ctx, s, given, Whole)
+	}
 	return orKey(ctx, s, given, Value)
 }
 

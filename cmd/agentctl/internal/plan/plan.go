@@ -101,6 +101,8 @@ func (q *query) arguments(ctx context.Context, cmd *cobra.Command, s *session.Se
 		if err := q.exists(ctx, s); err != nil {
 			return nil, err
 		}
+	case s.Store == "filedb" && store:
+		return nil, session.Usagef("--store filedb takes no changes: expected --as filedb:PATH, which is the plan of saving that file")
 	case store:
 		out.Set("as", cmp.Or(s.Store, "etcd"))
 	default:

@@ -88,6 +88,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		return unknownFlag(cmd, unknown.GetSpecifiedName())
 	}
+	if short, ok := errors.AsType[*pflag.NotExistError](err); ok && short.GetSpecifiedShortnames() == "f" && strings.Contains(cmd.Use, "FILE") {
+		return errors.New("unknown flag -f: files need no flag here")
+	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return fmt.Errorf("--%s: %q: %s", invalid.GetFlag().Name, invalid.GetValue(), expected(invalid))
 	}
