@@ -17,7 +17,8 @@ export function choose(key: string, byKeyboard: boolean): void {
 // short: a row has little room, and the detail has them in full.
 function reason(v: ListedValue): string {
   if (v.Roots && v.Roots.length > 0) return plain(v.Roots.map((r) => r.Key ? r.Text.replace(r.Key, () => split(r.Key!)[1]) : r.Text).join("; "));
-  return plain([v.Error, ...(v.Details ?? [])].filter(Boolean).join("; "));
+  const named = v.State === "INVALID" && v.Error; // Details are the fields, which the error names
+  return plain([v.Error, ...(named ? [] : v.Details ?? [])].filter(Boolean).join("; "));
 }
 
 // Problems lists the values that are not as declared, the worst first, with their root causes in full.
