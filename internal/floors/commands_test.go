@@ -51,7 +51,7 @@ func commandsElsewhere() []struct{ command, file, text string } {
 		{`^docker run -d --network none -e MICROSERVICE_LABEL=`, "descriptors/linux/microservice/microservice_test.go", "MICROSERVICE_LABEL"},
 		{`^agentctl migrate --from vpp-agent-3.5 `, "agent/testdata/migrate.txtar", "agentctl migrate --from vpp-agent-3.5 etcd"},
 		{`^agentctl config history 12$`, "agent/testdata/readme.txtar", "config history"},
-		{`^(cp -r proto|python3 -m grpc_tools)`, "northbound/grpc/python_test.go", "grpc_tools.protoc"},
+		{`^(mkdir /tmp/client && cp -r proto|python3 -m grpc_tools)`, "northbound/grpc/python_test.go", "grpc_tools.protoc"},
 		{`^grpcurl `, "northbound/grpc/transport_test.go", "func TestHealthAndReflection"}, // the same requests
 		// What the test does not do: it has this folder instead of a module of its own, whose parts need a proxy of modules.
 		{`^(mkdir notes|go mod |go get |go install google.golang.org/|etcdctl put /vnf-agent/vpp1/config/acme/)`, "examples/custom-agent/custom_agent_test.go", "func TestREADMEShowsTheCode"},
