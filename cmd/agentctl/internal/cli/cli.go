@@ -96,7 +96,9 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 // help of the group, and hide that. A group without a command prints its help anyway.
 func withoutHelp(root *cobra.Command, args []string) []string {
 	isHelp := func(arg string) bool { return arg == "-h" || arg == "--help" }
-	isWord := func(arg string) bool { return !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, cobra.ShellCompRequestCmd) }
+	isWord := func(arg string) bool {
+		return !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, cobra.ShellCompRequestCmd)
+	}
 	found, rest, err := root.Find(args)
 	if err != nil || !found.HasSubCommands() || len(rest) == 0 || !isWord(rest[0]) {
 		return args
