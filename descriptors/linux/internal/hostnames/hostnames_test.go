@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +13,12 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/scheduler"
 )
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 
 // heard collects what is announced and not known yet, by the last part of the key.
 type heard struct {
