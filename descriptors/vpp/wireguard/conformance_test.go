@@ -94,7 +94,7 @@ func TestPeerConforms(t *testing.T) {
 // TestPeerUnimplemented has a VPP without the messages: nothing is found, and the reason is named.
 func TestPeerUnimplemented(t *testing.T) {
 	if simulated.Newest() == simulated.Real {
-		t.Skip("a real VPP has the messages")
+		t.Skip("SKIPPED: a real VPP has the messages")
 	}
 	p, _ := onVPP(t, "22.02")
 	if _, err := p.create(t.Context(), "", at(t, "wg1", 1, "")); !errors.Is(err, scheduler.ErrUnimplemented) {
