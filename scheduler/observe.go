@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -25,10 +26,13 @@ type Observed struct {
 }
 
 // Observe reports changes in the system. For a descriptor with verbs, a nil Value means
-// that the item is gone; the scheduler creates it again, with its dependents. The changes
-// of one call are handled together. Observe never blocks; only the newest observation of a
-// key counts. An observation is logged as an error and ignored if no descriptor has its
-// key, or if Value or Meta has another type than the descriptor's.
+// that the item is gone; the scheduler creates it again, with its dependents. A descriptor
+// with RetrieveSome is asked first, since who reports cannot know whether the scheduler has
+// done so meanwhile. The changes of one call are handled together. Observe never blocks; only the newest observation of a
+// key counts. One that waits while a verb of the key ends may be older than the effect of the
+// verb: if they contradict each other, the key is read back. An observation is logged as an
+// error and ignored if no descriptor has its key, or if Value or Meta has another type than
+// the descriptor's.
 func (s *Scheduler) Observe(seen ...Observed) {
 	if len(seen) > 0 {
 		s.counters.Observed()
@@ -57,6 +61,18 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 		s.reader.Want(&r.reading, s.reader.Everything(s.registry.Named(in.Refresh.Names())), nil)
 		s.finish(ctx, r)
 	}
+}
+
+// mayBeOlder drops an observation that waits and contradicts the result of a verb, and reports whether there was one: it may be
+// older than the effect of the verb. The value must be read back instead.
+func (s *Scheduler) mayBeOlder(op graph.Op) bool {
+	d := kind.OfOp(op)
+	for n := op.Node.Base(); n != nil && (d == nil || d.Retrieve == nil); n = n.Base() {
+		d = kind.Of(n) // a part without Retrieve is read back with its base
+	}
+	return d != nil && d.Retrieve != nil && s.observations.DropIf(op.Node.Key(), func(o Observed) bool {
+		return !kind.Observation(o).IsCurrent(op.Node)
+	})
 }
 
 // changedObservations returns the valid observations that differ from the known state.
@@ -88,6 +104,10 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
+			if s.registry.Of(o.Key).RetrieveSome != nil {
+				r.unclear = append(r.unclear, s.graph.Node(o.Key))
+				continue
+			}
 			s.flaps.Lost(o.Key)
 			continue
 		}

@@ -227,3 +227,62 @@ func TestAnyOfSeveralKeys(t *testing.T) {
 		expect(scheduler.Pending)
 	})
 }
+
+// TestObservedBeforeTheEndOfAVerb observes, while a verb of a value runs, that the value is gone: it may have been so before
+// the verb took effect. So it is read back.
+func TestObservedBeforeTheEndOfAVerb(t *testing.T) {
+	for name, c := range map[string]struct {
+		vanish bool // after the verb
+		calls  string
+	}{
+		"the report is older than the verb": {false, "create thing/a, retrieve thing/"},
+		"the report is newer":               {true, "create thing/a, retrieve thing/, create thing/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				s, stop := b.begin(t, scheduler.Options{})
+				defer stop()
+				mustCommit(t, s, scheduler.Txn{Replace: true})
+				b.took()
+				b.hang("create thing/a")
+				go func() { _ = declare(t, s, "thing/a", "one") }()
+				synctest.Wait()
+				s.Observe(scheduler.Observed{Key: "thing/a"})
+				b.hang("retrieve thing/")
+				b.release("create thing/a", nil)
+				if c.vanish {
+					b.mu.Lock()
+					delete(b.stands, "thing/a")
+					b.mu.Unlock()
+				}
+				b.release("retrieve thing/", nil)
+				expect(t, "calls", b.took(), c.calls)
+				expect(t, "states", states(s), "thing/a CONFIGURED one")
+			})
+		})
+	}
+}
+
+// TestLossIsReadBack observes, at rest, that values are gone: with RetrieveSome, the scheduler looks whether they are.
+func TestLossIsReadBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		b.some = true
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		mustCommit(t, s, scheduler.Txn{Replace: true})
+		must(t, declare(t, s, "thing/a", "one", "thing/b", "two", "other/c", "three>thing/b"))
+		b.took()
+		s.Observe(scheduler.Observed{Key: "thing/a"}, scheduler.Observed{Key: "thing/nothing"})
+		synctest.Wait()
+		expect(t, "calls", b.took(), "retrieve thing/a")
+		b.mu.Lock()
+		delete(b.stands, "thing/b")
+		b.mu.Unlock()
+		s.Observe(scheduler.Observed{Key: "thing/a"}, scheduler.Observed{Key: "thing/b"})
+		synctest.Wait()
+		expect(t, "calls", b.took(), "retrieve thing/a, retrieve thing/b, delete other/c, create thing/b, create other/c")
+		expect(t, "states", states(s), "other/c CONFIGURED three>thing/b; thing/a CONFIGURED one; thing/b CONFIGURED two")
+	})
+}
