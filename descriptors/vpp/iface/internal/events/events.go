@@ -222,6 +222,7 @@ func (e *Events) report(ctx context.Context) {
 	for name, index := range suspect {
 		if e.isGone(ctx, name, index) {
 			gone = true
+			// The agent may have made it again by now: the scheduler looks for itself.
 			out = append(out, scheduler.Observed{Key: keys.Interface(name).Key()})
 			out = append(out, LinkGone(name)...)
 		}
@@ -281,13 +282,12 @@ type namedEvent struct {
 func (e *Events) takePending() (links map[uint32]namedEvent, suspect map[string]uint32, unnamed []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	links, suspect = map[uint32]namedEvent{}, e.suspect
-	e.suspect = map[string]uint32{}
+	links = map[uint32]namedEvent{}
 	for index, one := range e.pending {
 		name, known := e.names[index]
 		switch {
 		case one.deleted && known:
-			suspect[name], one.deleted = index, false
+			e.suspect[name], one.deleted = index, false
 		case known && one.exists && e.Table.LostByUs(name, index):
 			// It may be about the next interface with the index: it waits until that one has a name.
 			continue
@@ -305,6 +305,7 @@ func (e *Events) takePending() (links map[uint32]namedEvent, suspect map[string]
 			delete(e.pending, index)
 		}
 	}
+	suspect = maps.Clone(e.suspect)
 	for index := range maps.Clone(links) {
 		e.addSubs(index, links)
 	}
@@ -335,24 +336,23 @@ func (e *Events) readLink(ctx context.Context, index uint32, one namedEvent) (up
 }
 
 // isGone tells whether an interface lost its index without the agent deleting it. If so,
-// later events of the index do not get its name.
+// later events of the index do not get its name, unless it has the index again by now.
 func (e *Events) isGone(ctx context.Context, name string, index uint32) bool {
-	if e.Table.LostByUs(name, index) {
-		return false
-	}
 	meta, known := e.Links.Get(name)
-	if !known || meta.Index != index {
-		return false
-	}
-	if exists, err := hasName(ctx, e.API, meta.SwIfIndex(), name); exists || err != nil {
-		return false // after a lost connection everything is read back
+	lost := known && meta.Index == index && !e.Table.LostByUs(name, index)
+	if lost {
+		exists, err := hasName(ctx, e.API, meta.SwIfIndex(), name)
+		lost = !exists && err == nil // after a lost connection everything is read back
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.names[index] == name {
-		delete(e.names, index)
+	if now, still := e.suspect[name]; still && now == index {
+		delete(e.suspect, name)
+		if lost && e.names[index] == name {
+			delete(e.names, index)
+		}
 	}
-	return true
+	return lost
 }
 
 // hasName tells whether VPP has an interface of that index and name.

@@ -10,10 +10,12 @@ import (
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -26,19 +28,25 @@ type world struct {
 	tags   map[uint32]string
 	links  map[string]bool // the keys that are observed
 	during func()          // called once, before the scheduler takes the next report
+	asked  func()          // called after VPP's next answer
+	read   int             // how often all is read back
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, tags: map[uint32]string{}, links: map[string]bool{}}
 	w.Events = New(Options{
 		API: w, Table: &ifindex.Table{}, Leftovers: &leftovers.Registry{}, Observe: w.observe, Log: slog.New(slog.DiscardHandler),
-		LinkChanged: func(string) {}, Awaited: func(string) bool { return false }, RefreshAll: func() { t.Error("all is read back") },
+		LinkChanged: func(string) {}, Awaited: func(string) bool { return false }, RefreshAll: func() { w.read++ },
 	})
 	return w
 }
 
 // Details answers a dump of interfaces.
 func (w *world) Details(_ context.Context, request, detail api.Message, take conn.Take) error {
+	if asked := w.asked; asked != nil {
+		w.asked = nil
+		defer asked()
+	}
 	index := request.(*vppif.SwInterfaceDump).SwIfIndex
 	tag, exists := w.tags[uint32(index)]
 	if !exists {
@@ -61,6 +69,33 @@ func (w *world) observe(all ...scheduler.Observed) {
 			delete(w.links, o.Key)
 		}
 	}
+}
+
+// commit has a scheduler commit an interface of that name and index.
+func (w *world) commit(name string, index uint32) {
+	s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	links, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, ifindex.Meta]{
+		Name: "interface", Prefix: keys.Interface("").Key(),
+		Create: func(context.Context, string, *emptypb.Empty) (ifindex.Meta, error) {
+			return ifindex.Meta{Index: index, Parent: index}, nil
+		},
+		Delete: func(context.Context, string, *emptypb.Empty, ifindex.Meta) error { return nil },
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	w.Cleanup(func() { stop(); <-ended })
+	v, err := s.Value(keys.Interface(name).Key(), &emptypb.Empty{})
+	if err == nil {
+		_, err = s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Links = links
 }
 
 // create has VPP create an interface and report its link. The scheduler commits its name.
@@ -142,10 +177,30 @@ func TestLateReports(t *testing.T) {
 	}
 }
 
+// TestMadeAgainBeforeItsEnd has somebody delete an interface, which the agent has made again, with the
+// same index, before it has handled VPP's event of the deletion: the event is not about the new one.
+func TestMadeAgainBeforeItsEnd(t *testing.T) {
+	w := newWorld(t)
+	w.commit("a", 5)
+	w.create("a", 5)
+	w.expect(linkOfA)
+	delete(w.tags, 5)
+	w.Events.change(func() { w.pending[5] = event{deleted: true} })
+	w.asked = func() { w.create("a", 5) }
+	w.report(t.Context())
+	if w.read != 1 {
+		t.Errorf("all was read back %d times, want 1", w.read)
+	}
+	w.Events.change(func() { w.pending[5] = event{exists: true} })
+	delete(w.links, linkOfA)
+	w.expect(linkOfA)
+}
+
 // TestNextInterfaceWhileOneIsDeleted has VPP give the index of an interface to another one before the
 // agent knows that the first is deleted: the event of the second is not one of the first.
 func TestNextInterfaceWhileOneIsDeleted(t *testing.T) {
 	w := newWorld(t)
+	w.commit("a", 5)
 	w.create("a", 5)
 	w.expect(linkOfA)
 	w.Table.Deleting("a", 5)
@@ -156,6 +211,9 @@ func TestNextInterfaceWhileOneIsDeleted(t *testing.T) {
 	w.observe(LinkGone("a")...)
 	w.setName(scheduler.IndexChange[ifindex.Meta]{Name: "a", Gone: true})
 	w.expect()
+	if w.read > 0 {
+		t.Errorf("all was read back %d times", w.read)
+	}
 	w.Table.Tagged("b", 5, true)
 	w.setName(scheduler.IndexChange[ifindex.Meta]{Name: "b", Meta: ifindex.Meta{Index: 5, Parent: 5}})
 	w.expect(linkOfB)
