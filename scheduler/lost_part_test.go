@@ -70,7 +70,7 @@ func TestPartGoesWhileItsBaseIsRead(t *testing.T) {
 		s.Observe(scheduler.Observed{Key: part})
 		<-time.After(time.Second)
 		close(held)
-		<-time.After(time.Second)
+		<-time.After(3 * time.Second) // with the rest before the next reading
 		if stands.Load() != "1" || read.Load() < 2 {
 			t.Errorf("after %d readings, there is %q; want what is declared: 1", read.Load(), stands.Load())
 		}

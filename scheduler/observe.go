@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
+	"github.com/keyplane/keyplane/scheduler/internal/readback"
 )
 
 // An Observed is a change in the system: the actual value of Key is now Value, or none if
@@ -40,8 +41,9 @@ func (s *Scheduler) Observe(seen ...Observed) {
 	s.observations.PutAll(func(o Observed) string { return o.Key }, seen...)
 }
 
-// Refresh requests that the named descriptors (none: all) are read back soon. It never
-// blocks. It returns ErrMisuse if a name is unknown; then nothing is read.
+// Refresh requests that the named descriptors (none: all) are read back soon. After a read-back
+// that Refresh or Observe has requested, the next one waits three times as long, and 0.3 s at
+// most. Refresh never blocks. It returns ErrMisuse if a name is unknown; then nothing is read.
 func (s *Scheduler) Refresh(descriptors ...string) error {
 	if err := s.registry.CheckNames(descriptors); err != nil {
 		return fmt.Errorf("refresh: %w", err)
@@ -55,10 +57,13 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 	for _, g := range slices.SortedFunc(maps.Keys(in.Connections), func(a, b *Connection) int { return strings.Compare(a.name, b.name) }) {
 		s.handleConnection(ctx, g, in.Connections[g])
 	}
-	if in.Refresh.Asked {
+	if !in.Refresh.Asked {
+		return
+	}
+	var reading readback.Reading
+	if s.reader.WantSoon(&reading, s.registry.Named(in.Refresh.Names())) {
 		r := s.begin(Notification)
-		r.rec.Refresh = true
-		s.reader.Want(&r.reading, s.reader.Everything(s.registry.Named(in.Refresh.Names())), nil)
+		r.rec.Refresh, r.reading = true, reading
 		s.finish(ctx, r)
 	}
 }
@@ -96,11 +101,13 @@ func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 // of the run.
 func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	s.counters.Noticed(uint8(Notification))
-	if len(seen) == 0 {
+	seen, unclear := s.usable(seen)
+	var reading readback.Reading
+	if !s.reader.WantSoon(&reading, unclear) && len(seen) == 0 {
 		return
 	}
 	r := s.begin(Notification)
-	var unclear []*descriptor // these must be read back
+	r.reading = reading
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
@@ -113,10 +120,6 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		}
 		d := s.registry.Of(o.Key)
 		meta, known := d.MetaOf(kind.Observation(o), s.graph.Node(o.Key))
-		if !known && d.Retrieve != nil {
-			unclear = append(unclear, d)
-			continue
-		}
 		if !known {
 			s.log.Warn("observed a value without metadata; verbs get none", "key", o.Key)
 		}
@@ -132,10 +135,22 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		}
 	}
 	s.notice(r)
-	if len(unclear) > 0 {
-		s.reader.Want(&r.reading, s.reader.Everything(unclear), nil)
-	}
 	s.finish(ctx, r)
+}
+
+// usable returns the observations that can be used, and the descriptors of the others, which must be read back for their metadata.
+func (s *Scheduler) usable(seen []Observed) (out []Observed, unclear []*descriptor) {
+	for _, o := range seen {
+		if o.Value != nil {
+			d := s.registry.Of(o.Key)
+			if _, known := d.MetaOf(kind.Observation(o), s.graph.Node(o.Key)); !known && d.Retrieve != nil {
+				unclear = append(unclear, d)
+				continue
+			}
+		}
+		out = append(out, o)
+	}
+	return out, unclear
 }
 
 // notice publishes changes that were found in the system, before anything is done about

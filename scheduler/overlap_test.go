@@ -362,8 +362,8 @@ func TestPauseWaitsForSlowWork(t *testing.T) {
 	})
 }
 
-// TestReadConnectionNeedNotWaitForAnother reads back two connections in one go. Values of the first one are applied as soon as
-// that has been read, although the second one takes its time.
+// TestReadConnectionNeedNotWaitForAnother reads back two connections in one go. Values of the second one are applied while the
+// first one is read, and those of the first one as soon as it has been read, although the second one takes its time.
 func TestReadConnectionNeedNotWaitForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTar()
@@ -378,6 +378,8 @@ func TestReadConnectionNeedNotWaitForAnother(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- declare(t, s, first+"a", "1") }()
 		<-time.After(soon)
+		second := map[string]string{"thing/": "other/", "other/": "thing/"}[first]
+		withinSoon(t, "a value of a connection that is read later", func() { must(t, declare(t, s, second+"a", "1")) })
 		b.release("retrieve "+first, nil)
 		<-time.After(soon)
 		if calls := b.took(); !strings.Contains(calls, "create "+first+"a") {

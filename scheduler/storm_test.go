@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,4 +107,62 @@ func TestRetriesAreBounded(t *testing.T) {
 			}
 		})
 	}, 13762774616034288274, 2810495340257431852)
+}
+
+// TestNotificationsLeaveRoomForVerbs has something change all the time in a system that takes 100 ms to read. Verbs have three
+// quarters of the time, each waits for one read-back at most, and the last change is not missed.
+func TestNotificationsLeaveRoomForVerbs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		var reads, asked, seen atomic.Int64
+		for _, name := range []string{"thing", "other"} {
+			_, err := scheduler.Register(s, scheduler.Descriptor[note, struct{}]{
+				Name: name, Prefix: name + "/", Connection: "one",
+				Create: func(context.Context, string, note) (struct{}, error) { return struct{}{}, nil },
+				Delete: func(context.Context, string, note, struct{}) error { return nil },
+				Retrieve: func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
+					return func(func(noteFound, error) bool) {
+						if name == "thing" {
+							seen.Store(asked.Load())
+							reads.Add(1)
+						}
+						<-time.After(50 * time.Millisecond)
+					}
+				},
+			})
+			must(t, err)
+		}
+		defer begin(t, s)()
+		mustCommit(t, s, scheduler.Txn{Refresh: true})
+		began := time.Now()
+		reads.Store(0)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for ctx.Err() == nil {
+				asked.Add(1)
+				must(t, s.Refresh([]string{"thing", "other"}[asked.Load()%2]))
+				<-time.After(10 * time.Millisecond)
+			}
+		}()
+		const number = 100
+		for i := range number {
+			begun := time.Now()
+			must(t, declare(t, s, fmt.Sprint("thing/", i), "1"))
+			if took := time.Since(begun); took > 150*time.Millisecond {
+				t.Errorf("value %d took %v, want at most 150 ms", i, took)
+			}
+			<-time.After(777 * time.Millisecond)
+		}
+		if each := time.Since(began) / time.Duration(max(1, reads.Load())); each < 350*time.Millisecond || each > 500*time.Millisecond {
+			t.Errorf("read once in %v, want in 400 ms", each)
+		}
+		stop()
+		<-ended
+		<-time.After(20 * time.Second)
+		if seen.Load() < asked.Load()-1 {
+			t.Errorf("the last read-back came after %d of %d changes", seen.Load(), asked.Load())
+		}
+	})
 }

@@ -7,7 +7,7 @@ import (
 
 // Sync waits until all transactions that were submitted before have ended, and all
 // requests and notifications that the scheduler handled in between. Tests and tools use it
-// to wait for the effects of Submit, Observe and Refresh.
+// to wait for the effects of Submit, Observe and Refresh. It does not wait for a read-back that comes later; see Refresh.
 func (s *Scheduler) Sync(ctx context.Context) error {
 	ended := make(chan struct{})
 	if err := s.ask(ctx, func(context.Context) { s.whenEnded(func() { close(ended) }) }); err != nil {

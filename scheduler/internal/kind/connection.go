@@ -19,6 +19,9 @@ type Connection struct {
 	// Patience is how long a Reading waits for its verbs while no other begins; 0: no Reading has waited since the last one.
 	Patience time.Duration
 
+	// Rest is between read-backs for which notifications ask.
+	Rest Rest
+
 	verbs   [2]int // that have begun and have neither ended nor been abandoned: those since the last Age, and before
 	present uint8  // the index of those since then
 }

@@ -1,6 +1,8 @@
 package readback
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,41 +14,81 @@ import (
 // as long: where all operations take long, none would ever find the connection without one.
 const leastPatience = time.Second
 
-// claim makes r the reader of its connections, all or none. No verb of a connection begins while it has
-// a reader, and Retrieve waits until the running ones have ended: so a result is never older
-// than the effect of a verb. Connections that were lost since r wanted to read them are left out.
-func (rb *Reader) claim(r *Reading) bool {
-	if r.claimed {
+// next returns the connection that r reads next; nil: it has read all. One that was found ready again is read even if it has no
+// values.
+func (r *Reading) next() *kind.Connection {
+	if _, wanted := r.connections[r.joins]; wanted && !r.reads(r.joins) {
+		return r.joins
+	}
+	if len(r.parts) == 0 {
+		return nil
+	}
+	return r.parts[0].Of.Connection
+}
+
+// reads reports whether r has parts of a connection left.
+func (r *Reading) reads(c *kind.Connection) bool {
+	return slices.ContainsFunc(r.parts, func(p Part) bool { return p.Of.Connection == c })
+}
+
+// claim makes r the reader of a connection, instead of another one. No verb of a connection begins while it has a reader, and
+// Retrieve waits until the running ones have ended: so a result is never older than the effect of a verb. When one was found ready
+// again, r claims all its connections, or none: what the others have may have gone with that.
+func (rb *Reader) claim(r *Reading, c *kind.Connection) bool {
+	if r.has(c) {
 		return true
 	}
-	if !r.mayClaim() {
+	for other := range r.connections { // two readings that waited for each other's connections would wait for ever
+		rb.unclaim(r, other)
+	}
+	if !r.mayClaim(c) {
 		return false
 	}
-	r.claimed = true
-	for c := range r.connections {
-		if c.Losses() != r.connections[c] {
-			r.leave(c)
-			continue
+	for one := range r.needs(c) {
+		if one.Losses() == r.connections[one] {
+			one.Reading = r
+			if r.rests {
+				one.Rest.Claim()
+			}
+			rb.Graph.BeginRead(&one.Connection)
 		}
-		c.Reading = r
-		rb.Graph.BeginRead(&c.Connection)
 	}
 	return true
 }
 
-// mayClaim reports whether no other reading holds one of the connections, and none has verbs for which a reading has waited for
-// too long.
-func (r *Reading) mayClaim() bool {
-	for c := range r.connections {
-		if c.Reading != nil || c.HasOld() && !r.joins {
+// has reports whether r is the reader of a connection.
+func (r *Reading) has(c *kind.Connection) bool { return c.Reading == any(r) }
+
+// needs yields the connections that r claims together with one.
+func (r *Reading) needs(c *kind.Connection) iter.Seq[*kind.Connection] {
+	if r.joins != nil {
+		return maps.Keys(r.connections)
+	}
+	return func(yield func(*kind.Connection) bool) { yield(c) }
+}
+
+// mayClaim reports whether no other reading has the connections that r needs, and none has verbs for which a reading has waited for too
+// long. On one that was found ready again, no other verb could begin.
+func (r *Reading) mayClaim(c *kind.Connection) bool {
+	for one := range r.needs(c) {
+		if one.Reading != nil || one.HasOld() && r.joins == nil {
 			return false
 		}
 	}
 	return true
 }
 
+// unclaim lets verbs of a connection begin again, if r is its reader.
+func (rb *Reader) unclaim(r *Reading, c *kind.Connection) {
+	if !r.has(c) {
+		return
+	}
+	c.Reading, r.until = nil, time.Time{}
+	rb.Graph.EndRead(&c.Connection)
+}
+
 // awaitVerbs is called while r waits for verbs of c that are running. When that has taken too long, other verbs may begin before
-// they have ended. On a connection that was found ready again, none could begin.
+// they have ended.
 func (rb *Reader) awaitVerbs(r *Reading, c *kind.Connection) {
 	if r.until.IsZero() {
 		c.Patience = max(c.Patience, leastPatience)
@@ -57,38 +99,29 @@ func (rb *Reader) awaitVerbs(r *Reading, c *kind.Connection) {
 		return
 	}
 	c.Patience *= 2
-	r.claimed, r.until = false, time.Time{}
-	for c := range r.connections {
-		if c.Reading == any(r) {
-			c.Reading = nil
-			c.Age()
-			rb.Graph.EndRead(&c.Connection)
-		}
-	}
+	c.Age()
+	rb.unclaim(r, c)
 }
 
 // isImpatient reports that r has waited too long for verbs.
 func (r *Reading) isImpatient() bool {
-	return !r.joins && !r.until.IsZero() && !time.Now().Before(r.until)
+	return r.joins == nil && !r.until.IsZero() && !time.Now().Before(r.until)
 }
 
 // leave removes the parts of a connection that was lost.
-func (r *Reading) leave(c *kind.Connection) {
+func (rb *Reader) leave(r *Reading, c *kind.Connection) {
 	r.parts = slices.DeleteFunc(r.parts, func(p Part) bool { return p.Of.Connection == c })
+	rb.unclaim(r, c)
+	rb.end(r, c)
 }
 
-// release ends the reading of the connections that have no parts left.
+// release ends the reading of the claimed connections that have no parts left.
 func (rb *Reader) release(r *Reading) {
 	for c := range r.connections {
-		left := slices.ContainsFunc(r.parts, func(p Part) bool { return p.Of.Connection == c })
-		if left {
-			continue
-		}
-		delete(r.connections, c)
-		if c.Reading == any(r) {
-			c.Reading = nil
+		if r.has(c) && !r.reads(c) {
 			rb.settle(c)
-			rb.Graph.EndRead(&c.Connection)
+			rb.unclaim(r, c)
+			rb.end(r, c)
 		}
 	}
 }

@@ -6,11 +6,15 @@
 //		... // wait until reader.Ready or the end of a verb, then while !reader.CanGo(&reading)
 //	}
 //
-//	a Reading  waits for                                     then
-//	wanted     the readings of its connections               claimed: no verb of them begins
-//	claimed    the verbs that are running                    the call of its first part; after a while: wanted, when they have ended
-//	           the call                                      its result is applied, in pieces
-//	applied                                                  the next part; a connection without parts is released
+//	a Reading  waits for                                      then
+//	wanted     other readings of the connection of its first  claimed: no verb of this connection begins
+//	           part
+//	claimed    the verbs that are running                     the call of that part; after a while: wanted, when they have ended
+//	           the call                                       its result is applied, in pieces
+//	applied                                                   the next part
+//
+// A Reading has one connection at a time: those of its other parts neither wait for it nor hold it up. One of a connection that
+// was found ready again has all, since what the others have may have gone with it.
 //
 // The goroutine of the scheduler owns all of it. Only Retrieve runs on goroutines of its own:
 // one call at a time for each Reading. What is learned while a call runs is newer than its
@@ -78,8 +82,8 @@ type Reading struct {
 	errs        []error                    // the reasons why descriptors could not be read back
 	parts       []Part                     // not read yet; the first is being read
 	connections map[*kind.Connection]int   // of the parts, with the losses when they were wanted
-	claimed     bool                       // it is the reader of its connections
-	joins       bool                       // one was found ready again
+	joins       *kind.Connection           // was found ready again; nil: none was
+	rests       bool                       // notifications asked for it; see kind.Rest
 	until       time.Time                  // when it has waited too long for verbs; zero: it does not wait
 	call        *call                      // of the first part; nil: not begun
 	silent      map[*kind.Connection]error // those that are not asked again
@@ -88,8 +92,8 @@ type Reading struct {
 // Want has r read back these parts next. Values of a lost connection are left out, unless it is
 // joins, which was found ready again.
 func (rb *Reader) Want(r *Reading, parts []Part, joins *kind.Connection) {
-	r.parts, r.connections, r.claimed, r.silent = nil, map[*kind.Connection]int{}, false, nil
-	r.joins, r.until = joins != nil, time.Time{}
+	r.parts, r.connections, r.silent = nil, map[*kind.Connection]int{}, nil
+	r.joins, r.rests, r.until = joins, false, time.Time{}
 	if joins != nil {
 		r.connections[joins] = joins.Losses()
 	}
@@ -126,21 +130,28 @@ const (
 // that are read after it are not asked, and all of them are read again soon. If a connection does not
 // answer in time, its other descriptors are not asked either: each of them would take as long again.
 func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
-	if !rb.claim(r) {
-		return Waits
-	}
 	for {
 		rb.release(r)
-		if len(r.parts) == 0 {
+		c := r.next()
+		switch {
+		case c == nil:
 			return Done
+		case c.Losses() != r.connections[c]: // what was read may be gone
+			rb.endCall(r)
+			rb.leave(r, c)
+			continue
+		case !rb.claim(r, c):
+			return Waits
+		case !r.reads(c):
+			continue
 		}
 		p := r.parts[0]
 		if r.call == nil && rb.unable(r, p) == nil {
-			if p.Of.Connection.Busy() {
-				rb.awaitVerbs(r, p.Of.Connection)
+			if c.Busy() {
+				rb.awaitVerbs(r, c)
 				return Waits
 			}
-			r.until, p.Of.Connection.Patience = time.Time{}, 0
+			r.until, c.Patience = time.Time{}, 0
 			r.call = rb.begin(ctx, r, p)
 		}
 		if r.call != nil && !r.call.hasEnded() {
@@ -154,13 +165,16 @@ func (rb *Reader) Go(ctx context.Context, r *Reading) Progress {
 
 // CanGo reports whether Go can do something.
 func (rb *Reader) CanGo(r *Reading) bool {
+	c := r.next()
 	switch {
-	case !r.claimed:
-		return r.mayClaim()
 	case r.call != nil:
 		return r.call.hasEnded()
+	case c == nil, c.Losses() != r.connections[c]:
+		return true
+	case !r.has(c):
+		return r.mayClaim(c)
 	}
-	return !r.parts[0].Of.Connection.Busy() || r.isImpatient()
+	return !c.Busy() || r.isImpatient()
 }
 
 // handle applies the result of the first part of r, or a piece of it. It returns true if there is
@@ -172,10 +186,6 @@ func (rb *Reader) handle(r *Reading, p Part) bool {
 		err = r.call.err
 	}
 	switch {
-	case c.Losses() != r.connections[c]: // what was read may be gone
-		r.leave(c)
-		rb.endCall(r)
-		return true
 	case err == nil:
 		if !rb.apply(r, r.call) {
 			return false
