@@ -16,7 +16,6 @@ import (
 
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
 // A service manager that reads nothing, since it is busy or hangs, delays neither the network nor the end of the agent. One
@@ -45,7 +44,7 @@ func TestManagerThatReadsNothing(t *testing.T) {
 			ready := func() bool {
 				return exec.Command(filepath.Join(bin, "agentctl"), "--socket", dir+"/socket", "status", "--ready").Run() == nil
 			}
-			if !session.Until(ready) {
+			if !testkit.Until(ready) {
 				t.Fatal("the agent is not ready")
 			}
 			for readsAgain {

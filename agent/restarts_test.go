@@ -28,7 +28,6 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/testkit/detain"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
@@ -318,7 +317,7 @@ func (r *restartRig) socket() string { return filepath.Join(r.dir, "agent.sock")
 // await waits until ok.
 func (r *restartRig) await(what string, ok func() bool) {
 	r.t.Helper()
-	if !session.Until(ok) {
+	if !testkit.Until(ok) {
 		text, _ := os.ReadFile(r.log)
 		values, _ := r.ctl("values")
 		r.t.Fatalf("waited for this: %s. The agent's log:\n%s\nIts values:\n%s", what, text, values)

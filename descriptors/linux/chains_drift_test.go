@@ -67,7 +67,7 @@ func TestDriftOfChainsIsWhatAResyncDoes(t *testing.T) {
 		"iptables -E mine moved", "iptables -F; iptables -X", "iptables -t nat -F; iptables -t nat -X", "ip6tables -D OUTPUT 2",
 		"iptables-restore", "iptables-restore --noflush",
 	}
-	draw.Check(t, func(rt *rapid.T) {
+	draw.Few(t, 30, func(rt *rapid.T) {
 		if err := errors.Join(restoreRules("iptables", before), restoreRules("ip6tables", before6), a.resync(nil)); err != nil {
 			rt.Fatal(err)
 		}

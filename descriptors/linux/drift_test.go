@@ -48,7 +48,7 @@ func TestDriftIsWhatAResyncDoes(t *testing.T) {
 		"route del 10.2.0.0/16", "route add 10.3.0.0/16 dev v1 proto 151", "route add 10.4.0.0/16 dev v1",
 		"neigh del 10.0.0.9 dev v1", "neigh replace 10.0.0.9 lladdr 02:00:00:00:00:01 dev v1 nud permanent protocol 151",
 	}
-	draw.Check(t, func(rt *rapid.T) {
+	draw.Few(t, 30, func(rt *rapid.T) {
 		did := rapid.SliceOfN(rapid.SampledFrom(acts), 1, 4).Draw(rt, "acts")
 		for _, act := range did {
 			_ = exec.Command("ip", strings.Fields(act)...).Run() // the one before may leave nothing for it

@@ -485,21 +485,12 @@ func offloading(args []string, do func(kernel.Kernel, kernel.Offload) error) err
 }
 
 // eventually tries until what is expected is so.
-func eventually(try func() error) error {
-	deadline := time.After(testkit.Patience)
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-again.C:
-		case <-deadline:
-			return err
-		}
-	}
+func eventually(try func() error) (err error) {
+	testkit.Until(func() bool {
+		err = try()
+		return err == nil
+	})
+	return err
 }
 
 // canMake tells whether the kernel has links of a kind.

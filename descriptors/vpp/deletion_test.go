@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -87,7 +86,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			awaitReady(t, a)
 			awaitReady(t, other)
 			bare := pages(fresh)
-			draw.Check(t, func(rt *rapid.T) {
+			draw.Few(t, 25, func(rt *rapid.T) {
 				declared := map[string]string{}
 				for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 					a.step(rt, sim, declared)
@@ -141,16 +140,13 @@ func (a *agent) declareOnly(values map[string]string) {
 }
 
 // eventually waits until the pages are these.
-func eventually(rt *rapid.T, sim *simulated.VPP, want string) {
+func eventually(rt rapid.TB, sim *simulated.VPP, want string) {
 	eventuallyIn(rt, func() string { return pages(sim) }, want)
 }
 
-func eventuallyIn(rt *rapid.T, pages func() string, want string) {
-	deadline := time.Now().Add(testkit.Patience)
-	for got := pages(); got != want; got = pages() {
-		if time.Now().After(deadline) {
-			rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)
-		}
-		<-time.After(time.Millisecond)
+func eventuallyIn(rt rapid.TB, pages func() string, want string) {
+	got := ""
+	if !testkit.Until(func() bool { got = pages(); return got == want }) {
+		rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)
 	}
 }

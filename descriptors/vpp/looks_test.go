@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,26 +212,13 @@ func done(record *scheduler.Record) (out []string) {
 	return slices.Compact(out)
 }
 
-// few is a property that is drawn a few times, since each takes half a second; make explore draws more.
-func few(property func(*rapid.T)) func(*rapid.T) {
-	const most = 12
-	cases, failed := 0, false
-	return func(rt *rapid.T) {
-		if cases++; cases > most && !failed && os.Getenv(draw.Variable) == "" {
-			return
-		}
-		defer func() { failed = failed || rt.Failed() }() // the case is drawn again, in order to make it smaller
-		property(rt)
-	}
-}
-
 // Whoever only looks changes nothing: of two agents, one is looked at at random moments. Hands change both VPPs alike. Then
 // both agents do the same, and both VPPs have the same.
 func TestLooksChangeNothing(t *testing.T) {
 	looked, its := watched(t)
 	other, others := watched(t)
 	declared := everythingBy(t)
-	draw.Check(t, few(func(rt *rapid.T) {
+	draw.Few(t, 12, func(rt *rapid.T) {
 		looked.declareOnly(declared)
 		other.declareOnly(declared)
 		look := func(when string) {
@@ -257,7 +243,7 @@ func TestLooksChangeNothing(t *testing.T) {
 		if has, want := pages(its.vpp), pages(others.vpp); has != want {
 			rt.Errorf("its VPP has\n%s\nwant\n%s", has, want)
 		}
-	}))
+	})
 }
 
 // resyncs reads everything back, and returns what that does.
@@ -275,7 +261,7 @@ func (a *agent) resyncs() []string {
 func TestDriftIsWhatAResyncDoes(t *testing.T) {
 	a, its := watched(t)
 	declared := everythingBy(t)
-	draw.Check(t, few(func(rt *rapid.T) {
+	draw.Few(t, 12, func(rt *rapid.T) {
 		a.declareOnly(declared)
 		gone, changed := drawHand(rt, declared)
 		its.do(t, declared, gone, changed)
@@ -296,7 +282,7 @@ func TestDriftIsWhatAResyncDoes(t *testing.T) {
 		if again := a.look(its.vpp); len(again.Values) > 0 {
 			rt.Errorf("after the resync drift shows %v", again.Values)
 		}
-	}))
+	})
 }
 
 // compare compares what drift has shown with the resync that followed it.

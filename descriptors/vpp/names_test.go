@@ -88,7 +88,7 @@ func TestNamesAreUsable(t *testing.T) {
 			for some := range slices.Chunk(specialNames, 9) {
 				round(t, some)
 			}
-			draw.Check(t, func(rt *rapid.T) { round(rt, rapid.SliceOfNDistinct(name, 1, 9, rapid.ID[string]).Draw(rt, "names")) })
+			draw.Few(t, 25, func(rt *rapid.T) { round(rt, rapid.SliceOfNDistinct(name, 1, 9, rapid.ID[string]).Draw(rt, "names")) })
 			a.want(true)
 			if has := pages(vpp); has != empty {
 				t.Errorf("after all is deleted, VPP has\n%s\nwant\n%s", has, empty)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
@@ -162,6 +161,12 @@ func (a *agent) want(replace bool, keysAndValues ...string) *scheduler.Record {
 // declare is want where verbs may fail.
 func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Record, error) {
 	a.Helper()
+	return a.sched.Commit(a.Context(), a.txn(replace, keysAndValues...))
+}
+
+// txn is the transaction that declares values.
+func (a *agent) txn(replace bool, keysAndValues ...string) scheduler.Txn {
+	a.Helper()
 	txn := scheduler.Txn{Replace: replace, Refresh: replace} // as at the start of the agent
 	for i := 0; i < len(keysAndValues); i += 2 {
 		key := keysAndValues[i]
@@ -175,7 +180,7 @@ func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Recor
 		}
 		txn.Changes = append(txn.Changes, v.Change())
 	}
-	return a.sched.Commit(a.Context(), txn)
+	return txn
 }
 
 // awaits waits until a page of the simulated VPP has all these lines.
@@ -196,15 +201,8 @@ func awaits(t *testing.T, sim shown, page string, lines ...string) {
 // until waits for a condition that nobody tells of.
 func until(t *testing.T, holds func() bool, otherwise func() string) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(testkit.Patience)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatal(otherwise())
-		}
+	if !testkit.Until(holds) {
+		t.Fatal(otherwise())
 	}
 }
 

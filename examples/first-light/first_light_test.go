@@ -147,7 +147,7 @@ func nobodyLeft(ts *testscript.TestScript, _ bool, _ []string) {
 		_, err := os.Readlink("/proc/" + pid + "/ns/net")
 		return err != nil
 	}
-	if !session.Until(ended) {
+	if !testkit.Until(ended) {
 		ts.Fatalf("process %s runs on", pid)
 	}
 }

@@ -84,7 +84,7 @@ func newUser(t *testing.T, bin string) user {
 		}
 		fmt.Fprintln(log, out.text())
 	})
-	if !session.Until(func() bool { return strings.Contains(out.text(), "The network stands") }) {
+	if !testkit.Until(func() bool { return strings.Contains(out.text(), "The network stands") }) {
 		t.Fatal("first-light has not printed what to try")
 	}
 	return u
@@ -147,7 +147,7 @@ func (u user) shown(command, want string) (got string) {
 	if !reads.MatchString(command) || *record {
 		return got
 	}
-	session.Until(func() bool {
+	testkit.Until(func() bool {
 		if lasting(got) == lasting(want) {
 			return true
 		}

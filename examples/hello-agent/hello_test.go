@@ -11,7 +11,6 @@ import (
 
 	"github.com/keyplane/keyplane/agent"
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
 // TestHello runs the agent on a real etcd, puts a name, and reads the greeting.
@@ -39,7 +38,7 @@ func TestHello(t *testing.T) {
 	}
 	etcdctl("put", "/vnf-agent/"+label+"/hello/world", "1")
 	greeting := ""
-	if !session.Until(func() bool {
+	if !testkit.Until(func() bool {
 		greeting = etcdctl("get", "--print-value-only", "/vnf-agent/"+label+"/greetings/world")
 		return greeting != ""
 	}) || greeting != "{\"text\":\"Hello, world\"}\n" {

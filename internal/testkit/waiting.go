@@ -10,6 +10,27 @@ import (
 // that measures a limit of the product compares with that limit instead.
 const Patience = 5 * time.Minute
 
+// Until polls until ok returns true, and reports whether it did before Patience was over. It is for what nobody tells of, such as
+// the state of another process. A pause is four times as long as ok took, so that who waits leaves the processors to what it waits for.
+func Until(ok func() bool) bool {
+	for late := time.Now().Add(Patience); ; {
+		began := time.Now()
+		if ok() {
+			return true
+		}
+		if time.Now().After(late) {
+			return false
+		}
+		<-time.After(min(max(4*time.Since(began), shortestPause), longestPause))
+	}
+}
+
+// The pauses of Until.
+const (
+	shortestPause = 2 * time.Millisecond
+	longestPause  = 250 * time.Millisecond
+)
+
 // askTimeout bounds one question whether a server serves. An unanswered question is repeated.
 const askTimeout = 10 * time.Second
 

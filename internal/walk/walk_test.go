@@ -29,7 +29,6 @@ import (
 	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	linuxif "github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -212,7 +211,7 @@ func (r *rig) settled() bool {
 // until waits until ok.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	if !session.Until(ok) {
+	if !testkit.Until(ok) {
 		r.t.Fatalf("%s is not there", what)
 	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
 // releases has the test build programs and images: go test does not see what they are built of, and would keep the result.
@@ -70,7 +69,7 @@ func (m *machine) becomesHealthy(name string) {
 	}
 	var out []byte
 	var err error
-	if !session.Until(func() bool { out, err = m.beside(name, check[1:]...).CombinedOutput(); return err == nil }) {
+	if !testkit.Until(func() bool { out, err = m.beside(name, check[1:]...).CombinedOutput(); return err == nil }) {
 		m.t.Fatalf("never healthy: %v\n%s", err, out)
 	}
 }
@@ -291,7 +290,7 @@ func (m *machine) types(container, line string, want *regexp.Regexp) {
 	}
 	var out []byte
 	var err error
-	ok := session.Until(func() bool {
+	ok := testkit.Until(func() bool {
 		out, err = exec.Command("sh", "-c", script+" \"$@\"; }\n"+line).CombinedOutput()
 		return err == nil && want.Match(out) || strings.Contains(line, " kvdb ")
 	})

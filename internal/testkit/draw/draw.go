@@ -13,7 +13,8 @@
 // A test that fails prints its seed in the form of a regular case. A seed stands for a case only as long as the test
 // draws the same values in the same order. So a fault that was found this way also gets a test without chance.
 //
-// With -rapid.seed=N a test draws the case of this seed alone, and -rapid.checks says how many cases Check draws.
+// With -rapid.seed=N a test draws the case of this seed alone, and -rapid.checks says how many cases Check draws
+// instead of 100, and Few in proportion.
 package draw
 
 import (
@@ -45,7 +46,17 @@ func Check(t *testing.T, property func(*rapid.T), regular ...uint64) {
 	t.Helper()
 	r, at := rulesOf(t), place()
 	for seed := range r.seeds(t.Name(), r.checks, regular) {
-		r.check(t, property, seed, at)
+		r.check(t, "Check", property, seed, at)
+	}
+}
+
+// Few is Check for a property that takes long to check, such as one of a kernel or of VPP: it draws so many cases where Check draws
+// 100. make explore draws more.
+func Few(t *testing.T, cases int, property func(*rapid.T), regular ...uint64) {
+	t.Helper()
+	r, at := rulesOf(t), place()
+	for seed := range r.seeds(t.Name(), (cases*r.checks+99)/100, regular) {
+		r.check(t, "Few", property, seed, at)
 	}
 }
 
@@ -139,13 +150,13 @@ func fixed(name string, number int) []uint64 {
 }
 
 // check draws one case.
-func (r *rules) check(t *testing.T, property func(*rapid.T), seed uint64, at string) {
+func (r *rules) check(t *testing.T, call string, property func(*rapid.T), seed uint64, at string) {
 	t.Helper()
 	passed := false
 	defer func() {
 		t.Helper()
 		if !passed || t.Failed() {
-			report(t, "Check", seed, at)
+			report(t, call, seed, at)
 		}
 	}()
 	r.setting.Lock()

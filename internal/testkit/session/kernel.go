@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // kernel waits for a line in the output of scratch.Show.
@@ -16,7 +17,7 @@ func kernel(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, len(args) == 2, "[!] kernel NETNS REGEXP")
 	re := pattern(ts, args[1])
 	var last bytes.Buffer
-	ok := Until(func() bool {
+	ok := testkit.Until(func() bool {
 		last.Reset()
 		// A dump that was interrupted by a change is repeated.
 		err := scratch.Show(&last, args[0])

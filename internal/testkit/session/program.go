@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // programsKey is the key of the programs among the values of a script.
@@ -120,7 +122,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	for _, text := range args[1:] {
 		patterns = append(patterns, pattern(ts, text))
 	}
-	Until(func() bool {
+	testkit.Until(func() bool {
 		over := p.ended() // asked first, so that the log contains its last output
 		matched = p.log.advance(patterns)
 		return matched || over
@@ -149,7 +151,7 @@ func prints(ts *testscript.TestScript, neg bool, args []string) {
 	path, err := lookPath(ts, args[1])
 	ts.Check(err)
 	var out []byte
-	ok := Until(func() bool {
+	ok := testkit.Until(func() bool {
 		cmd := exec.Command(path, args[2:]...)
 		cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
 		out, err = cmd.CombinedOutput() // a failing program prints the reason
@@ -176,7 +178,7 @@ func ended(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		want = code
 	}
-	ok := Until(p.ended)
+	ok := testkit.Until(p.ended)
 	switch {
 	case !ok:
 		ts.Fatalf("%s still runs", args[0])

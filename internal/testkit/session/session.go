@@ -22,12 +22,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/keyplane/keyplane/internal/scratch"
-	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // Run runs the scripts in dir. PATH begins with bin, the folder of the programs; setup and
@@ -76,21 +74,6 @@ func (inTurn) Verbose() bool { return testing.Verbose() }
 // Run runs one script as a subtest.
 func (t inTurn) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
-}
-
-// Until polls until ok returns true. Other processes give no notification.
-func Until(ok func() bool) bool {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(testkit.Patience)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end:
-			return false
-		}
-	}
-	return true
 }
 
 // pattern compiles a regular expression in which ^ and $ match at lines.

@@ -17,7 +17,6 @@ import (
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/internal/testkit"
-	"github.com/keyplane/keyplane/internal/testkit/session"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
@@ -102,7 +101,7 @@ func etcd(ts *testscript.TestScript, _ bool, _ []string) {
 // only a second for them, which may be too short for a busy machine.
 func completes(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
-	if !session.Until(func() bool {
+	if !testkit.Until(func() bool {
 		return ts.Exec("agentctl", append([]string{"__complete"}, args[1:]...)...) == nil && re.MatchString(ts.ReadFile("stdout"))
 	}) {
 		ts.Fatalf("no line is like %q", re)

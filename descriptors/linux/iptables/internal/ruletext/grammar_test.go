@@ -162,7 +162,7 @@ func TestRandomRules(t *testing.T) {
 			inNetns(t, variant)
 			t.Cleanup(func() { _ = exec.Command("sh", "-c", "iptables-"+variant+" -F; iptables-"+variant+" -X").Run() })
 			written, refused := 0, 0
-			draw.Check(t, func(rt *rapid.T) {
+			draw.Few(t, 40, func(rt *rapid.T) {
 				text := fmt.Sprintf(frame.Draw(rt, "frame"), strings.Join(rapid.SliceOfN(word, 0, 5).Draw(rt, "words"), " "))
 				r, want := Parse(text)
 				if want == "" {
