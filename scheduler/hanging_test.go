@@ -33,7 +33,6 @@ type tar struct {
 	now    map[string]int // verbs that run, by key
 	twice  []string       // keys with two verbs at once
 	reads  bool           // there is Retrieve
-	some   bool           // there is RetrieveSome
 	slow   time.Duration  // how long each verb takes
 	half   bool           // calls that return an error have done their work
 
@@ -152,21 +151,6 @@ func (b *tar) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
 				b.mu.Unlock()
 				for _, key := range slices.Sorted(maps.Keys(stands)) {
 					if strings.HasPrefix(key, prefix) && !yield(noteFound{Key: key, Value: wrapperspb.String(stands[key])}, nil) {
-						return
-					}
-				}
-			}
-		}
-	}
-	if b.some {
-		d.RetrieveSome = func(_ context.Context, keys []string, _ []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
-			return func(yield func(noteFound, error) bool) {
-				for _, key := range keys {
-					_ = b.call("retrieve", key, func() {})
-					b.mu.Lock()
-					text, stands := b.stands[key]
-					b.mu.Unlock()
-					if stands && !yield(noteFound{Key: key, Value: wrapperspb.String(text)}, nil) {
 						return
 					}
 				}

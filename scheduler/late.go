@@ -30,7 +30,8 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		o := operation(t.Op, s.statuses.At(n.Slot).Known())
 		o.NewErr, o.Order = t.Err, t.Order
 		s.graph.Returned(t.Op, t.Meta, t.Err)
-		if s.graph.NeedsReading(n) || s.mayBeOlder(t.Op) || t.Err != nil {
+		s.outdate(t)
+		if s.graph.NeedsReading(n) || t.Err != nil {
 			s.readOrphan(t.Op)
 		}
 		s.reader.Learned(n.Key())

@@ -55,7 +55,7 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 		case do := <-requests:
 			return do
 		case <-observed:
-			return func(ctx context.Context) { s.handleObservations(ctx, s.changedObservations(s.observations.Take())) }
+			return s.handleObservations
 		case <-s.inbox.Ready():
 			return func(ctx context.Context) { s.handleInbox(ctx, s.inbox.Take()) }
 		case <-s.executor.Late():

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -27,12 +28,11 @@ type Observed struct {
 }
 
 // Observe reports changes in the system. For a descriptor with verbs, a nil Value means
-// that the item is gone; the scheduler creates it again, with its dependents. A descriptor
-// with RetrieveSome is asked first, since who reports cannot know whether the scheduler has
-// done so meanwhile. The changes of one call are handled together. Observe never blocks; only the newest observation of a
+// that the item is gone; the scheduler creates it again, with its dependents. The changes
+// of one call are handled together. Observe never blocks; only the newest observation of a
 // key counts. One that waits while a verb of the key ends may be older than the effect of the
-// verb: if they contradict each other, the key is read back. An observation is logged as an
-// error and ignored if no descriptor has its key, or if Value or Meta has another type than
+// verb: if they contradict each other, the descriptor is read back. An observation is logged as
+// an error and ignored if no descriptor has its key, or if Value or Meta has another type than
 // the descriptor's.
 func (s *Scheduler) Observe(seen ...Observed) {
 	if len(seen) > 0 {
@@ -68,40 +68,58 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 	}
 }
 
-// mayBeOlder drops an observation that waits and contradicts the result of a verb, and reports whether there was one: it may be
-// older than the effect of the verb. The value must be read back instead.
-func (s *Scheduler) mayBeOlder(op graph.Op) bool {
-	d := kind.OfOp(op)
-	for n := op.Node.Base(); n != nil && (d == nil || d.Retrieve == nil); n = n.Base() {
-		d = kind.Of(n) // a part without Retrieve is read back with its base
+// outdate notes that an observation which waits may be older than the effect of a verb.
+func (s *Scheduler) outdate(t *executor.Task) {
+	if key := t.Op.Node.Key(); !executor.NotBegun(t.Err) && s.observations.Has(key) {
+		s.outdated[key] = true
 	}
-	return d != nil && d.Retrieve != nil && s.observations.DropIf(op.Node.Key(), func(o Observed) bool {
-		return !kind.Observation(o).IsCurrent(op.Node)
-	})
 }
 
-// changedObservations returns the valid observations that differ from the known state.
-func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
-	for _, o := range seen {
-		s.reader.Learned(o.Key)
-		if kind.Observation(o).IsCurrent(s.graph.Node(o.Key)) {
+// takeObservations returns the valid observations that differ from the known state, and the descriptors that must be read back
+// instead of others.
+func (s *Scheduler) takeObservations() (seen []Observed, unclear []*descriptor) {
+	for _, o := range s.observations.Take() {
+		n := s.graph.Node(o.Key)
+		if kind.Observation(o).IsCurrent(n) {
+			s.reader.Learned(o.Key)
 			continue
 		}
 		if err := s.registry.CheckObservation(kind.Observation(o)); err != nil {
 			s.log.Error("observation is ignored", "key", o.Key, "err", err)
 			continue
 		}
-		out = append(out, o)
+		d := s.registry.Of(o.Key)
+		if by := readBy(d, n); s.outdated[o.Key] && by != nil {
+			unclear = append(unclear, by)
+			continue
+		}
+		s.reader.Learned(o.Key)
+		if _, known := d.MetaOf(kind.Observation(o), n); o.Value != nil && !known && d.Retrieve != nil {
+			unclear = append(unclear, d) // for the metadata
+			continue
+		}
+		seen = append(seen, o)
 	}
-	return out
+	clear(s.outdated)
+	return seen, unclear
 }
 
-// handleObservations makes the observed values actual and reconciles them, in one run. An
-// observation that cannot be used without reading back adds its descriptor to the readings
-// of the run.
-func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
+// readBy returns the descriptor that reads a value of d back: that of its base if d cannot; nil: none can.
+func readBy(d *descriptor, n *graph.Node) *descriptor {
+	for d.Retrieve == nil {
+		if n == nil || n.Base() == nil || kind.Of(n.Base()) == nil {
+			return nil
+		}
+		n = n.Base()
+		d = kind.Of(n)
+	}
+	return d
+}
+
+// handleObservations makes the observed values actual and reconciles them, in one run, which also reads back what is unclear.
+func (s *Scheduler) handleObservations(ctx context.Context) {
 	s.counters.Noticed(uint8(Notification))
-	seen, unclear := s.usable(seen)
+	seen, unclear := s.takeObservations()
 	var reading readback.Reading
 	if !s.reader.WantSoon(&reading, unclear) && len(seen) == 0 {
 		return
@@ -111,10 +129,6 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
-			if s.registry.Of(o.Key).RetrieveSome != nil {
-				r.unclear = append(r.unclear, s.graph.Node(o.Key))
-				continue
-			}
 			s.flaps.Lost(o.Key)
 			continue
 		}
@@ -136,21 +150,6 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	}
 	s.notice(r)
 	s.finish(ctx, r)
-}
-
-// usable returns the observations that can be used, and the descriptors of the others, which must be read back for their metadata.
-func (s *Scheduler) usable(seen []Observed) (out []Observed, unclear []*descriptor) {
-	for _, o := range seen {
-		if o.Value != nil {
-			d := s.registry.Of(o.Key)
-			if _, known := d.MetaOf(kind.Observation(o), s.graph.Node(o.Key)); !known && d.Retrieve != nil {
-				unclear = append(unclear, d)
-				continue
-			}
-		}
-		out = append(out, o)
-	}
-	return out, unclear
 }
 
 // notice publishes changes that were found in the system, before anything is done about

@@ -263,26 +263,3 @@ func TestObservedBeforeTheEndOfAVerb(t *testing.T) {
 		})
 	}
 }
-
-// TestLossIsReadBack observes, at rest, that values are gone: with RetrieveSome, the scheduler looks whether they are.
-func TestLossIsReadBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newTar()
-		b.some = true
-		s, stop := b.begin(t, scheduler.Options{})
-		defer stop()
-		mustCommit(t, s, scheduler.Txn{Replace: true})
-		must(t, declare(t, s, "thing/a", "one", "thing/b", "two", "other/c", "three>thing/b"))
-		b.took()
-		s.Observe(scheduler.Observed{Key: "thing/a"}, scheduler.Observed{Key: "thing/nothing"})
-		synctest.Wait()
-		expect(t, "calls", b.took(), "retrieve thing/a")
-		b.mu.Lock()
-		delete(b.stands, "thing/b")
-		b.mu.Unlock()
-		s.Observe(scheduler.Observed{Key: "thing/a"}, scheduler.Observed{Key: "thing/b"})
-		synctest.Wait()
-		expect(t, "calls", b.took(), "retrieve thing/a, retrieve thing/b, delete other/c, create thing/b, create other/c")
-		expect(t, "states", states(s), "other/c CONFIGURED three>thing/b; thing/a CONFIGURED one; thing/b CONFIGURED two")
-	})
-}

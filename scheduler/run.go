@@ -340,7 +340,8 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	s.remember(r, t, &o)
 	s.counters.Operation(t)
 	t.Report(s.graph)
-	if s.graph.NeedsReading(n) || s.mayBeOlder(t.Op) {
+	s.outdate(t)
+	if s.graph.NeedsReading(n) {
 		r.unclear = append(r.unclear, n)
 		s.readOrphan(t.Op)
 	}

@@ -77,6 +77,7 @@ type Scheduler struct {
 	history      *history.History[*keptRecord]
 	counters     *counters.Counters
 	observations *mailbox.Box[Observed]
+	outdated     map[string]bool // keys of observations that wait: verbs have ended since they came
 	inbox        *inbox.Inbox[*Connection]
 	watchers     *watch.Hub[*published.Status]
 	connections  map[string]*Connection
@@ -121,16 +122,16 @@ func New(opts Options) *Scheduler {
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
 		statuses:     published.NewTable((*published.Status).Key),
 		history:      history.New[*keptRecord](opts.HistoryCount, opts.HistoryBytes),
-		observations: mailbox.New[Observed](),
-		inbox:        inbox.New[*Connection](),
-		watchers:     watch.NewHub((*published.Status).Key),
-		connections:  map[string]*Connection{},
-		links:        kind.Connections{},
-		counters:     counters.New(),
-		requests:     make(chan func(context.Context)),
-		stopped:      make(chan struct{}),
-		graph:        graph.New(),
-		retries:      retry.New(retry.Policy(opts.Retry)),
+		observations: mailbox.New[Observed](), outdated: map[string]bool{},
+		inbox:       inbox.New[*Connection](),
+		watchers:    watch.NewHub((*published.Status).Key),
+		connections: map[string]*Connection{},
+		links:       kind.Connections{},
+		counters:    counters.New(),
+		requests:    make(chan func(context.Context)),
+		stopped:     make(chan struct{}),
+		graph:       graph.New(),
+		retries:     retry.New(retry.Policy(opts.Retry)),
 	}
 	s.decoder = kind.NewDecoder(&s.registry, opts.Models)
 	s.idle = &idle.Runner{Offers: make(chan *idle.Work), Ended: s.stopped, Err: ErrStopped}

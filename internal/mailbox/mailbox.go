@@ -6,7 +6,6 @@ package mailbox
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/keyplane/keyplane/internal/wake"
@@ -66,18 +65,12 @@ func (b *Box[T]) PutMissing(key string, item T) {
 	}
 }
 
-// DropIf removes the item of a key that was not taken yet, if drop says so, and reports whether it did. drop must not use
-// the box.
-func (b *Box[T]) DropIf(key string, drop func(T) bool) bool {
+// Has reports whether the box has an item of the key.
+func (b *Box[T]) Has(key string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	item, waits := b.items[key]
-	if !waits || !drop(item) {
-		return false
-	}
-	delete(b.items, key)
-	b.order = slices.DeleteFunc(b.order, func(k string) bool { return k == key })
-	return true
+	_, has := b.items[key]
+	return has
 }
 
 // Ready is the channel on which the reader waits before it calls Take.
