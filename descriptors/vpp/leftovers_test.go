@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
@@ -22,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/testkit/draw"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -79,7 +79,7 @@ func deleteOneOf(rt *rapid.T, v *simulated.VPP, hand *conn.Conn, all []vppif.SwI
 	}
 }
 
-func interfacesOf(rt *rapid.T, v *simulated.VPP, hand *conn.Conn) []vppif.SwInterfaceDetails {
+func interfacesOf(rt rapid.TB, v *simulated.VPP, hand *conn.Conn) []vppif.SwInterfaceDetails {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](v.Context(), hand, &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)})
 	if err != nil {
 		rt.Fatal(err)
@@ -116,7 +116,7 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 	awaitReady(t, other)
 	bare := pages(fresh)
 	all := townOf(sim)
-	draw.Check(t, func(rt *rapid.T) {
+	draw.Few(t, 25, func(rt *rapid.T) {
 		defer revive(rt, sim, fresh)
 		a.declareOnly(nil)
 		other.declareOnly(nil)
@@ -144,6 +144,58 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 	})
 }
 
+// TestIndexOfALostInterface has somebody delete an interface, unnoticed by the agent, and the agent make another one: it does not get
+// the index, by which VPP keeps what was on the first.
+func TestIndexOfALostInterface(t *testing.T) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) { indexOfALostInterface(t, release) })
+	}
+}
+
+func indexOfALostInterface(t *testing.T, release string) {
+	sim, fresh := simulated.Start(t, release), simulated.Start(t, release)
+	a, other := startAgent(t, sim.Socket), startAgent(t, fresh.Socket)
+	awaitReady(t, a)
+	awaitReady(t, other)
+	loopback := func(name, more string) []string {
+		return []string{"config/vpp/v2/interfaces/" + name, fmt.Sprintf(`{"name":%q,"type":"SOFTWARE_LOOPBACK","enabled":true%s}`, name, more)}
+	}
+	declared := slices.Concat(loopback("lo1", `,"ip_addresses":["10.1.0.1/24"]`), loopback("lo2", ""), []string{
+		"config/vpp/v2/vrrp/lo1/vrid/7", `{"interface":"lo1","vr_id":7,"priority":9,"interval":1000,"ip_addresses":["10.1.0.9"],"enabled":true}`,
+		"config/vpp/v2/arp/lo1/10.1.0.9", `{"interface":"lo1","ip_address":"10.1.0.9","phys_address":"02:00:00:00:00:09","static":true}`,
+		"config/vpp/v2/l3xconnect/lo1/protocol/IPV4", `{"interface":"lo1","paths":[{"outgoing_interface":"lo2","next_hop_addr":"10.2.0.3"}]}`,
+		"config/vpp/v2/span/lo1/to/lo2", `{"interface_from":"lo1","interface_to":"lo2","direction":"BOTH"}`,
+		"config/vpp/v2/teib/lo1/peer/10.1.0.8", `{"interface":"lo1","peer_addr":"10.1.0.8","next_hop_addr":"10.2.0.8"}`,
+		"config/vpp/v2/proxyarp-global", `{"interfaces":[{"name":"lo1"}]}`,
+	})
+	a.want(true, declared...)
+	hand := sim.Dial()
+	indexOf := func(name string) interface_types.InterfaceIndex {
+		for _, d := range interfacesOf(t, sim, hand) {
+			if d.Tag == name {
+				return d.SwIfIndex
+			}
+		}
+		t.Fatalf("VPP has no %s", name)
+		return 0
+	}
+	lost := indexOf("lo1")
+	sim.Sim.Fail("interface events", vppsim.Fault{Mute: true})
+	sim.Ask(hand, &vppif.DeleteLoopback{SwIfIndex: lost}, &vppif.DeleteLoopbackReply{})
+	if err := a.sched.Submit(t.Context(), a.txn(false, loopback("lo9", "")...)); err != nil {
+		t.Fatal(err)
+	}
+	_ = a.sched.Refresh() // it would read what is on lo9 before the agent knows that lo1 is gone
+	if err := a.sched.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if indexOf("lo9") == lost {
+		t.Error("lo9 has the index of lo1")
+	}
+	other.want(true, slices.Concat(declared, loopback("lo9", ""))...)
+	eventually(t, sim, pages(fresh))
+}
+
 // revive fails a check in which a VPP has died, and starts that VPP again, so that the next check has
 // a fresh one.
 func revive(rt *rapid.T, all ...*simulated.VPP) {
@@ -167,7 +219,7 @@ func TestNothingIsInheritedFromBefore(t *testing.T) {
 	all := townOf(sim)
 	delete(all, "config/vpp/v2/interfaces/nic0") // it is not made, and cannot be deleted
 	notes := notebook{}
-	draw.Check(t, func(rt *rapid.T) {
+	draw.Few(t, 25, func(rt *rapid.T) {
 		defer revive(rt, sim, fresh)
 		before := startAgentWith(t, sim.Socket, nil, notes)
 		awaitReady(t, before)
@@ -222,11 +274,8 @@ func tagged(v *simulated.VPP) (n int) {
 // shows what is by one of them.
 func withoutNewcomers(rt *rapid.T, v *simulated.VPP, interfaces int) {
 	v.Helper()
-	for late := time.Now().Add(testkit.Patience); tagged(v) < interfaces; {
-		if time.Now().After(late) {
-			rt.Fatalf("VPP has\n%s\nwant %d with names", v.Show("show interface"), interfaces)
-		}
-		<-time.After(time.Millisecond)
+	if !testkit.Until(func() bool { return tagged(v) >= interfaces }) {
+		rt.Fatalf("VPP has\n%s\nwant %d with names", v.Show("show interface"), interfaces)
 	}
 	hand := v.Dial()
 	for _, d := range interfacesOf(rt, v, hand) {

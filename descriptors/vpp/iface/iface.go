@@ -182,6 +182,7 @@ type handler struct {
 	env        *kinds.Env
 	observe    func(...scheduler.Observed) // may be nil
 	wakeEvents func()                      // has waiting events reported
+	holder     func(index uint32) string   // of an index according to the scheduler, a moment behind; empty: none
 
 	table       ifindex.Table
 	unconfirmed leftovers.Unconfirmed
@@ -207,7 +208,7 @@ type handler struct {
 // newHandler returns a handler. Register sets the index later, as it needs the descriptor.
 func newHandler(o Options, index Index) *handler {
 	h := &handler{
-		Options: o, kinds: kinds.All(), wakeEvents: func() {},
+		Options: o, kinds: kinds.All(), wakeEvents: func() {}, holder: func(uint32) string { return "" },
 		autoconf: unreported.New(unreported.Options{Prefix: "vpp/autoconf/", Memory: o.Memory, Run: o.Run, Log: o.Log}),
 	}
 	h.unconfirmed.KeepIn(o.Memory, cmp.Or(o.Log, slog.Default()))
@@ -281,7 +282,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	all := directory{index, h}
 	h.setIndex(all)
 	reports := h.newEvents(index, s)
-	h.wakeEvents = reports.Wake
+	h.wakeEvents, h.holder = reports.Wake, reports.Holder
 	return all, reports, errors.Join(
 		register(registrar, h.clientDescriptor()),
 		register(registrar, h.leaseDescriptor()),

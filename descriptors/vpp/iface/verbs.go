@@ -30,7 +30,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	defer h.unconfirmed.Begin(v)()
 	index, old, err := h.adoptUntagged(ctx, v)
 	if err == nil && !old {
-		index, err = k.Create(ctx, h.env, v)
+		index, err = h.createNew(ctx, k, v)
 		err = h.heldBy(ctx, v, err)
 	}
 	// VPP may have created it, and the next read adopts it.
@@ -62,6 +62,53 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	h.table.Tagged(v.GetName(), index, !old && !k.MayExist && !k.Hides)
 	h.autoconf.Forget(v.GetName())
 	return meta, h.finishSettings(ctx, meta, v, settings)
+}
+
+// mostLost is how many indexes of lost interfaces a creation avoids.
+const mostLost = 256
+
+// errLost is the error of a creation that has got none but these.
+var errLost = errors.New("VPP gives out the indexes of interfaces that somebody has just deleted")
+
+// createNew creates the interface. VPP may give it the index of one that somebody has deleted, and of which the scheduler does not
+// know that yet: what VPP keeps of that one would count as what others have put on the new one. So it gets another index.
+func (h *handler) createNew(ctx context.Context, k kinds.Kind, v *interfaces.Interface) (uint32, error) {
+	index, err := k.Create(ctx, h.env, v)
+	if err != nil || k.MayExist || !h.isLost(index) {
+		return index, err
+	}
+	remove := func() error {
+		err := k.Delete(ctx, h.env, v, Meta{Index: index, TAPHost: kinds.TAPHostOf(v)})
+		if err != nil {
+			h.unconfirmed.Add(v, index) // it stays without a tag; the next read looks for it
+		}
+		return err
+	}
+	err = h.leftovers.Filling(ctx, h.API, func(fill func() error) error {
+		for range mostLost {
+			if err := remove(); err != nil {
+				return err
+			}
+			if err := fill(); err != nil { // it gets that index
+				return err
+			}
+			if index, err = k.Create(ctx, h.env, v); err != nil || !h.isLost(index) {
+				return err
+			}
+		}
+		return errors.Join(errLost, remove())
+	})
+	return index, err
+}
+
+// isLost tells whether an index that VPP has just given to a new interface is that of another one for the scheduler.
+func (h *handler) isLost(index uint32) bool {
+	for _, name := range []string{h.table.Holder(index), h.holder(index)} {
+		if meta, known := h.index.Get(name); known && meta.Index == index && !h.table.LostByUs(name, index) {
+			return true
+		}
+	}
+	return false
 }
 
 // tagNew tags a new interface and reads its metadata. It sends the settings in the same

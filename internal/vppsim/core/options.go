@@ -41,5 +41,5 @@ type Fault struct {
 	Die    bool          // The process ends before it answers.
 	// Respawn starts the process again at once, as a supervisor does. It needs Die.
 	Respawn bool
-	Mute    bool // No answer comes.
+	Mute    bool // No answer comes; of "interface events": no event.
 }

@@ -90,8 +90,11 @@ func (v *VPP) Tell(c *Client, event api.Message) {
 
 // Emit sends an event to the clients that asked for it by Want; build makes the message
 // for a client's pid. The client whose request causes the event gets it after the answers
-// to its pipelined requests.
+// to its pipelined requests. A mute Fault of "NAME events" loses it.
 func (v *VPP) Emit(name string, build func(pid uint32) api.Message) {
+	if f := v.server.faults[name+" events"]; f != nil && f.Mute {
+		return
+	}
 	for c := range v.server.clients {
 		pid, wants := c.wanted[name]
 		if !wants {

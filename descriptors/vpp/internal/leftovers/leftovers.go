@@ -12,7 +12,8 @@
 //	registry.Reclaim(ctx, api)                          // end the state of all free indexes
 //
 // The agent ends the stale state of an index before it uses a new interface on it. Reclaim gives each free
-// index a filler interface for a moment.
+// index a filler interface for a moment. The index of an interface that others have deleted, and of which the
+// agent does not know that yet, may have state that is not noted: a new interface gets another one, by Filling.
 //
 // Unconfirmed has the creations whose outcome is unknown, because the connection broke.
 //

@@ -89,15 +89,15 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 	// VPP gives out free indexes before it makes new ones. A new one may be the first sign that others have
 	// taken some, or that VPP keeps an index, as that of a deleted GTPU tunnel.
 	for missing, above := len(free), 0; missing > 0 && above < maxAbove && len(fillers) < maxFillers; {
-		reply := &vppif.CreateLoopbackReply{}
-		if err := a.Call(ctx, &vppif.CreateLoopback{MacAddress: r.FillerMAC}, reply); err != nil {
+		index, err := r.filler(ctx, a)
+		if err != nil {
 			return err
 		}
-		fillers = append(fillers, reply.SwIfIndex)
-		if _, wanted := free[uint32(reply.SwIfIndex)]; wanted {
+		fillers = append(fillers, index)
+		if _, wanted := free[uint32(index)]; wanted {
 			missing--
 		}
-		if uint32(reply.SwIfIndex) > largest {
+		if uint32(index) > largest {
 			above++
 		}
 	}
@@ -108,6 +108,33 @@ func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Filling calls do, which may have free indexes taken by fillers: fill creates one. They are deleted afterwards.
+func (r *Registry) Filling(ctx context.Context, a conn.API, do func(fill func() error) error) (err error) {
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	ctx, end := prolonged(ctx)
+	defer end()
+	var fillers []interface_types.InterfaceIndex
+	defer func() { err = errors.Join(err, deleteFillers(ctx, a, fillers)) }()
+	return do(func() error {
+		index, err := r.filler(ctx, a)
+		if err == nil {
+			fillers = append(fillers, index)
+		}
+		return err
+	})
+}
+
+// filler creates a filler.
+func (r *Registry) filler(ctx context.Context, a conn.API) (interface_types.InterfaceIndex, error) {
+	reply := &vppif.CreateLoopbackReply{}
+	err := a.Call(ctx, &vppif.CreateLoopback{MacAddress: r.FillerMAC}, reply)
+	return reply.SwIfIndex, err
 }
 
 // Interfaces returns all interfaces but fillers. Those of an agent that was killed, which nobody else

@@ -15,6 +15,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -64,6 +65,7 @@ type Events struct {
 	mu      sync.Mutex                 // guards all fields below
 	pending map[uint32]event           // by sw_if_index: not reported yet
 	names   map[uint32]string          // of committed interfaces
+	former  map[uint32]string          // of those that have lost their indexes, until the scheduler has handled that
 	indexes map[string]uint32          // of the same interfaces
 	suspect map[string]uint32          // interfaces that may be gone: VPP reported their index as free, or it has a new holder
 	parents map[uint32]uint32          // of sub-interfaces
@@ -79,7 +81,7 @@ type event struct{ exists, up, deleted bool }
 func New(o Options) *Events {
 	return &Events{
 		Options: o,
-		pending: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, suspect: map[string]uint32{},
+		pending: map[uint32]event{}, names: map[uint32]string{}, former: map[uint32]string{}, indexes: map[string]uint32{}, suspect: map[string]uint32{},
 		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: wake.New(),
 	}
 }
@@ -177,6 +179,9 @@ func (e *Events) setName(c scheduler.IndexChange[ifindex.Meta]) {
 		delete(e.names, old)
 		e.setParent(old, old)
 	}
+	if old, known := e.indexes[c.Name]; known && e.former[old] == c.Name {
+		delete(e.former, old)
+	}
 	delete(e.indexes, c.Name)
 	delete(e.suspect, c.Name)
 	if c.Gone {
@@ -208,6 +213,9 @@ func (e *Events) setParent(index, parent uint32) {
 func (e *Events) report(ctx context.Context) {
 	links, suspect, unnamed := e.takePending()
 	for _, index := range unnamed {
+		if e.isBack(ctx, index) {
+			continue
+		}
 		if err := e.Leftovers.EndStale(ctx, e.API, index); err != nil {
 			e.Log.Warn("a new interface may have state of an earlier one", "sw_if_index", index, "err", err)
 		}
@@ -218,21 +226,18 @@ func (e *Events) report(ctx context.Context) {
 			out = append(out, linkState(one.name, up)...)
 		}
 	}
-	gone := false
-	for name, index := range suspect {
-		if e.isGone(ctx, name, index) {
-			gone = true
-			// The agent may have made it again by now: the scheduler looks for itself.
-			out = append(out, scheduler.Observed{Key: keys.Interface(name).Key()})
-			out = append(out, LinkGone(name)...)
-		}
-	}
 	if len(out) > 0 {
 		e.Observe(out...)
 		e.correct(ctx, links)
 	}
+	gone := false
+	for name, index := range suspect {
+		gone = e.isGone(ctx, name, index) || gone
+	}
+	// All is read back: the agent may have made the interface again by now, with the same index. And recent requests
+	// can have reached the next interface with the index.
 	if gone {
-		e.RefreshAll() // recent requests can have reached the next interface with the index
+		e.RefreshAll()
 	}
 	for _, one := range links {
 		e.LinkChanged(one.name)
@@ -335,6 +340,37 @@ func (e *Events) readLink(ctx context.Context, index uint32, one namedEvent) (up
 	return LinkIsUp(all[0].Flags), true
 }
 
+// Holder returns the name of the interface that has, or had, an index according to the scheduler, of which it is a moment behind;
+// empty: none. Any goroutine may call it.
+func (e *Events) Holder(index uint32) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return cmp.Or(e.names[index], e.former[index])
+}
+
+// isBack tells whether the interface that has lost an index has it again, and names the index if so: somebody has deleted it and
+// made it again, and to the scheduler, which has read it back, it has always been there.
+func (e *Events) isBack(ctx context.Context, index uint32) bool {
+	e.mu.Lock()
+	name, was := e.former[index]
+	e.mu.Unlock()
+	if !was {
+		return false
+	}
+	if exists, err := hasName(ctx, e.API, interface_types.InterfaceIndex(index), name); err != nil || !exists {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now, known := e.indexes[name]; !known || now != index || e.former[index] != name {
+		return false
+	}
+	delete(e.former, index)
+	e.names[index] = name
+	e.ready.Set() // its event waits
+	return true
+}
+
 // isGone tells whether an interface lost its index without the agent deleting it. If so,
 // later events of the index do not get its name, unless it has the index again by now.
 func (e *Events) isGone(ctx context.Context, name string, index uint32) bool {
@@ -350,6 +386,7 @@ func (e *Events) isGone(ctx context.Context, name string, index uint32) bool {
 		delete(e.suspect, name)
 		if lost && e.names[index] == name {
 			delete(e.names, index)
+			e.former[index] = name
 		}
 	}
 	return lost

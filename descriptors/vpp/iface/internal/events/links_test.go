@@ -196,6 +196,25 @@ func TestMadeAgainBeforeItsEnd(t *testing.T) {
 	w.expect(linkOfA)
 }
 
+// TestMadeAgainByOthers has somebody delete an interface and make it again, with its tag and index: the scheduler finds what it has
+// always known, and the events are about it.
+func TestMadeAgainByOthers(t *testing.T) {
+	w := newWorld(t)
+	w.commit("a", 5)
+	w.create("a", 5)
+	w.expect(linkOfA)
+	delete(w.tags, 5)
+	w.Events.change(func() { w.pending[5] = event{deleted: true} })
+	w.report(t.Context())
+	if w.read != 1 {
+		t.Errorf("all was read back %d times, want 1", w.read)
+	}
+	delete(w.links, linkOfA)
+	w.tags[5] = "a"
+	w.Events.change(func() { w.pending[5] = event{exists: true, up: true} })
+	w.expect(linkOfA)
+}
+
 // TestNextInterfaceWhileOneIsDeleted has VPP give the index of an interface to another one before the
 // agent knows that the first is deleted: the event of the second is not one of the first.
 func TestNextInterfaceWhileOneIsDeleted(t *testing.T) {
