@@ -65,7 +65,7 @@ type item struct {
 	// The time from which the value has State.
 	Since         time.Time `json:",omitzero"`
 	LastOperation string    `json:",omitempty"`
-	// Reason explains a state other than CONFIGURED: the error, and the last causes.
+	// Reason explains a state other than CONFIGURED, also of a part: the error, and the last causes.
 	Reason  []string           `json:",omitempty"`
 	Sources []wire.Declaration `json:",omitempty"` // the highest priority first
 	// Declared is the value that takes effect, and Actual the known one; null: none. Secrets

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,9 +75,43 @@ func (g *getter) one(ctx context.Context, key string) (item, error) {
 	}
 	out := g.itemOf(d.Value)
 	out.Declared, out.Actual = d.Desired, d.Actual
+	parts, err := g.troubled(ctx, d.Derived)
+	if err != nil {
+		return item{}, err
+	}
+	out.Reason = append(out.Reason, parts...)
 	sources, err := g.sources(ctx, url.Values{"key": {key}})
 	out.Sources = sources[d.Value.Key]
 	return out, err
+}
+
+// mostParts is how many parts of a value are explained.
+const mostParts = 3
+
+// troubled returns what is wrong with the parts of a value: an interface that is CONFIGURED may have an address that is not.
+func (g *getter) troubled(ctx context.Context, parts []browse.Neighbour) (out []string, err error) {
+	for _, part := range parts {
+		if slices.Contains([]string{"CONFIGURED", "OBTAINED", "DISCOVERED"}, part.State) {
+			continue
+		}
+		if len(out) == mostParts {
+			return append(out, "and more of its parts: agentctl explain names them"), nil
+		}
+		var d browse.ValueDetails
+		err := g.s.Get(ctx, "/scheduler/value", url.Values{"key": {part.Key}}, &d)
+		if missing(err) { // it has gone since
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		text := show.Line(part.Key) + " is " + show.Line(d.Value.State)
+		if why := g.itemOf(d.Value).Reason; len(why) > 0 {
+			text += ": " + strings.Join(why, "; ")
+		}
+		out = append(out, text)
+	}
+	return out, nil
 }
 
 // rootsOf returns the last causes of an explanation; none: the cause is the value itself.

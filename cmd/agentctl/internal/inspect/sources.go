@@ -132,6 +132,16 @@ func sourcesTable(out io.Writer, sources []wire.Source) error {
 	if err := t.End(); err != nil {
 		return err
 	}
+	for _, s := range sources {
+		if s.Refused == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: %s refused; agentctl values --state invalid says why, or agentctl sources VALUE where another source has the value too",
+			show.Line(s.Name), show.Count(s.Refused, "value"))
+		if _, err := fmt.Fprintln(out, show.Broken(out, text, 2)); err != nil {
+			return err
+		}
+	}
 	return printFaults(out, sources)
 }
 

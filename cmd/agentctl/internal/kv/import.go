@@ -107,6 +107,9 @@ func readLines(s *session.Session, name string) (out []line, err error) {
 		}
 		place := fmt.Sprintf("%s:%d", name, number)
 		at := strings.IndexAny(text, " \t")
+		if at < 0 && strings.HasSuffix(text, ":") && len(out)+len(wrong) == 0 {
+			return nil, fmt.Errorf("%s:%d: %s looks like YAML; import reads lines of KEY JSON: agentctl apply FILE --store STORE writes a document", name, number, show.Line(text))
+		}
 		if at < 0 {
 			wrong = append(wrong, place+":1: "+show.Line(text)+": it has no value: expected KEY JSON")
 			continue
