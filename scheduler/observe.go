@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
@@ -57,11 +56,8 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 	for _, g := range slices.SortedFunc(maps.Keys(in.Connections), func(a, b *Connection) int { return strings.Compare(a.name, b.name) }) {
 		s.handleConnection(ctx, g, in.Connections[g])
 	}
-	if !in.Refresh.Asked {
-		return
-	}
 	var reading readback.Reading
-	if s.reader.WantSoon(&reading, s.registry.Named(in.Refresh.Names())) {
+	if in.Refresh.Asked && s.reader.WantSoon(&reading, s.registry.Named(in.Refresh.Names())) {
 		r := s.begin(Notification)
 		r.rec.Refresh, r.reading = true, reading
 		s.finish(ctx, r)
@@ -88,32 +84,15 @@ func (s *Scheduler) takeObservations() (seen []Observed, unclear []*descriptor) 
 			s.log.Error("observation is ignored", "key", o.Key, "err", err)
 			continue
 		}
-		d := s.registry.Of(o.Key)
-		if by := readBy(d, n); s.outdated[o.Key] && by != nil {
+		if by := readback.Instead(kind.Observation(o), s.registry.Of(o.Key), n, s.outdated[o.Key]); by != nil {
 			unclear = append(unclear, by)
 			continue
 		}
 		s.reader.Learned(o.Key)
-		if _, known := d.MetaOf(kind.Observation(o), n); o.Value != nil && !known && d.Retrieve != nil {
-			unclear = append(unclear, d) // for the metadata
-			continue
-		}
 		seen = append(seen, o)
 	}
 	clear(s.outdated)
 	return seen, unclear
-}
-
-// readBy returns the descriptor that reads a value of d back: that of its base if d cannot; nil: none can.
-func readBy(d *descriptor, n *graph.Node) *descriptor {
-	for d.Retrieve == nil {
-		if n == nil || n.Base() == nil || kind.Of(n.Base()) == nil {
-			return nil
-		}
-		n = n.Base()
-		d = kind.Of(n)
-	}
-	return d
 }
 
 // handleObservations makes the observed values actual and reconciles them, in one run, which also reads back what is unclear.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
@@ -29,6 +30,30 @@ func (rb *Reader) WantSoon(r *Reading, asked []*kind.Descriptor) bool {
 		c.Rest.Begin()
 	}
 	return r.Wanted()
+}
+
+// Instead returns the descriptor that must be read back instead of using an observation of a value of d, whose node is n or nil; nil:
+// it can be used. outdated: it may be older than the effect of a verb.
+func Instead(o kind.Observation, d *kind.Descriptor, n *graph.Node, outdated bool) *kind.Descriptor {
+	if by := readBy(d, n); outdated && by != nil {
+		return by
+	}
+	if _, known := d.MetaOf(o, n); o.Value != nil && !known && d.Retrieve != nil {
+		return d // for the metadata
+	}
+	return nil
+}
+
+// readBy returns the descriptor that reads a value of d back: that of its base if d cannot; nil: none can.
+func readBy(d *kind.Descriptor, n *graph.Node) *kind.Descriptor {
+	for d.Retrieve == nil {
+		if n == nil || n.Base() == nil || kind.Of(n.Base()) == nil {
+			return nil
+		}
+		n = n.Base()
+		d = kind.Of(n)
+	}
+	return d
 }
 
 // end notes that r reads a connection no more.
