@@ -77,9 +77,10 @@ func (h *handler) createNew(ctx context.Context, k kinds.Kind, v *interfaces.Int
 	if err != nil || k.MayExist || !h.isLost(index) {
 		return index, err
 	}
+	exists := true
 	remove := func() error {
 		err := k.Delete(ctx, h.env, v, Meta{Index: index, TAPHost: kinds.TAPHostOf(v)})
-		if err != nil {
+		if exists = err != nil; exists {
 			h.unconfirmed.Add(v, index) // it stays without a tag; the next read looks for it
 		}
 		return err
@@ -92,12 +93,16 @@ func (h *handler) createNew(ctx context.Context, k kinds.Kind, v *interfaces.Int
 			if err := fill(); err != nil { // it gets that index
 				return err
 			}
-			if index, err = k.Create(ctx, h.env, v); err != nil || !h.isLost(index) {
+			index, err = k.Create(ctx, h.env, v)
+			if exists = err == nil; !exists || !h.isLost(index) {
 				return err
 			}
 		}
-		return errors.Join(errLost, remove())
+		return errLost
 	})
+	if err != nil && exists {
+		err = errors.Join(err, remove())
+	}
 	return index, err
 }
 

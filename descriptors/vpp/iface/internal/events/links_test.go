@@ -177,39 +177,35 @@ func TestLateReports(t *testing.T) {
 	}
 }
 
-// TestMadeAgainBeforeItsEnd has somebody delete an interface, which the agent has made again, with the
-// same index, before it has handled VPP's event of the deletion: the event is not about the new one.
-func TestMadeAgainBeforeItsEnd(t *testing.T) {
+// afterDeletion has somebody delete interface a, and VPP's event of that handled. during is called when VPP has told that a is gone.
+func afterDeletion(t *testing.T, during func(*world)) *world {
 	w := newWorld(t)
 	w.commit("a", 5)
 	w.create("a", 5)
 	w.expect(linkOfA)
 	delete(w.tags, 5)
 	w.Events.change(func() { w.pending[5] = event{deleted: true} })
-	w.asked = func() { w.create("a", 5) }
+	w.asked = func() { during(w) }
 	w.report(t.Context())
 	if w.read != 1 {
 		t.Errorf("all was read back %d times, want 1", w.read)
 	}
-	w.Events.change(func() { w.pending[5] = event{exists: true} })
 	delete(w.links, linkOfA)
+	return w
+}
+
+// TestMadeAgainBeforeItsEnd has the agent make the interface again, with the same index, before it has handled the event of the
+// deletion: the event is not about the new one.
+func TestMadeAgainBeforeItsEnd(t *testing.T) {
+	w := afterDeletion(t, func(w *world) { w.create("a", 5) })
+	w.Events.change(func() { w.pending[5] = event{exists: true} })
 	w.expect(linkOfA)
 }
 
-// TestMadeAgainByOthers has somebody delete an interface and make it again, with its tag and index: the scheduler finds what it has
-// always known, and the events are about it.
+// TestMadeAgainByOthers has somebody make the interface again, with its tag and index: the scheduler finds what it has always known,
+// and the events are about it.
 func TestMadeAgainByOthers(t *testing.T) {
-	w := newWorld(t)
-	w.commit("a", 5)
-	w.create("a", 5)
-	w.expect(linkOfA)
-	delete(w.tags, 5)
-	w.Events.change(func() { w.pending[5] = event{deleted: true} })
-	w.report(t.Context())
-	if w.read != 1 {
-		t.Errorf("all was read back %d times, want 1", w.read)
-	}
-	delete(w.links, linkOfA)
+	w := afterDeletion(t, func(*world) {})
 	w.tags[5] = "a"
 	w.Events.change(func() { w.pending[5] = event{exists: true, up: true} })
 	w.expect(linkOfA)
