@@ -157,10 +157,9 @@
 //	                            If they take more than 1 s, others begin, and the read-back
 //	                            comes when those have ended. If it finds verbs running again,
 //	                            it waits twice as long, so that it comes in the end. Several
-//	                            connections are read one after the other; those that are read
-//	                            when another one is ready again wait for its values. After a
-//	                            read-back for notifications, of which there may be any number,
-//	                            the next one waits three times as long, and 0.3 s at most
+//	                            connections are read one after the other. After a read-back
+//	                            for notifications, of which there may be any number, the next
+//	                            one waits three times as long, and 0.3 s at most
 //	an observation comes        it is newer than a Retrieve that has begun, and wins
 //	the connection is lost      what was read is dropped, and all of it is unknown
 //

@@ -391,3 +391,40 @@ func TestReadConnectionNeedNotWaitForAnother(t *testing.T) {
 		must(t, <-ended)
 	})
 }
+
+// While a connection that is ready again is read back, values that are read after its values change as usual.
+func TestReadyConnectionLeavesOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		things := group(t, s, "things")
+		for _, prefix := range []string{"other/", "thing/", "zoo/"} {
+			d := b.descriptor(prefix)
+			d.Connection = "others"
+			switch prefix {
+			case "thing/":
+				d.Connection = "things"
+			case "other/":
+				d.RetrieveAfter = []string{"thing"}
+			case "zoo/":
+				d.Connection, d.RetrieveAfter = "things", []string{"thing"}
+			}
+			_, err := scheduler.Register(s, d)
+			must(t, err)
+		}
+		defer begin(t, s)()
+		things.Ready()
+		must(t, s.Sync(t.Context()))
+		things.Lost(errors.New("broken"))
+		must(t, s.Sync(t.Context()))
+		b.took()
+		b.hang("retrieve thing/")
+		things.Ready()
+		synctest.Wait()
+		withinSoon(t, "a value that is read after those of a slow connection", func() { must(t, declare(t, s, "other/a", "1")) })
+		b.release("retrieve thing/", nil)
+		must(t, s.Sync(t.Context()))
+		// each connection once: its verbs wait while it is read
+		expect(t, "the calls", b.took(), "retrieve thing/, create other/a, retrieve zoo/, retrieve other/")
+	})
+}

@@ -1,8 +1,6 @@
 package readback
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -32,8 +30,7 @@ func (r *Reading) reads(c *kind.Connection) bool {
 }
 
 // claim makes r the reader of a connection, instead of another one. No verb of a connection begins while it has a reader, and
-// Retrieve waits until the running ones have ended: so a result is never older than the effect of a verb. When one was found ready
-// again, r claims all its connections, or none: what the others have may have gone with that.
+// Retrieve waits until the running ones have ended: so a result is never older than the effect of a verb.
 func (rb *Reader) claim(r *Reading, c *kind.Connection) bool {
 	if r.has(c) {
 		return true
@@ -44,38 +41,21 @@ func (rb *Reader) claim(r *Reading, c *kind.Connection) bool {
 	if !r.mayClaim(c) {
 		return false
 	}
-	for one := range r.needs(c) {
-		if one.Losses() == r.connections[one] {
-			one.Reading = r
-			if r.rests {
-				one.Rest.Claim()
-			}
-			rb.Graph.BeginRead(&one.Connection)
-		}
+	c.Reading = r
+	if r.rests {
+		c.Rest.Claim()
 	}
+	rb.Graph.BeginRead(&c.Connection)
 	return true
 }
 
 // has reports whether r is the reader of a connection.
 func (r *Reading) has(c *kind.Connection) bool { return c.Reading == any(r) }
 
-// needs yields the connections that r claims together with one.
-func (r *Reading) needs(c *kind.Connection) iter.Seq[*kind.Connection] {
-	if r.joins != nil {
-		return maps.Keys(r.connections)
-	}
-	return func(yield func(*kind.Connection) bool) { yield(c) }
-}
-
-// mayClaim reports whether no other reading has the connections that r needs, and none has verbs for which a reading has waited for too
-// long. On one that was found ready again, no other verb could begin.
+// mayClaim reports whether no other reading has a connection, and it has no verbs for which a reading has waited for too long. On one that
+// was found ready again, no other verb could begin.
 func (r *Reading) mayClaim(c *kind.Connection) bool {
-	for one := range r.needs(c) {
-		if one.Reading != nil || one.HasOld() && r.joins == nil {
-			return false
-		}
-	}
-	return true
+	return c.Reading == nil && (!c.HasOld() || c == r.joins)
 }
 
 // unclaim lets verbs of a connection begin again, if r is its reader.
@@ -95,7 +75,7 @@ func (rb *Reader) awaitVerbs(r *Reading, c *kind.Connection) {
 		r.until = time.Now().Add(c.Patience)
 		time.AfterFunc(c.Patience, rb.calls.ready.Set)
 	}
-	if !r.isImpatient() {
+	if !r.isImpatient(c) {
 		return
 	}
 	c.Patience *= 2
@@ -103,9 +83,9 @@ func (rb *Reader) awaitVerbs(r *Reading, c *kind.Connection) {
 	rb.unclaim(r, c)
 }
 
-// isImpatient reports that r has waited too long for verbs.
-func (r *Reading) isImpatient() bool {
-	return r.joins == nil && !r.until.IsZero() && !time.Now().Before(r.until)
+// isImpatient reports that r has waited too long for verbs of c.
+func (r *Reading) isImpatient(c *kind.Connection) bool {
+	return c != r.joins && !r.until.IsZero() && !time.Now().Before(r.until)
 }
 
 // leave removes the parts of a connection that was lost.

@@ -63,6 +63,26 @@ func (rb *Reader) EverythingAfter(c *kind.Connection) []Part {
 	return rb.Everything(ds)
 }
 
+// grouped returns the parts in an order of RetrieveAfter in which a connection comes as few times as possible: each time, its verbs
+// wait.
+func grouped(parts []Part) (out []Part) {
+	for len(parts) > 0 {
+		c := parts[0].Of.Connection
+		var later []Part
+		after := map[string]bool{} // names of later
+		for _, p := range parts {
+			if p.Of.Connection != c || slices.ContainsFunc(p.Of.After, func(name string) bool { return after[name] }) {
+				later = append(later, p)
+				after[p.Of.Name] = true
+			} else {
+				out = append(out, p)
+			}
+		}
+		parts = later
+	}
+	return out
+}
+
 // For reads back the values that failed verbs may have changed: the key of each
 // node and its derived values. A derived value without Retrieve is read back with its
 // base.

@@ -13,8 +13,7 @@
 //	           the call                                       its result is applied, in pieces
 //	applied                                                   the next part
 //
-// A Reading has one connection at a time: those of its other parts neither wait for it nor hold it up. One of a connection that
-// was found ready again has all, since what the others have may have gone with it.
+// A Reading has one connection at a time: those of its other parts neither wait for it nor hold it up.
 //
 // The goroutine of the scheduler owns all of it. Only Retrieve runs on goroutines of its own:
 // one call at a time for each Reading. What is learned while a call runs is newer than its
@@ -103,6 +102,7 @@ func (rb *Reader) Want(r *Reading, parts []Part, joins *kind.Connection) {
 			r.connections[c] = c.Losses()
 		}
 	}
+	r.parts = grouped(r.parts)
 	r.Began = time.Now()
 }
 
@@ -174,7 +174,7 @@ func (rb *Reader) CanGo(r *Reading) bool {
 	case !r.has(c):
 		return r.mayClaim(c)
 	}
-	return !c.Busy() || r.isImpatient()
+	return !c.Busy() || r.isImpatient(c)
 }
 
 // handle applies the result of the first part of r, or a piece of it. It returns true if there is
