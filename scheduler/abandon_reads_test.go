@@ -97,7 +97,7 @@ func TestLookHangs(t *testing.T) {
 }
 
 // TestManyWaitForOneReader has more transactions wait for a connection that is being read back than
-// may be parked. All of them end when Retrieve returns.
+// may be open. All of them end when Retrieve returns.
 func TestManyWaitForOneReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTar()
@@ -125,7 +125,7 @@ func TestManyWaitForOneReader(t *testing.T) {
 				start(scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 			}
 		}()
-		<-time.After(5 * time.Minute) // as many as possible are parked by now
+		<-time.After(5 * time.Minute) // as many as possible are open by now
 		b.release("retrieve thing/", nil)
 		<-begun
 		ended.Wait()

@@ -94,8 +94,8 @@ func TestLateResultOfWhatIsStillWanted(t *testing.T) {
 	}
 }
 
-// A verb is abandoned while its transaction is parked and another one is driven, and returns before
-// that one ends. The loop then has both to do in any order: resume the parked transaction, which
+// A verb is abandoned while another transaction is driven, and returns before
+// that one ends. The loop then has both to do in any order: drive its transaction, which
 // learns that the verb was abandoned, and process the late result. In each order, later operations
 // of the connection do not wait for the verb.
 func TestLateResultBeforeItsOwnerGoesOn(t *testing.T) {
@@ -151,7 +151,7 @@ func TestCreateHangsUnwanted(t *testing.T) {
 // A Create that fails late may have been effective. Its key is read back even if its value is unwanted
 // by then.
 func TestCreateFailsLateUnwanted(t *testing.T) {
-	for name, late := range map[string]time.Duration{"parked": slowness, "abandoned": time.Minute} {
+	for name, late := range map[string]time.Duration{"slow": slowness, "abandoned": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newTar()

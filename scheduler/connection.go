@@ -144,6 +144,7 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 
 // updateReason publishes a new reason for a connection that is already lost.
 func (s *Scheduler) updateReason(g *Connection, why error) {
+	s.land()
 	s.disconnect(g, why)
 	r := &run{rec: &Record{Start: time.Now()}}
 	for n := range s.graph.Touched() {

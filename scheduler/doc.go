@@ -139,11 +139,10 @@
 //
 // # Slow calls
 //
-// A transaction whose verbs or whose Retrieve take longer than 100 ms does not stop the
-// others, nor does one with so many values that it takes longer. Nor does one that can only wait for a slow one. The
-// others begin meanwhile, in their order; the slow one goes on when it can. It ends, and Commit returns, when all
-// operations of its values have ended. So transactions may end
-// in another order than they began.
+// A transaction has 100 ms in which its verbs run and nothing else begins: most have ended by then, and so transactions end in their
+// order. The others begin after that, in their order; the slow one goes on when it can. While values are read back, or wait
+// for others, nothing waits for that. A transaction ends, and Commit returns, when all operations of its values have ended. So
+// transactions may end in another order than they began.
 //
 // A verb that can be called waits for its turn. At most 16 times as many verbs of one connection as may run at once
 // (Options.Concurrency) have left that queue, and those of different transactions leave it by turns. So a value waits

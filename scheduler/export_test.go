@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // Pause waits until the present transactions have ended, and prevents the next one until
@@ -13,7 +12,9 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 	paused, resume := make(chan struct{}), make(chan struct{})
 	release = sync.OnceFunc(func() { close(resume) })
 	wait := func(running context.Context) {
-		s.awaitParked(running)
+		for len(s.open) > 0 {
+			s.proceed(running)
+		}
 		close(paused)
 		s.pulse.Rest()
 		select {
@@ -34,27 +35,4 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 		release()
 	}
 	return release
-}
-
-// HastenOnce has the timer of the next wait fire at once, and not again for parkAfter. A loop that is not scheduled between the
-// start of a timer and a look at the clock sees the same: the timer has fired, and less than parkAfter has passed.
-func (s *Scheduler) HastenOnce(ctx context.Context) error {
-	return s.ask(ctx, func(context.Context) {
-		fires := s.parking.C
-		hastened := make(chan time.Time, 1)
-		hastened <- time.Now()
-		s.parking.C = hastened
-		go func() {
-			for first := true; ; first = false {
-				select {
-				case at := <-fires:
-					if !first {
-						hastened <- at
-					}
-				case <-s.stopped:
-					return
-				}
-			}
-		}()
-	})
 }

@@ -16,8 +16,8 @@ var ErrNoAnswer = executor.ErrNoAnswer
 // handleLateResults processes the results of abandoned verbs that have returned. It reads
 // back their keys and reconciles them.
 func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Task) {
-	// A run that is parked learns only when it goes on that its verb was abandoned. If the graph
-	// learned the late result first, it would wait for the verb for ever.
+	// A run learns only when it goes on that its verb was abandoned. If the graph learned the late result first, it would wait
+	// for the verb for ever.
 	for _, t := range tasks {
 		s.takeResults(t.Owner.(*run))
 	}

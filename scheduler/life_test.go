@@ -177,7 +177,7 @@ func (l *life) step(s step) {
 	case "submit":
 		must(l.t, l.sched.Submit(l.t.Context(), scheduler.Txn{Changes: l.staged}))
 		l.committed()
-	case "moment": // what is slow is parked, and has not ended
+	case "moment": // what is slow has not ended
 		<-time.After(slowness / 3)
 	case "slow reads":
 		l.net.set([]string{"break", "retrieve", "slow"})

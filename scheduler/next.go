@@ -8,16 +8,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/idle"
 )
 
-// newWork returns the channels of work that may begin: none while too many runs are parked.
+// newWork returns the channels of work that begins runs: none while too many are open.
 func (s *Scheduler) newWork(due <-chan time.Time) (requests chan func(context.Context), observed <-chan struct{}, retries <-chan time.Time) {
-	if len(s.parked) >= mostParked {
+	if len(s.open) >= mostOpen {
 		return nil, nil, nil
 	}
 	return s.requests, s.observations.Ready(), due
 }
 
-// next waits for work, and lets plans use the graph meanwhile. It returns nil when ctx ends. Work that
-// comes interrupts a plan first, so no other goroutine uses the graph while the work runs.
+// next waits for work while a run may begin, and returns what begins one, or has an open run go on and returns nil. Meanwhile, plans
+// use the graph. Work that comes interrupts a plan first, so no other goroutine uses the graph while the work runs.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
 	var plan *idle.Work // uses the graph
 	interrupt := func() { plan.Interrupt(); plan = nil }
@@ -26,26 +26,24 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 		plan.Interrupt()
 	}()
 	for {
-		plans, done := s.idle.Offers, (<-chan struct{})(nil)
+		ready, plans, done := s.beside(ctx, plan)
 		requests, observed, retries := s.newWork(due)
-		var parked *run
-		if plan != nil {
-			plans, done = nil, plan.Done()
-		} else {
-			parked = s.readyRun(ctx)
-		}
 		s.pulse.Rest()
 		select {
 		case <-ctx.Done():
-			s.pulse.Work()
-			plan.Interrupt()
-			s.awaitParked(ctx)
 			return nil
-		case <-wake.If(parked != nil):
-			return func(ctx context.Context) { s.resume(ctx, parked) }
+		case <-wake.If(ready != nil):
+			s.pulse.Work()
+			s.drive(ctx, ready)
+			return nil
+		case <-s.landing.C:
+			s.pulse.Work()
+			interrupt()
+			s.landSlow(ctx)
+			return nil
 		case <-s.reader.Ready():
 			s.pulse.Work()
-			interrupt() // a parked run may go on
+			interrupt() // a run may go on
 		case <-s.executor.Finished():
 			s.deliver(s.executor.TakeFinished())
 			interrupt()
@@ -67,4 +65,15 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			plan = nil
 		}
 	}
+}
+
+// beside returns what may go on while a plan is made, or while none is: its end, or a run and the plans that wait.
+func (s *Scheduler) beside(ctx context.Context, plan *idle.Work) (ready *run, plans chan *idle.Work, done <-chan struct{}) {
+	if plan != nil {
+		return nil, nil, plan.Done()
+	}
+	if !s.graph.Flying() {
+		plans = s.idle.Offers
+	}
+	return s.readyRun(ctx), plans, nil
 }

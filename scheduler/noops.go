@@ -63,6 +63,6 @@ type forecast struct {
 // operations returns those of a plan in the order in which the transaction with these values
 // would record them.
 func (f *forecast) operations(values []Change) Operations {
-	base := func(i int) string { return cmp.Or(f.ops.base.at(i), f.ops.keyAt(i)) }
+	base := func(i int) string { return cmp.Or(f.ops.base.At(i), f.ops.keyAt(i)) }
 	return f.noops.insert(&f.ops, history.Outline{Base: base}, values)
 }

@@ -19,11 +19,11 @@ import (
 // key and message. Copies share them. Those of a record that has ended are immutable, so any goroutine may use them.
 type Operations struct {
 	all            []step
-	key, base      column[string]
-	old, new       column[proto.Message]
-	oldErr, newErr column[error]
-	meta           column[any]
-	waits          column[[]string]
+	key, base      history.Column[string]
+	old, new       history.Column[proto.Message]
+	oldErr, newErr history.Column[error]
+	meta           history.Column[any]
+	waits          history.Column[[]string]
 }
 
 // A step is what nearly all operations have.
@@ -51,8 +51,8 @@ func (p *Operations) Len() int { return len(p.all) }
 func (p *Operations) At(i int) (o Operation) {
 	l := &p.all[i]
 	o = Operation{
-		Verb: Verb(l.verb), Key: p.key.at(i), Base: p.base.at(i), Old: p.old.at(i), New: p.new.at(i), OldState: State(l.oldState), NewState: State(l.newState),
-		OldErr: p.oldErr.at(i), NewErr: p.newErr.at(i), Order: l.order, Meta: p.meta.at(i), Waits: p.waits.at(i),
+		Verb: Verb(l.verb), Key: p.key.At(i), Base: p.base.At(i), Old: p.old.At(i), New: p.new.At(i), OldState: State(l.oldState), NewState: State(l.newState),
+		OldErr: p.oldErr.At(i), NewErr: p.newErr.At(i), Order: l.order, Meta: p.meta.At(i), Waits: p.waits.At(i),
 	}
 	if l.flags != 0 {
 		for bit, set := range o.flags() {
@@ -69,7 +69,7 @@ func (p *Operations) keyAt(i int) string {
 	if v := p.all[i].of; v != nil {
 		return v.Key
 	}
-	return p.key.at(i)
+	return p.key.At(i)
 }
 
 // All yields the operations with their numbers, from 0.
@@ -99,7 +99,7 @@ func (p Operations) Part(first, most int) Operations {
 	last := min(len(p.all), first+most)
 	p.all = p.all[first:last:last]
 	for _, c := range p.columns() {
-		c.part(first, last)
+		c.Part(first, last)
 	}
 	return p
 }
@@ -133,14 +133,14 @@ func (p *Operations) set(i int, o *Operation) {
 	}
 	p.all[i] = l
 	room := cap(p.all)
-	p.key.set(i, room, key, key == "")
-	p.new.set(i, room, message, message == nil)
-	p.base.set(i, room, o.Base, o.Base == "")
-	p.old.set(i, room, o.Old, o.Old == nil)
-	p.oldErr.set(i, room, o.OldErr, o.OldErr == nil)
-	p.newErr.set(i, room, o.NewErr, o.NewErr == nil)
-	p.meta.set(i, room, o.Meta, o.Meta == nil)
-	p.waits.set(i, room, o.Waits, o.Waits == nil)
+	p.key.Set(i, room, key, key == "")
+	p.new.Set(i, room, message, message == nil)
+	p.base.Set(i, room, o.Base, o.Base == "")
+	p.old.Set(i, room, o.Old, o.Old == nil)
+	p.oldErr.Set(i, room, o.OldErr, o.OldErr == nil)
+	p.newErr.Set(i, room, o.NewErr, o.NewErr == nil)
+	p.meta.Set(i, room, o.Meta, o.Meta == nil)
+	p.waits.Set(i, room, o.Waits, o.Waits == nil)
 }
 
 // grow makes room for so many further operations.
@@ -163,7 +163,7 @@ func (p *Operations) resize(room int) {
 	copy(all, p.all)
 	p.all = all
 	for _, c := range p.columns() {
-		c.resize(n, room)
+		c.Resize(n, room)
 	}
 }
 
@@ -179,9 +179,9 @@ func (p Operations) without(unwanted func(Operation) bool) (out Operations) {
 
 // kept returns the operations with the texts of their errors, and long texts cut: an error may hold any memory.
 func (p Operations) kept() Operations {
-	p.oldErr.edit(func(err error) bool { return err != nil }, history.Texts())
-	p.newErr.edit(func(err error) bool { return err != nil }, history.Texts())
-	p.waits.edit(func(labels []string) bool { return slices.ContainsFunc(labels, isLong) }, cutLabels)
+	p.oldErr.Edit(func(err error) bool { return err != nil }, history.Texts())
+	p.newErr.Edit(func(err error) bool { return err != nil }, history.Texts())
+	p.waits.Edit(func(labels []string) bool { return slices.ContainsFunc(labels, isLong) }, cutLabels)
 	own := false // others share the operations
 	for i := range p.all {
 		if v := p.all[i].of; v != nil && len(v.Key) > mostKeyText { // from now on it has a key of its own
@@ -190,11 +190,11 @@ func (p Operations) kept() Operations {
 				own = true
 			}
 			p.all[i].of = nil
-			p.key.set(i, cap(p.all), v.Key, false)
-			p.new.set(i, cap(p.all), kind.Message(v), false)
+			p.key.Set(i, cap(p.all), v.Key, false)
+			p.new.Set(i, cap(p.all), kind.Message(v), false)
 		}
 	}
-	p.key.edit(func(key string) bool { return len(key) > mostKeyText }, func(key string) string { return printable.Cut(key, mostKeyText) })
+	p.key.Edit(func(key string) bool { return len(key) > mostKeyText }, func(key string) string { return printable.Cut(key, mostKeyText) })
 	return p
 }
 
@@ -212,7 +212,7 @@ func cutLabels(labels []string) []string {
 func (p *Operations) bytes(all *size.Record, own bool) (n int) {
 	n = cap(p.all) * int(unsafe.Sizeof(step{}))
 	for _, c := range p.columns() {
-		n += c.bytes()
+		n += c.Bytes()
 	}
 	for i := range p.all {
 		if v := p.all[i].of; own && v != nil {
@@ -222,12 +222,12 @@ func (p *Operations) bytes(all *size.Record, own bool) (n int) {
 	for _, key := range p.key {
 		n += len(key)
 	}
-	for _, messages := range []column[proto.Message]{p.old, p.new} {
+	for _, messages := range []history.Column[proto.Message]{p.old, p.new} {
 		for _, m := range messages {
 			n += all.Message(m)
 		}
 	}
-	for _, errs := range []column[error]{p.oldErr, p.newErr} {
+	for _, errs := range []history.Column[error]{p.oldErr, p.newErr} {
 		for _, err := range errs {
 			n += size.Error(err)
 		}
@@ -239,67 +239,6 @@ func (p *Operations) bytes(all *size.Record, own bool) (n int) {
 }
 
 // columns are those of what few operations have.
-func (p *Operations) columns() [8]columnar {
-	return [...]columnar{&p.key, &p.base, &p.old, &p.new, &p.oldErr, &p.newErr, &p.meta, &p.waits}
-}
-
-// A columnar is a column of any type.
-type columnar interface {
-	resize(n, room int)
-	part(first, last int)
-	bytes() int
-}
-
-// A column is one field of many structs, of which there is room for so many; nil: it is zero in all of them.
-type column[T any] []T
-
-// set sets the field of the i-th struct.
-func (c *column[T]) set(i, room int, v T, zero bool) {
-	if *c == nil {
-		if zero {
-			return
-		}
-		*c = make([]T, room)
-	}
-	(*c)[i] = v
-}
-
-func (c column[T]) at(i int) (v T) {
-	if c != nil {
-		v = c[i]
-	}
-	return v
-}
-
-func (c *column[T]) resize(n, room int) {
-	if *c != nil {
-		to := make([]T, room)
-		copy(to, (*c)[:n])
-		*c = to
-	}
-}
-
-func (c *column[T]) part(first, last int) {
-	if *c != nil {
-		*c = (*c)[first:last]
-	}
-}
-
-// edit replaces what needs that, in a copy of the column, which others share.
-func (c *column[T]) edit(needs func(T) bool, change func(T) T) {
-	if !slices.ContainsFunc(*c, needs) {
-		return
-	}
-	*c = slices.Clone(*c)
-	for i, v := range *c {
-		if needs(v) {
-			(*c)[i] = change(v)
-		}
-	}
-}
-
-// bytes is the memory of the column, without that to which its elements refer.
-func (c *column[T]) bytes() int {
-	var one T
-	return len(*c) * int(unsafe.Sizeof(one))
+func (p *Operations) columns() [8]history.Columnar {
+	return [...]history.Columnar{&p.key, &p.base, &p.old, &p.new, &p.oldErr, &p.newErr, &p.meta, &p.waits}
 }

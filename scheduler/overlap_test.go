@@ -53,20 +53,21 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 	for _, work := range []struct {
 		name, hangs string
 		begin       func(t *testing.T, s *scheduler.Scheduler, things *scheduler.Connection)
-		want        string // calls for things after the release
+		want        string        // calls for things after the release
+		takes       time.Duration // how long the transactions of others take together
 	}{
 		{"a verb", "create thing/a", func(t *testing.T, s *scheduler.Scheduler, _ *scheduler.Connection) {
 			go func() { _ = declare(t, s, "thing/a", "1", "thing/b", "1>thing/a") }()
-		}, "create thing/b"},
+		}, "create thing/b", 100 * time.Millisecond},
 		{"a downstream resync", "retrieve thing/", func(t *testing.T, s *scheduler.Scheduler, _ *scheduler.Connection) {
 			must(t, s.Submit(t.Context(), scheduler.Txn{Refresh: true}))
-		}, ""},
+		}, "", 0},
 		{"a connection that is back", "retrieve thing/", func(_ *testing.T, _ *scheduler.Scheduler, things *scheduler.Connection) {
 			things.Ready()
-		}, ""},
+		}, "", 0},
 		{"a refresh", "retrieve thing/", func(t *testing.T, s *scheduler.Scheduler, _ *scheduler.Connection) {
 			must(t, s.Refresh("thing"))
-		}, ""},
+		}, "", 0},
 	} {
 		t.Run(work.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,8 +77,12 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 				b.hang(work.hangs)
 				work.begin(t, s, things)
 				synctest.Wait()
+				begun := time.Now()
 				for _, text := range []string{"1", "2", ""} {
-					withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", text)) })
+					must(t, declare(t, s, "other/x", text))
+				}
+				if took := time.Since(begun); took != work.takes {
+					t.Errorf("the transactions took %v, want %v", took, work.takes)
 				}
 				withinSoon(t, "a plan", func() {
 					v, err := s.Value("other/y", wrapperspb.String("1"))
@@ -94,22 +99,6 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The timer of a wait alone says that the wait is over: a clock that is behind it does not begin another wait, which nothing
-// might end.
-func TestAWaitEndsWithItsTimer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newTar()
-		s, _, stop := beginApart(t, b)
-		defer stop()
-		must(t, s.HastenOnce(t.Context()))
-		b.hang("create thing/a")
-		go func() { _ = declare(t, s, "thing/a", "1") }()
-		<-time.After(soon)
-		withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", "1")) })
-		b.release("create thing/a", nil)
-	})
 }
 
 // TestLongReadingOfManyPartsDelaysNobodyElse reads back many descriptors, each of which answers soon.
@@ -132,7 +121,7 @@ func TestLongReadingOfManyPartsDelaysNobodyElse(t *testing.T) {
 		_, err := scheduler.Register(s, b.descriptor("other/"))
 		must(t, err)
 		defer begin(t, s)()
-		for range 2 { // of a transaction that begins, and of one that is parked
+		for range 2 { // of a transaction that begins, and of one that waits
 			must(t, s.Refresh())
 			for range 5 {
 				withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", time.Now().String())) })
@@ -145,7 +134,7 @@ func TestLongReadingOfManyPartsDelaysNobodyElse(t *testing.T) {
 // TestManyVerbsDelayNobodyElse: many verbs end soon, one after the other, after one that was slow or has failed.
 func TestManyVerbsDelayNobodyElse(t *testing.T) {
 	const verbs, each = 40, 90 * time.Millisecond
-	for name, result := range map[string]error{"of a parked transaction": nil, "of a retry": errors.New("broken")} {
+	for name, result := range map[string]error{"of a slow transaction": nil, "of a retry": errors.New("broken")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newTar()
@@ -158,7 +147,7 @@ func TestManyVerbsDelayNobodyElse(t *testing.T) {
 				}
 				ended := make(chan error, 1)
 				go func() { ended <- declare(t, s, chain...) }()
-				<-time.After(soon) // until it is parked
+				<-time.After(soon) // until others begin beside it
 				b.slow = each
 				b.release("create thing/0", result)
 				last := fmt.Sprintf("thing/%d", verbs)
@@ -188,7 +177,7 @@ func TestTransactionsThatOnlyWaitCostNoTime(t *testing.T) {
 		defer stop()
 		b.hang("retrieve thing/")
 		must(t, s.Refresh("thing"))
-		<-time.After(soon) // until the refresh is parked
+		<-time.After(soon) // while it is read
 		withinSoon(t, "the transactions and one of another connection", func() {
 			for i := range many {
 				v, err := s.Value(fmt.Sprintf("thing/%d", i), wrapperspb.String("1"))
@@ -426,5 +415,67 @@ func TestReadyConnectionLeavesOthersAlone(t *testing.T) {
 		must(t, s.Sync(t.Context()))
 		// each connection once: its verbs wait while it is read
 		expect(t, "the calls", b.took(), "retrieve thing/, create other/a, retrieve zoo/, retrieve other/")
+	})
+}
+
+// A resync that changes values begins alone. When it has read back, it is slow like any other: others begin beside its verbs.
+func TestSlowResyncDelaysNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("retrieve thing/")
+		b.hang("create thing/a")
+		v, err := s.Value("thing/a", wrapperspb.String("1"))
+		must(t, err)
+		must(t, s.Submit(t.Context(), scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{v.Change()}}))
+		<-time.After(soon)
+		b.release("retrieve thing/", nil)
+		withinSoon(t, "a transaction beside the verb", func() { must(t, declare(t, s, "other/x", "1")) })
+		b.release("create thing/a", nil)
+		must(t, s.Sync(t.Context()))
+		expect(t, "the states", states(s), "other/x CONFIGURED 1; thing/a CONFIGURED 1")
+	})
+}
+
+// Somebody takes away what a transaction makes whose verbs take long, one after the other, before the result of the verb counts.
+func TestGoneBeforeItsCreateHasEnded(t *testing.T) {
+	const each = 90 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.slow = each
+		ended := make(chan error, 1)
+		go func() {
+			ended <- declare(t, s, "thing/0", "1", "thing/1", "1>thing/0", "thing/2", "1>thing/1", "thing/3", "1>thing/2")
+		}()
+		<-time.After(3*each + each/2) // while the last one is made
+		s.Observe(scheduler.Observed{Key: "thing/3"})
+		must(t, <-ended)
+		<-time.After(5 * time.Second)
+		if calls := b.took(); strings.Count(calls, "retrieve thing/") < 2 { // the first one was that of the connection
+			t.Errorf("it was not looked at again: %s", calls)
+		}
+	})
+}
+
+// A connection that is lost frees the transactions that wait for it, however many there are.
+func TestLossFreesManyTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, things, stop := beginApart(t, b)
+		defer stop()
+		b.hang("retrieve thing/")
+		must(t, s.Refresh("thing"))
+		for i := range 300 { // more than may be open
+			v, err := s.Value(fmt.Sprintf("thing/%d", i), wrapperspb.String("1"))
+			must(t, err)
+			go func() { _ = s.Submit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}}) }()
+		}
+		<-time.After(soon)
+		things.Lost(errors.New("broken"))
+		withinSoon(t, "a value of another connection", func() { must(t, declare(t, s, "other/x", "1")) })
+		b.release("retrieve thing/", nil)
 	})
 }

@@ -124,53 +124,16 @@ func (s *Scheduler) planned() (f forecast) {
 	return f
 }
 
-// broken reports that the run has failed and must not go on.
-func (r *run) broken() bool { return r.rec.Revert && !r.reverting && len(r.failed) > 0 }
+// broken reports that a run which is applied completely or not at all has failed: the failed values are read back, and the earlier
+// desired values restored.
+func (r *run) broken() bool {
+	return r.rec.Revert && !r.reverting && len(r.failed) > 0
+}
 
-// attempt applies txn completely or not at all. After the first failure it reads the
-// failed values back and restores the earlier desired values.
-func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
-	r.rec.Revert = true
-	r.earlier = s.retries.Policies()
-	s.logBegin(r.rec)
-	if r.rec.Executed = refusals(txn); r.rec.Executed.Len() > 0 {
-		s.complete(r)
-		return
-	}
-	s.graph.Track()
-	s.forgetFlaps(txn.intents())
-	txn.intents().Apply(s.graph)
-	if r.rec.Executed = s.conflicts(txn); r.rec.Executed.Len() == 0 {
-		s.executeAll(ctx, r)
-		if !r.broken() {
-			s.graph.Keep()
-			s.complete(r)
-			return
-		}
-		s.refresh(ctx, r, s.reader.For(r.failed), nil)
-	}
-	r.reverting = true
+// undo restores the earlier desired values.
+func (s *Scheduler) undo(r *run) {
+	r.phase, r.reverting = executing, true
 	s.graph.Undo()
-	s.pursue(ctx, r)
-	s.complete(r)
-}
-
-// executeAll executes all possible operations while all other work waits.
-func (s *Scheduler) executeAll(ctx context.Context, r *run) {
-	r.phase = executing
-	for !s.execute(ctx, r) {
-		s.await(ctx, r, false)
-	}
-}
-
-// pursue is executeAll, and reads back the values whose verbs failed.
-func (s *Scheduler) pursue(ctx context.Context, r *run) {
-	before := len(r.failed)
-	s.executeAll(ctx, r)
-	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
-		s.refresh(ctx, r, s.reader.For(failed), nil)
-		s.executeAll(ctx, r)
-	}
 }
 
 // refusals returns the changes of txn that were refused.

@@ -23,23 +23,15 @@ func (s *Scheduler) newReader() *readback.Reader {
 	})
 }
 
-// refresh reads back values while all other work waits. coming has changes of the current
-// transaction, which count as desired.
-func (s *Scheduler) refresh(ctx context.Context, r *run, parts []readback.Part, coming []Change) {
-	before := r.phase
-	r.phase = readingBack
-	r.reading.Coming = readback.NewComing(func(yield func(*graph.Value) bool) {
-		for _, c := range coming {
+// coming returns the values that changes declare. They count as desired when they are read back before that.
+func coming(changes []Change) readback.Coming {
+	return readback.NewComing(func(yield func(*graph.Value) bool) {
+		for _, c := range changes {
 			if c.Value != nil && c.Value.v.Err() == nil && !yield(c.Value.v) {
 				return
 			}
 		}
 	})
-	s.reader.Want(&r.reading, parts, nil)
-	for !s.readBack(ctx, r) {
-		s.await(ctx, r, false)
-	}
-	r.phase, r.reading.Coming = before, nil
 }
 
 // readBack replaces the known actual state by what r reads back. It returns false if r must wait
@@ -47,13 +39,8 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, parts []readback.Part, 
 func (s *Scheduler) readBack(ctx context.Context, r *run) bool {
 	progress := s.reader.Go(ctx, &r.reading)
 	s.publishConnections()
-	switch progress {
-	case readback.Waits:
+	if progress != readback.Done {
 		return false
-	case readback.Yields:
-		r.yields = true
-		return false
-	case readback.Done:
 	}
 	r.rec.RefreshErrors = append(r.rec.RefreshErrors, r.reading.TakeErrors()...)
 	s.notice(r)

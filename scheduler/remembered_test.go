@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -189,5 +190,34 @@ func TestKilledBeforeMetadata(t *testing.T) {
 			}
 		})
 		memory = left
+	}
+}
+
+// A verb that ends after the scheduler was told to end has its outcome remembered.
+func TestEndRemembersWhatEndsMeanwhile(t *testing.T) {
+	memory, made := notebook{}, 0
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory, Boot: "1"})
+			index, err := scheduler.Register(s, scheduler.Descriptor[*wrapperspb.StringValue, handle]{
+				Name: "item", Prefix: "item/",
+				Create: func(context.Context, string, *wrapperspb.StringValue) (handle, error) {
+					<-time.After(time.Second)
+					made++
+					return handle{made, "late"}, nil
+				},
+				Delete: func(context.Context, string, *wrapperspb.StringValue, handle) error { return nil },
+			})
+			must(t, err)
+			stop := begin(t, s)
+			v, err := s.Value("item/a", wrapperspb.String("a"))
+			must(t, err)
+			must(t, s.Submit(t.Context(), scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{v.Change()}}))
+			<-time.After(500 * time.Millisecond)
+			stop()
+			if got := index.All()["a"]; made != 1 || got != (handle{1, "late"}) {
+				t.Errorf("made %d times, now %v; want once, and that one", made, got)
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
@@ -21,7 +22,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
 
-// A run is one pass of the loop, with its record. It may last while other runs begin; see
+// A run is a transaction, a notification or a retry that has begun, with its record. It may last while other runs begin; see
 // runPhase.
 type run struct {
 	rec       *Record
@@ -33,7 +34,9 @@ type run struct {
 	retry     bool
 	reverting bool
 	simulate  bool             // plan before the first operation
-	parked    bool             // now or before
+	alone     bool             // no other run begins before it has ended, or has read back
+	slow      bool             // others may begin while its operations are in flight
+	landed    bool             // none of its operations stays in flight; see land
 	known     int              // number of changed nodes that notice has handled
 	skipped   bool             // some operations were not begun
 	outcomes  []memory.Outcome // that the memory may have to follow
@@ -50,24 +53,26 @@ type run struct {
 	earlier map[string]retry.Policy
 
 	// Reading back.
-	reading      readback.Reading
-	yields       bool   // other work may begin between two parts of a result
-	afterReading func() // called before the first operation; nil: nothing
+	reading readback.Reading
+	before  func() // called before the first operation; nil: nothing
 
 	// Executing.
 	tasks     executor.Tasks
 	executing time.Time // when it began; zero: not yet
+	undone    int       // number of failed nodes when the run was undone
 }
 
 // begin returns a new run with the next number. The number identifies the transaction in
 // the history and in each Status that it changes.
 func (s *Scheduler) begin(t TxnType) *run {
+	s.land()
 	r := &run{rec: &Record{Seq: s.seq, Type: t, Start: time.Now()}, jitter: rand.Float64() / 5} //nolint:gosec // spreads load; keeps no secret
 	s.seq++
 	if t != Notification {
 		r.scope.Keys = r.rec.keys
 	}
 	s.graph.Cause = r.cause()
+	s.open = append(s.open, r)
 	return r
 }
 
@@ -75,38 +80,56 @@ func (s *Scheduler) begin(t TxnType) *run {
 // longer waits for that; then reading back ends.
 func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn, done func(*Record)) {
 	alone := txn.Revert || txn.Refresh && (txn.Replace || len(txn.Changes) > 0)
-	if alone {
-		s.awaitParked(ctx)
+	if alone && len(s.open) > 0 {
+		s.alone = func(ctx context.Context) { s.commit(ctx, nobody, txn, done) }
+		return
 	}
 	r := s.begin(Northbound)
-	r.done, r.reading.Nobody = done, nobody
+	r.done, r.reading.Nobody, r.alone = done, nobody, alone
 	r.policy, r.reading.Verbose, r.simulate, r.withheld = txn.Retry, txn.Verbose, txn.Simulate, txn.Withheld
 	r.rec.describe(txn)
 	r.scope.Replace = txn.Replace
-	switch {
-	case txn.Refresh && alone:
-		s.refresh(ctx, r, s.reader.Everything(s.registry.Order), txn.Changes)
-		s.retryRetriable()
-	case txn.Refresh:
+	if txn.Refresh {
+		r.reading.Coming = coming(txn.Changes)
 		s.reader.Want(&r.reading, s.reader.Everything(s.registry.Order), nil)
-		r.afterReading = s.retryRetriable
-		s.finish(ctx, r)
-		return
 	}
+	r.before = func() {
+		if txn.Refresh {
+			s.retryRetriable()
+		}
+		if alone || !txn.Refresh {
+			r.alone = txn.Revert
+			s.declare(r, txn)
+		}
+	}
+	s.finish(ctx, r)
+}
+
+// declare makes the changes of txn the desired state. With Revert, it ends r if one of them was refused.
+func (s *Scheduler) declare(r *run, txn Txn) {
+	intents := txn.intents()
 	if txn.Simulate || s.opts.Simulate {
 		r.rec.Simulated = true
-		r.rec.Planned = s.simulate(r.rec.Values, func() { txn.intents().Apply(s.graph) })
+		r.rec.Planned = s.simulate(r.rec.Values, func() { intents.Apply(s.graph) })
 	}
-	intents := txn.intents()
 	intents.Warn(s.graph, s.log)
-	if txn.Revert {
-		s.attempt(ctx, r, txn)
-		return
+	if r.rec.Revert = txn.Revert; txn.Revert {
+		r.earlier = s.retries.Policies()
+		if r.rec.Executed = refusals(txn); r.rec.Executed.Len() > 0 {
+			s.logBegin(r.rec)
+			s.complete(r)
+			return
+		}
+		s.graph.Track()
 	}
 	s.forgetFlaps(intents)
 	s.ledger.Expect(intents.Count)
 	intents.Apply(s.graph)
-	s.finish(ctx, r)
+	if txn.Revert {
+		if r.rec.Executed = s.conflicts(txn); r.rec.Executed.Len() > 0 {
+			s.undo(r)
+		}
+	}
 }
 
 // forgetFlaps forgets the losses of the values that changes remove.
@@ -137,7 +160,6 @@ func (r *Record) describe(txn Txn) {
 func (s *Scheduler) finish(ctx context.Context, r *run) {
 	if !r.reading.Wanted() {
 		s.beginExecution(r)
-		r.phase = executing
 	}
 	s.drive(ctx, r)
 }
@@ -157,6 +179,8 @@ func (s *Scheduler) complete(r *run) {
 	}
 	r.rec.Executed.clip()
 	s.completed = append(s.completed, r)
+	s.open = slices.DeleteFunc(s.open, func(o *run) bool { return o == r })
+	r.phase = ended
 	r.rec.Stop = time.Now()
 	for _, n := range r.failed {
 		s.retries.Ended(n.Key(), r.rec.Seq, r.rec.Stop)
@@ -233,7 +257,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	if r.tasks.Running() > 0 || s.graph.Awaiting() && s.obstructed(ctx, r) {
 		return false
 	}
-	if len(s.parked) == 0 {
+	if len(s.open) == 1 {
 		s.executor.Idle()
 	}
 	r.known = s.graph.ChangedLen()
@@ -263,7 +287,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 		}
 		d := kind.OfOp(op)
 		owner := r
-		if len(s.parked) > 0 {
+		if len(s.open) > 1 {
 			owner = s.ownerOf(r, op.Node)
 		}
 		t := s.issue(owner, op, d)
@@ -283,7 +307,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 	}
 	for _, t := range together {
 		t.Generation = kind.OfOp(t.Op).Connection.Begin()
-		if t.Owner.(*run).parked {
+		if t.Owner != any(r) || r.landed {
 			s.graph.Detach(t.Op)
 		}
 	}
@@ -410,7 +434,7 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 }
 
 // isUntold reports that a resync has found a new or vanished value of somebody else. There may be any number of
-// them. A resync that is parked publishes what it has read so far, and does not record it either.
+// them. A resync that is slow publishes what it has read so far, and does not record it either.
 func (r *run) isUntold(old *published.Status, state State) bool {
 	vanished := state == Removed || state == Nonexistent
 	return r.rec.Refresh && (state == Obtained || vanished && State(old.Known().State) == Obtained)

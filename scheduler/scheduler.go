@@ -95,11 +95,14 @@ type Scheduler struct {
 	ordered uint64 // number of operations with a verb that have begun
 	retries *retry.Schedule
 	flaps   *retry.Delays
-	fault   error            // the newest failure; see oneFault
-	links   kind.Connections // of all descriptors; those that can be lost are also in connections
-	parked  []*run           // in the order in which they were parked
+	fault   error                 // the newest failure; see oneFault
+	links   kind.Connections      // of all descriptors; those that can be lost are also in connections
+	open    []*run                // in the order in which they began
+	driven  *run                  // the one that was driven last, until it has landed; nil: none
+	since   time.Time             // when driven was first
+	alone   func(context.Context) // begins a run when none is open; nil: nothing
 	reader  *readback.Reader
-	parking *time.Timer // when the run that is driven has waited for parkAfter
+	landing *time.Timer // for driven
 	looked  time.Time   // when the graph was last asked to look for what comes last
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
@@ -260,11 +263,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// loop does one piece of work after the other until ctx ends: next waits for the work and
-// returns it. Retries are work like any other, so the timer is set again before each wait.
+// loop does one piece of work after the other until ctx has ended and no run is open: it begins a run, or has one go on.
+// Retries are work like any other, so the timer is set again before each wait.
 func (s *Scheduler) loop(ctx context.Context) {
-	s.parking = time.NewTimer(parkAfter)
-	defer s.parking.Stop()
+	s.landing = time.NewTimer(landAfter)
+	defer s.landing.Stop()
 	s.ledger.Load()
 	s.publishConnections()
 	s.handleInbox(ctx, s.inbox.Take()) // connections that are ready already are read back before the first transaction
@@ -272,11 +275,21 @@ func (s *Scheduler) loop(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		s.rememberCompleted()
-		timer.Reset(s.retries.Wait(time.Now()))
-		do := s.next(ctx, timer.C)
-		if do == nil {
+		ending, idle := ctx.Err() != nil, len(s.open) == 0
+		switch do := s.alone; {
+		case do != nil && idle:
+			s.alone = nil
+			do(ctx)
+		case !idle && (ending || !s.mayBegin()):
+			s.proceed(ctx)
+		case ending:
 			return
+		default:
+			timer.Reset(s.retries.Wait(time.Now()))
+			if do := s.next(ctx, timer.C); do != nil {
+				s.land() // it looks at the graph before it begins a run
+				do(ctx)
+			}
 		}
-		do(ctx)
 	}
 }

@@ -21,15 +21,15 @@ func (s *Scheduler) Sync(ctx context.Context) error {
 	}
 }
 
-// whenEnded calls do when the runs that are parked now have ended. Runs that begin later
+// whenEnded calls do when the runs that are open now have ended. Runs that begin later
 // do not count, so do is called even if the scheduler is never idle.
 func (s *Scheduler) whenEnded(do func()) {
-	left := len(s.parked)
+	left := len(s.open)
 	if left == 0 {
 		do()
 		return
 	}
-	for _, r := range s.parked {
+	for _, r := range s.open {
 		done := r.done
 		r.done = func(rec *Record) {
 			if done != nil {

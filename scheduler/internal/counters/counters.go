@@ -111,9 +111,6 @@ func (c *Counters) Waits() (done func()) {
 	return func() { c.waiting.Add(-1) }
 }
 
-// Waiting returns the number of calls that wait for the loop.
-func (c *Counters) Waiting() int { return int(c.waiting.Load()) }
-
 // Waited counts the time since the cause of a transaction.
 func (c *Counters) Waited(t uint8, cause time.Time) {
 	c.mu.Lock()

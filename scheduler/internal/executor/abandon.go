@@ -53,28 +53,10 @@ type watchdog struct {
 }
 
 // Await returns finished tasks. Overdue verbs are abandoned and count as finished. It
-// returns none when other has a token, which is taken, or when limit fires. late says that limit has fired; it
-// has no token then. After ctx has ended, Await waits at most shutdownTimeout.
+// returns none when other has a token, which is taken, or when limit fires; late says that. After ctx has ended, Await waits at most
+// shutdownTimeout.
 func (e *Executor) Await(ctx context.Context, other <-chan struct{}, limit <-chan time.Time) (tasks []*Task, late bool) {
-	tasks, late = e.await(ctx, other, limit)
-	if !late { // also when tasks finish one after the other
-		select {
-		case <-limit:
-			late = true
-		default:
-		}
-	}
-	return tasks, late
-}
-
-// await is Await, and does not look at limit when there are finished tasks.
-func (e *Executor) await(ctx context.Context, other <-chan struct{}, limit <-chan time.Time) (tasks []*Task, late bool) {
 	for {
-		select {
-		case <-e.finished.ready.C():
-			return e.finished.take(), false
-		default:
-		}
 		e.Watch()
 		ended := ctx.Done()
 		if !e.watchdog.stop.IsZero() {

@@ -29,6 +29,9 @@ func (g *Graph) count(op Op, by int) {
 	}
 }
 
+// Flying reports that operations are in flight.
+func (g *Graph) Flying() bool { return g.deleting+g.applying > 0 }
+
 // connection returns the connection that the verb of the operation uses; nil: none.
 func (op Op) connection() *Connection {
 	v := op.New

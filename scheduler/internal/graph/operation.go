@@ -15,7 +15,7 @@ func (g *Graph) Next() (Op, bool) {
 		if op, ok := g.start(); ok {
 			return op, true
 		}
-		if g.deleting+g.applying > 0 || len(g.blocked)+len(g.cycles) == 0 || !g.breakDeadlock() {
+		if g.Flying() || len(g.blocked)+len(g.cycles) == 0 || !g.breakDeadlock() {
 			return Op{}, false
 		}
 	}
