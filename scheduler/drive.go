@@ -107,7 +107,7 @@ func (s *Scheduler) land() {
 	for _, t := range r.tasks.List() {
 		if !t.Ended && !t.Op.Node.Hung() {
 			s.graph.Detach(t.Op)
-			r.landed = true
+			r.landed, r.looks = true, true
 		}
 	}
 	for n := range s.graph.Touched() {
@@ -122,7 +122,11 @@ func (s *Scheduler) landSlow(ctx context.Context) {
 	if r == nil || r.alone {
 		return
 	}
-	if s.land(); r.landed {
+	s.deliver(s.executor.TakeFinished())
+	if !r.tasks.Ready() {
+		s.land()
+	}
+	if r.looks || r.tasks.Ready() {
 		s.drive(ctx, r)
 	}
 }
@@ -226,7 +230,7 @@ func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 	case readingBack, readingBroken, readingFailed:
 		return s.reader.CanGo(&r.reading)
 	case executing, retrying:
-		return r.tasks.Ready() || r.tasks.Running() == 0 && !(s.graph.Awaiting() && s.obstructed(ctx, r))
+		return r.looks || r.tasks.Ready() || r.tasks.Running() == 0 && !(s.graph.Awaiting() && s.obstructed(ctx, r))
 	case ended:
 	}
 	return true

@@ -36,6 +36,7 @@ type run struct {
 	simulate  bool             // plan before the first operation
 	alone     bool             // no other run begins before it has ended, or has read back
 	slow      bool             // others may begin while its operations are in flight
+	looks     bool             // more may be possible since its operations have landed
 	landed    bool             // none of its operations stays in flight; see land
 	known     int              // number of changed nodes that notice has handled
 	skipped   bool             // some operations were not begun
@@ -240,6 +241,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 		r.begun = r.rec.Executed.Len()
 		r.rec.Executed.grow(s.graph.ChangedLen())
 	}
+	r.looks = false
 	s.takeResults(r)
 	for g, why := range s.inbox.TakeLosses() { // running verbs end by themselves
 		s.disconnect(g, why)
