@@ -97,7 +97,7 @@ type Scheduler struct {
 	flaps   *retry.Delays
 	fault   error                 // the newest failure; see oneFault
 	links   kind.Connections      // of all descriptors; those that can be lost are also in connections
-	open    []*run                // in the order in which they began
+	open    []*run                // runs that have not ended; they take turns
 	driven  *run                  // the one that was driven last, until it has landed; nil: none
 	since   time.Time             // when driven was first
 	alone   func(context.Context) // begins a run when none is open; nil: nothing
