@@ -107,9 +107,10 @@ func (s *Scheduler) land() {
 	for _, t := range r.tasks.List() {
 		if !t.Ended && !t.Op.Node.Hung() {
 			s.graph.Detach(t.Op)
-			r.landed, r.looks = true, true
+			r.looks = true
 		}
 	}
+	r.landed = r.phase == executing || r.phase == retrying
 	for n := range s.graph.Touched() {
 		s.noteWhileOpen(r, n)
 	}
@@ -139,7 +140,7 @@ func (s *Scheduler) advance(ctx context.Context, r *run) {
 			if !s.readBack(ctx, r) {
 				return
 			}
-			r.reading.Coming = nil
+			r.reading.Coming, s.since = nil, time.Now()
 			switch r.phase {
 			case readingBack:
 				s.beginExecution(r)
@@ -170,7 +171,7 @@ func (s *Scheduler) beginExecution(r *run) {
 	if s.opts.Simulate || r.simulate || r.retry {
 		s.simulateRun(r)
 	}
-	if !r.retry { // a retry begins with its first operation
+	if !r.quiet { // a quiet one begins with its first operation
 		s.logBegin(r.rec)
 	}
 }
@@ -200,6 +201,13 @@ func (s *Scheduler) endExecution(ctx context.Context, r *run) {
 		return
 	}
 	s.complete(r)
+}
+
+// executeFreed begins what the read-back of a connection has let go, while its run reads back the next one.
+func (s *Scheduler) executeFreed(ctx context.Context) {
+	r := s.begin(Notification)
+	r.rec.Description, r.quiet = "a read-back has ended", true
+	s.finish(ctx, r)
 }
 
 // noteWhileOpen is note for a run that has not ended. The record of an operation that has

@@ -72,8 +72,9 @@ func (s *Scheduler) beside(ctx context.Context, plan *idle.Work) (ready *run, pl
 	if plan != nil {
 		return nil, nil, plan.Done()
 	}
-	if !s.graph.Flying() {
+	ready = s.readyRun(ctx)
+	if ready == nil && !s.graph.Flying() {
 		plans = s.idle.Offers
 	}
-	return s.readyRun(ctx), plans, nil
+	return ready, plans, nil
 }

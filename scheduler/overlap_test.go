@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -477,5 +478,105 @@ func TestLossFreesManyTransactions(t *testing.T) {
 		things.Lost(errors.New("broken"))
 		withinSoon(t, "a value of another connection", func() { must(t, declare(t, s, "other/x", "1")) })
 		b.release("retrieve thing/", nil)
+	})
+}
+
+// Transactions that waited for a read-back together go on together, though each has several verbs to do, one after the other.
+func TestTransactionsThatWaitedGoOnTogether(t *testing.T) {
+	const each = 50 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.slow = each
+		b.hang("retrieve thing/")
+		must(t, s.Refresh("thing"))
+		synctest.Wait()
+		var ended sync.WaitGroup
+		for i := range 20 {
+			low, high := fmt.Sprintf("thing/%d", i), fmt.Sprintf("thing/%d-high", i)
+			ended.Go(func() { _ = declare(t, s, low, "1", high, "1>"+low) })
+		}
+		<-time.After(soon)
+		b.release("retrieve thing/", nil)
+		begun := time.Now()
+		ended.Wait()
+		if took := time.Since(begun); took > 4*each {
+			t.Errorf("the transactions took %v", took)
+		}
+	})
+}
+
+// Verbs of a resync that takes long to read back are as young as those of any other run: what comes meanwhile begins after them.
+func TestVerbsAfterALongReadingAreYoung(t *testing.T) {
+	const each = 50 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.slow = each
+		b.hang("retrieve thing/")
+		v, err := s.Value("thing/a", wrapperspb.String("1"))
+		must(t, err)
+		must(t, s.Submit(t.Context(), scheduler.Txn{Refresh: true, Changes: []scheduler.Change{v.Change()}}))
+		<-time.After(soon)
+		b.release("retrieve thing/", nil)
+		begun := time.Now()
+		must(t, declare(t, s, "other/x", "1"))
+		if took := time.Since(begun); took != 2*each {
+			t.Errorf("it took %v, want %v: one verb after the other", took, 2*each)
+		}
+	})
+}
+
+// What a read-back of one connection lets go does not wait for that of the next one.
+func TestNextReadingHoldsNothingOfTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		for _, prefix := range []string{"thing/", "other/"} {
+			d := b.descriptor(prefix)
+			d.Connection = d.Name + "s"
+			if d.Name == "other" {
+				d.RetrieveAfter = []string{"thing"}
+			}
+			_, err := scheduler.Register(s, d)
+			must(t, err)
+		}
+		defer begin(t, s)()
+		must(t, declare(t, s, "thing/a", "1"))
+		b.hang("retrieve thing/")
+		b.hang("retrieve other/")
+		must(t, s.Refresh())
+		synctest.Wait()
+		s.Observe(scheduler.Observed{Key: "thing/a"}) // it is to be made again
+		<-time.After(soon)
+		b.took()
+		b.release("retrieve thing/", nil)
+		<-time.After(soon)
+		expect(t, "the calls while the next connection is read", sorted(b.took()), "create thing/a, retrieve other/")
+		b.release("retrieve other/", nil)
+	})
+}
+
+// A slow deletion hangs, and something comes that begins no run. What is to be created on another connection goes on.
+func TestNothingThatComesStopsASlowRun(t *testing.T) {
+	const each = 60 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		must(t, declare(t, s, "thing/0", "1", "thing/1", "1>thing/0", "thing/2", "1>thing/1"))
+		b.slow = each
+		b.hang("delete thing/0")
+		submit(t, s, "thing/0= thing/1= thing/2= other/x=1")
+		<-time.After(2*each + each/2) // the third one has begun
+		s.Observe(scheduler.Observed{Key: "nobody/knows"})
+		<-time.After(soon)
+		b.mu.Lock()
+		stands := b.stands["other/x"]
+		b.mu.Unlock()
+		expect(t, "what stands", stands, "1")
+		b.release("delete thing/0", nil)
 	})
 }

@@ -69,7 +69,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, done func(*Record)
 	}
 	r := s.begin(RetryFailed)
 	r.done = done
-	r.retry = true
+	r.retry, r.quiet = true, true
 	for _, key := range keys {
 		again := Change{Key: key}
 		if v := s.graph.Node(key).Desired(); v != nil {

@@ -32,6 +32,7 @@ type run struct {
 	scope     intent.Scope           // the values that the run declares or retries
 	withheld  func(key string) error // see Txn.Withheld
 	retry     bool
+	quiet     bool // without an operation, there is nothing to tell
 	reverting bool
 	simulate  bool             // plan before the first operation
 	alone     bool             // no other run begins before it has ended, or has read back
@@ -188,7 +189,7 @@ func (s *Scheduler) complete(r *run) {
 	}
 	s.retries.Release(r.rec.Stop)
 	s.watchers.Mark()
-	if r.retry && r.done == nil && r.rec.Executed.Len() == 0 { // what it retries waits for something, and nothing is to be told
+	if r.quiet && r.done == nil && r.rec.Executed.Len() == 0 { // what it tries waits for something, and nothing is to be told
 		return
 	}
 	s.record(r, began)
@@ -256,6 +257,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 			s.takeResults(r)
 		}
 	}
+	s.graph.Freed = false
 	if r.tasks.Running() > 0 || s.graph.Awaiting() && s.obstructed(ctx, r) {
 		return false
 	}
@@ -323,7 +325,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 // issue begins the record of an operation. Operations are recorded in the order in which
 // they begin.
 func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
-	if r.retry && r.rec.Executed.Len() == 0 {
+	if r.quiet && r.rec.Executed.Len() == 0 {
 		s.logBegin(r.rec)
 	}
 	t := r.tasks.New()

@@ -284,6 +284,8 @@ func (s *Scheduler) loop(ctx context.Context) {
 			s.proceed(ctx)
 		case ending:
 			return
+		case s.graph.Freed && len(s.open) < mostOpen:
+			s.executeFreed(ctx)
 		default:
 			timer.Reset(s.retries.Wait(time.Now()))
 			if do := s.next(ctx, timer.C); do != nil {

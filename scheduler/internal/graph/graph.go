@@ -99,7 +99,9 @@ type Graph struct {
 
 	// Look is set by the owner from time to time. While operations of one connection wait for room, Next does not look for
 	// operations of others that come last, or for outdated values, unless it is set: to look each time would take too long.
-	Look     bool
+	Look bool
+	// Freed is set when a connection lets nodes go that it held. The owner clears it when it has asked Next for their operations.
+	Freed    bool
 	detached int              // detached operations
 	reading  int              // connections that are read back
 	holding  int              // held nodes

@@ -62,6 +62,7 @@ func (g *Graph) dropHeld(c *Connection) {
 			if n.held == of {
 				g.Cause = cause
 				g.letGo(n)
+				g.Freed = true
 				g.push(n)
 				g.touch(n) // it waits for another reason now
 			}
