@@ -120,8 +120,8 @@
 //
 // A refresh calls Retrieve for all values. So does a connection that becomes ready, for
 // its own values. After a failed verb, only its key and the keys derived from it are
-// read back, by RetrieveSome if the descriptor has it. Reading back a base value
-// includes its derived values. A retrieved value that is Equivalent to the desired value
+// read back, by RetrieveSome if the descriptor has it. Nothing is after an error of
+// reading.Needless. Reading back a base value includes its derived values. A retrieved value that is Equivalent to the desired value
 // counts as the desired value. So a resync of a system in sync calls no verb, changes no
 // state and publishes nothing, even while some values are pending.
 //

@@ -195,9 +195,9 @@ func (s *Scheduler) endExecution(ctx context.Context, r *run) {
 		r.phase = readingFailed
 		unclear = r.unclear
 	}
-	if len(unclear) > 0 && ctx.Err() == nil || r.phase == readingBroken {
-		r.unclear = nil
-		s.reader.Want(&r.reading, s.reader.For(unclear), nil)
+	r.unclear = nil
+	if parts := s.reader.For(unclear); len(parts) > 0 && ctx.Err() == nil || r.phase == readingBroken {
+		s.reader.Want(&r.reading, parts, nil)
 		return
 	}
 	s.complete(r)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/reading"
 )
 
 // A shelf has things. What lies on a base is found only after the base.
@@ -159,4 +160,37 @@ func TestFailedRetrieveIsLoggedOnce(t *testing.T) {
 			t.Errorf("logged %d times, want 3: forbidden, busy, and busy after a success\n%s", got, log.String())
 		}
 	})
+}
+
+// A verb that fails and says that it has changed nothing has nothing read back, so what else the connection has does not wait.
+func TestNothingIsReadAfterAFailureWithoutEffect(t *testing.T) {
+	for _, unchanged := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unchanged %t", unchanged), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				b.hang("create thing/a")
+				s, stop := b.begin(t, scheduler.Options{})
+				defer stop()
+				submit(t, s, "thing/a=1")
+				synctest.Wait()
+				b.took()
+				b.hang("retrieve thing/")
+				err, want := reading.Needless(scheduler.Terminal(errRefusedByTar)), ""
+				if !unchanged {
+					err, want = scheduler.Terminal(errRefusedByTar), "retrieve thing/"
+				}
+				b.release("create thing/a", err)
+				<-time.After(soon)
+				expect(t, "the calls", b.took(), want)
+				expect(t, "the states", states(s), "thing/a FAILED (refused)")
+				begun := time.Now()
+				submit(t, s, "thing/b=1")
+				<-time.After(soon)
+				if made := strings.Contains(b.took(), "create thing/b"); made != unchanged {
+					t.Errorf("another value was made %t, %v later; want %t", made, time.Since(begun), unchanged)
+				}
+				b.release("retrieve thing/", nil)
+			})
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // A link that is made again has the name of another one that is gone. Only EXISTING values follow names, so without one on the former
@@ -69,4 +70,39 @@ func TestLinksMadeAgainAreNotReadBack(t *testing.T) {
 func (a *agent) readBacks() int {
 	all := a.s.History()
 	return len(slices.DeleteFunc(all, func(r *scheduler.Record) bool { return !r.Refresh }))
+}
+
+// What the kernel refuses has not changed anything, so nothing is read back.
+func TestRefusedValuesAreNotReadBack(t *testing.T) {
+	testkit.Netns(t)
+	a := newAgent()
+	t.Cleanup(a.end)
+	if err := a.start(); err != nil {
+		t.Fatal(err)
+	}
+	const ifaces, routes = "config/linux/interfaces/v2/interface/", "config/linux/l3/v2/route/"
+	for _, kv := range [][]string{
+		{ifaces + "v1", `{"name":"v1","type":"VETH","enabled":true,"ip_addresses":["10.0.0.1/24"],"veth":{"peer_if_name":"v2"}}`},
+		{ifaces + "v2", `{"name":"v2","type":"VETH","enabled":true,"veth":{"peer_if_name":"v1"}}`},
+	} {
+		if err := a.put(kv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.commit(nil); err != nil {
+		t.Fatal(err)
+	}
+	before := stats.Of(a.s).Phases[stats.PhaseRefresh].Count
+	if err := a.put([]string{routes + "10.5.0.0/16/v1", `{"outgoing_interface":"v1","dst_network":"10.5.0.0/16","gw_addr":"127.0.0.1","on_link":true}`}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.commit(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.state([]string{routes + "10.5.0.0/16/v1", "RETRYING"}); err != nil { // such a gateway is refused
+		t.Fatal(err)
+	}
+	if after := stats.Of(a.s).Phases[stats.PhaseRefresh].Count; after != before {
+		t.Errorf("%d read-backs, want none", after-before)
+	}
 }

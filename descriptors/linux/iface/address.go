@@ -116,7 +116,7 @@ func (h *handler) addAddress(space *netns.Space, meta Meta, addr kernel.Addr) (m
 	case err == nil:
 		return true, h.doubtful(space, meta, addr)
 	case !errors.Is(err, unix.EEXIST):
-		return false, err
+		return false, kernel.Refused(err)
 	}
 	// An earlier attempt, or another program, has added it.
 	have, err := h.checkExisting(space, addr)

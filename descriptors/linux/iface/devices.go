@@ -40,7 +40,7 @@ func (h *handler) ensureDevice(space *netns.Space, v *interfaces.Interface) (ker
 		want.Kind, want.Table = "vrf", v.GetVrfDev().GetRoutingTable()
 	}
 	if err := space.AddLink(want); err != nil {
-		return kernel.Link{}, lacks(want.Kind, err)
+		return kernel.Link{}, kernel.Refused(lacks(want.Kind, err))
 	}
 	l, err := space.LinkByName(want.Name)
 	if err == nil {

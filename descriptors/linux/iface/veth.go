@@ -111,7 +111,7 @@ func (h *handler) makePair(own, space *netns.Space, v *interfaces.Interface) (ke
 		if errors.Is(err, unix.EEXIST) {
 			return kernel.Link{}, fmt.Errorf("cannot create a VETH pair with the temporary names %s and %s: %w: %w", name, otherName, ErrConflict, err)
 		}
-		return kernel.Link{}, lacks("veth", err)
+		return kernel.Link{}, kernel.Refused(lacks("veth", err))
 	}
 	l, err := h.markEnd(space, v)
 	if err == nil {

@@ -156,7 +156,7 @@ func (h handler) withAddress(v *l3.ARPEntry) *l3.ARPEntry {
 func (h handler) addARP(key string, space *netns.Space, n kernel.Neighbour) error {
 	err := space.AddNeighbour(n, false)
 	if !errors.Is(err, unix.EEXIST) {
-		return err
+		return kernel.Refused(err)
 	}
 	at := drift.Neighbour(space.ID, n)
 	if _, lost := h.Watch.Lost(at, key); lost {

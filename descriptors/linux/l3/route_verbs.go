@@ -62,6 +62,8 @@ func (h handler) createThrough(name string, values []scheduler.Desired[*l3.Route
 		i := index[n]
 		if errors.Is(err, unix.EEXIST) {
 			err = h.takePlace(space, values[i].Key, routes[n], there)
+		} else {
+			err = kernel.Refused(err)
 		}
 		if out[i].Err = err; err == nil {
 			out[i].Meta = h.createdRoute(space, values[i].Key, routes[n], began)

@@ -22,6 +22,25 @@ var (
 // NotBegun reports whether err says that a call did not begin.
 func NotBegun(err error) bool { return errors.Is(err, ErrStalled) || errors.Is(err, ErrWithheld) }
 
+// noEffect marks the error of a call that has changed nothing.
+type noEffect struct{ error }
+
+func (e noEffect) Unwrap() error { return e.error }
+
+// NoEffect marks an error of a verb; see reading.Needless.
+func NoEffect(err error) error {
+	if err == nil {
+		return nil
+	}
+	return noEffect{err}
+}
+
+// HasNoEffect reports whether err says that a call did not begin, or has changed nothing.
+func HasNoEffect(err error) bool {
+	var e noEffect
+	return NotBegun(err) || errors.As(err, &e)
+}
+
 const (
 	// maxHung is the number of abandoned calls of a descriptor that stalls it. So at most
 	// maxHung-1 of its calls hang, and as many more as its connection runs at once. Some

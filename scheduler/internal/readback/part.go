@@ -101,7 +101,7 @@ func (rb *Reader) For(failed []*graph.Node) []Part {
 		}
 	}
 	for _, n := range failed {
-		if n.Hung() || executor.NotBegun(n.Err()) {
+		if n.Hung() || executor.HasNoEffect(n.Err()) {
 			continue // a running verb is read back when it returns
 		}
 		for n.Base() != nil && (kind.Of(n) == nil || kind.Of(n).Retrieve == nil) {
