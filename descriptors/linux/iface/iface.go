@@ -180,6 +180,7 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	// handler.
 	h := &handler{Options: o, marks: newMarks(o.Known, o.Log), again: func() { _ = s.Refresh(Name) }}
 	o.Watch.OnUnmarked(h.remark)
+	o.Watch.OnGone(h.marks.gone)
 	if o.Hosts != nil {
 		o.Hosts.OnNamed(h.follow)
 	}

@@ -215,20 +215,51 @@ func (h *handler) forgetVanished(p *place) {
 		if _, err := p.LinkByIndex(index); err == nil {
 			continue // it was made meanwhile
 		}
-		id := linkID{p.ID, index}
-		h.marks.drop(id)
-		h.marks.dropAddrs(id)
+		h.marks.gone(p.ID, index)
 	}
 }
 
-// dropAddrs forgets the addresses of a link.
-func (m *marks) dropAddrs(id linkID) {
+// forgetSpaces forgets the links of namespaces that the agent does not know any more.
+func (h *handler) forgetSpaces() {
+	for ns := range h.marks.spaces() {
+		if space, known := h.Spaces.ByID(ns); known {
+			space.Close()
+		} else {
+			h.marks.gone(ns, 0)
+		}
+	}
+}
+
+// spaces returns the namespaces with known links or addresses.
+func (m *marks) spaces() map[kernel.ID]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[kernel.ID]bool{}
+	for id := range m.links {
+		out[id.ns] = true
+	}
+	for a := range m.made {
+		out[a.ns] = true
+	}
+	return out
+}
+
+// gone forgets a link that does not exist any more, with its addresses; 0: all of the namespace. The kernel gives the numbers of
+// namespaces and links to others.
+func (m *marks) gone(ns kernel.ID, link int) {
+	links := map[int]bool{link: true}
+	if link == 0 {
+		links = m.in(ns)
+	}
+	for index := range links {
+		m.drop(linkID{ns, index})
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for a := range m.made {
-		if a.linkID == id {
+		if a.ns == ns && links[a.index] {
 			delete(m.made, a)
-			m.save(m.keyOf(id)+"="+a.prefix.String(), nil)
+			m.save(m.keyOf(a.linkID)+"="+a.prefix.String(), nil)
 		}
 	}
 }

@@ -85,3 +85,35 @@ func TestAliasIsPutBack(t *testing.T) {
 		t.Errorf("after a reading the alias is %q, %v", l.Alias, err)
 	}
 }
+
+// The kernel gives the numbers of what is gone to others, which are not ours: those of a link, and those of a namespace.
+func TestMarksGoWithTheirLinks(t *testing.T) {
+	h, _ := realHandler(t)
+	h.Watch.OnGone(h.marks.gone)
+	red, blue := kernel.ID{Dev: 4, Ino: 1001}, kernel.ID{Dev: 4, Ino: 1002}
+	p, mac := netip.MustParsePrefix("fd00::1/64"), "02:00:00:00:00:01"
+	for _, ns := range []kernel.ID{red, blue} {
+		for index := range 2 {
+			h.marks.put(linkID{ns, 2 + index}, "alias", mac)
+			h.marks.putAddr(linkID{ns, 2 + index}, p, "if")
+		}
+	}
+	known := func(want map[linkID]bool) {
+		t.Helper()
+		for _, ns := range []kernel.ID{red, blue} {
+			for index := range 2 {
+				id := linkID{ns, 2 + index}
+				_, known := h.marks.of(id, mac)
+				if made := h.marks.madeFor(id, p) != ""; known != want[id] || made != want[id] {
+					t.Errorf("link %v is known: %v, its address: %v; want %v", id, known, made, want[id])
+				}
+			}
+		}
+	}
+	h.marks.gone(red, 3)
+	known(map[linkID]bool{{red, 2}: true, {blue, 2}: true, {blue, 3}: true})
+	h.Watch.NamespacesGone([]kernel.ID{red})
+	known(map[linkID]bool{{blue, 2}: true, {blue, 3}: true})
+	h.forgetSpaces() // nobody has opened blue
+	known(nil)
+}

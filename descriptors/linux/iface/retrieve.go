@@ -61,6 +61,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 			for _, p := range places {
 				h.forgetVanished(p)
 			}
+			h.forgetSpaces()
 		}}, nil)
 	})
 }

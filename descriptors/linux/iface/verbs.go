@@ -332,8 +332,9 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 	h.edits.drop(v.GetName())
 	defer h.letGo(linkID{meta.NS, meta.Index}, v)
 	space, ok := h.Spaces.ByID(meta.NS)
-	if !ok {
-		return nil // the link vanished with its namespace
+	if !ok { // the link vanished with its namespace
+		h.marks.gone(meta.NS, 0)
+		return nil
 	}
 	defer space.Close()
 	l, err := space.LinkByIndex(meta.Index)

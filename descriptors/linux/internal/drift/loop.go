@@ -81,6 +81,7 @@ func (l *loop) receive(n notification, now time.Time) {
 		}
 		if o := objectOf(ns, e.What); e.Gone && o.Kind == KindInterface {
 			l.w.noteLeft(o, e.Moved)
+			l.w.gone(ns, o.Link)
 		}
 		matters, free := l.w.noteEvent(ns, e)
 		freed = freed || free

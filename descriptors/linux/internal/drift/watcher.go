@@ -89,6 +89,7 @@ type Watcher struct {
 	notifications chan notification
 	presences     presences
 	unmarked      func(ns kernel.ID, link int)
+	gone          func(ns kernel.ID, link int)
 
 	mu     sync.Mutex // guards the fields below
 	own    kernel.ID  // the agent's own namespace; zero before Run
@@ -130,7 +131,7 @@ func New(o Options) *Watcher {
 		o.Freed = func() {}
 	}
 	return &Watcher{
-		opts: o, unmarked: func(kernel.ID, int) {}, wake: wake.New(), notifications: make(chan notification),
+		opts: o, unmarked: func(kernel.ID, int) {}, gone: func(kernel.ID, int) {}, wake: wake.New(), notifications: make(chan notification),
 		presences: presences{installation: o.Installation, log: o.Log, open: map[kernel.ID]*presence{}},
 		record:    newRecord(), spaces: map[kernel.ID]*watched{}, left: map[string]bool{}, lostAs: map[Object]string{},
 	}
@@ -138,6 +139,10 @@ func New(o Options) *Watcher {
 
 // OnUnmarked has f called for each recorded link whose alias differs from the record. Call it before Run.
 func (w *Watcher) OnUnmarked(f func(ns kernel.ID, link int)) { w.unmarked = f }
+
+// OnGone has f called for each link of a watched namespace that is gone, recorded or not, and with 0 for each namespace that is:
+// another one may get its number. Call it before Run.
+func (w *Watcher) OnGone(f func(ns kernel.ID, link int)) { w.gone = f }
 
 // Announce makes the installation visible to other agents in a namespace until leave is called.
 // Verbs call it before they create the first object there. A namespace with recorded objects is
@@ -445,6 +450,9 @@ func (w *Watcher) NamespacesGone(ids []kernel.ID) {
 		w.opts.Spaces.Drop(ns)
 	}
 	w.mu.Unlock()
+	for _, ns := range ids {
+		w.gone(ns, 0)
+	}
 	w.lost(lost)
 }
 
