@@ -154,9 +154,13 @@ func (s *Scheduler) updateReason(g *Connection, why error) {
 
 // handleConnection handles a change of a connection.
 func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news inbox.Change) {
+	g.of.Other = g.of.Other || news.Other
 	if news.Lost != nil && !news.Ready && g.of.Lost() {
 		s.updateReason(g, news.Lost)
 		return
+	}
+	if news.Lost == nil && !news.Ready {
+		return // it is lost again
 	}
 	r := s.begin(Notification)
 	if news.Lost != nil {
@@ -166,7 +170,6 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news in
 	if news.Ready {
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
-		g.of.Same = !news.Other
 		s.reader.Want(&r.reading, s.reader.EverythingAfter(g.of), g.of)
 	}
 	s.finish(ctx, r)

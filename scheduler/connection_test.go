@@ -78,3 +78,38 @@ func TestLastOperationOfFoundValues(t *testing.T) {
 		}
 	})
 }
+
+// A connection that leads to another system is lost before it was read back, and comes back to that same one. What cannot be read
+// back is that of the system before, and gone.
+func TestOtherSystemIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		g := group(t, s, "tar")
+		for _, prefix := range []string{"thing/", "item/"} {
+			b.reads = prefix == "thing/"
+			_, err := scheduler.Register(s, b.descriptor(prefix))
+			must(t, err)
+		}
+		defer begin(t, s)()
+		g.Ready()
+		must(t, declare(t, s, "item/a", "1"))
+		for _, again := range []func(){
+			func() { g.Ready(); synctest.Wait(); g.Lost(errors.New("broken")) },
+			func() { g.Ready(); g.Lost(errors.New("broken")) }, // at once
+		} {
+			b.took()
+			g.Lost(errors.New("broken"))
+			synctest.Wait()
+			b.hang("retrieve thing/")
+			again()
+			synctest.Wait()
+			b.release("retrieve thing/", nil)
+			g.ReadyAgain()
+			must(t, s.Sync(t.Context()))
+			if calls := b.took(); !strings.Contains(calls, "create item/a") {
+				t.Errorf("it was not made again: %s", calls)
+			}
+		}
+	})
+}

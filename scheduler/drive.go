@@ -13,25 +13,22 @@ import (
 // A runPhase says what a run does or waits for. Any number of runs are open at once. The loop never waits for one: it drives a run
 // that can go on, or begins the next one.
 //
-//	phase          waits for                                      next
-//	readingBack    other readers and verbs of its connections,    executing
-//	               then Retrieve
-//	executing      its verbs; read-backs of its values            readingFailed if verbs failed, else ended; to be undone: readingBroken
-//	readingBroken  as readingBack, for the values of the verbs    executing, of what undoes the changes
-//	readingFailed  likewise                                       retrying
-//	retrying       as executing                                   readingFailed if a value must be read back, else ended
+//	phase      waits for                                                 next
+//	reading    other readers and verbs of its connections, then          executing
+//	           Retrieve: of what a transaction or a notification asks
+//	           for, or of values whose verbs failed
+//	executing  its verbs; read-backs of its values                       reading if verbs failed since, else ended
 //	ended
+//
+// What a run that is all or nothing has changed is undone after the read-back of its failed values.
 //
 // Nothing else begins while operations of a run are in flight, for 100 ms: most have ended by then. Then they land, when something
 // else begins, or when none of them has ended for as long.
 type runPhase uint8
 
 const (
-	readingBack runPhase = iota
+	reading runPhase = iota
 	executing
-	readingBroken
-	readingFailed
-	retrying
 	ended
 )
 
@@ -110,7 +107,7 @@ func (s *Scheduler) land() {
 			r.looks = true
 		}
 	}
-	r.landed = r.phase == executing || r.phase == retrying
+	r.landed = r.phase == executing
 	for n := range s.graph.Touched() {
 		s.noteWhileOpen(r, n)
 	}
@@ -136,20 +133,20 @@ func (s *Scheduler) landSlow(ctx context.Context) {
 func (s *Scheduler) advance(ctx context.Context, r *run) {
 	for r.phase != ended {
 		switch r.phase {
-		case readingBack, readingBroken, readingFailed:
+		case reading:
 			if !s.readBack(ctx, r) {
 				return
 			}
-			r.reading.Coming, s.since = nil, time.Now()
-			switch r.phase {
-			case readingBack:
+			s.since = time.Now()
+			switch {
+			case r.executing.IsZero():
 				s.beginExecution(r)
-			case readingBroken:
+			case r.broken():
 				s.undo(r)
 			default:
-				r.phase = retrying
+				r.phase = executing
 			}
-		case executing, retrying:
+		case executing:
 			if !s.execute(ctx, r) {
 				return
 			}
@@ -162,13 +159,14 @@ func (s *Scheduler) advance(ctx context.Context, r *run) {
 // beginExecution is called when the actual state is known.
 func (s *Scheduler) beginExecution(r *run) {
 	r.phase = executing
+	r.reading.Coming, r.reading.Nobody = nil, nil // what fails is read back for others too
 	if r.before != nil {
 		r.before()
 	}
 	if r.phase == ended { // it was refused
 		return
 	}
-	if s.opts.Simulate || r.simulate || r.retry {
+	if s.opts.Simulate || r.simulate || r.retries() {
 		s.simulateRun(r)
 	}
 	if !r.quiet { // a quiet one begins with its first operation
@@ -176,29 +174,18 @@ func (s *Scheduler) beginExecution(r *run) {
 	}
 }
 
-// endExecution reads back the values whose verbs failed, because a failed verb may have been
+// endExecution reads back the values whose verbs have failed since the last time, because a failed verb may have been
 // partly effective. Without them, it completes r.
 func (s *Scheduler) endExecution(ctx context.Context, r *run) {
-	var unclear []*graph.Node
-	switch {
-	case r.broken():
-		r.phase = readingBroken
-		unclear, r.undone = r.failed, len(r.failed)
-	case r.rec.Revert && !r.reverting:
-		s.graph.Keep()
-		s.complete(r)
-		return
-	case r.phase == executing:
-		r.phase = readingFailed
-		unclear = slices.Concat(r.failed[r.undone:], r.unclear)
-	default:
-		r.phase = readingFailed
-		unclear = r.unclear
-	}
-	r.unclear = nil
-	if parts := s.reader.For(unclear); len(parts) > 0 && ctx.Err() == nil || r.phase == readingBroken {
+	unclear := slices.Concat(r.failed[r.readBack:], r.unclear)
+	r.unclear, r.readBack = nil, len(r.failed)
+	if parts := s.reader.For(unclear); len(parts) > 0 && ctx.Err() == nil || r.broken() {
+		r.phase = reading
 		s.reader.Want(&r.reading, parts, nil)
 		return
+	}
+	if r.rec.Revert && !r.reverting {
+		s.graph.Keep()
 	}
 	s.complete(r)
 }
@@ -235,9 +222,9 @@ func (s *Scheduler) readyRun(ctx context.Context) *run {
 // isReady reports whether r, which waits, can go on.
 func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
 	switch r.phase {
-	case readingBack, readingBroken, readingFailed:
+	case reading:
 		return s.reader.CanGo(&r.reading)
-	case executing, retrying:
+	case executing:
 		return r.looks || r.tasks.Ready() || r.tasks.Running() == 0 && !(s.graph.Awaiting() && s.obstructed(ctx, r))
 	case ended:
 	}
@@ -254,13 +241,13 @@ func (s *Scheduler) deliver(tasks []*executor.Task) {
 }
 
 // ownerOf returns the run to which an operation of n belongs, if r found that it can run:
-// the newest run that declares or retries the value, else r. So the record of a
+// the newest one that is executing and declares or retries the value, else r. So the record of a
 // transaction has the operations of its values, even if the end of another transaction
-// made them possible.
+// made them possible. A run that reads back would take no result.
 func (s *Scheduler) ownerOf(r *run, n *graph.Node) *run {
 	owner, concerned := r, r.scope.Concerns(n)
 	for _, p := range s.open {
-		if (!concerned || p.rec.Seq > owner.rec.Seq) && p.scope.Concerns(n) {
+		if p.phase == executing && (!concerned || p.rec.Seq > owner.rec.Seq) && p.scope.Concerns(n) {
 			owner, concerned = p, true
 		}
 	}

@@ -194,3 +194,43 @@ func TestNothingIsReadAfterAFailureWithoutEffect(t *testing.T) {
 		})
 	}
 }
+
+// Each failed verb has its value read back: that of a value which another one needs, and which failed too, and that of a
+// transaction whose caller has left. Otherwise what was half done would stay when nobody wants it any more.
+func TestEachFailureIsReadBack(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T, s *scheduler.Scheduler, b *tar){
+		"after a first failure": func(t *testing.T, s *scheduler.Scheduler, b *tar) {
+			b.hang("create thing/a")
+			b.hang("create thing/b")
+			submit(t, s, "thing/a=1 thing/b=1>thing/a")
+			synctest.Wait()
+			b.release("create thing/a", errRefusedByTar)
+		},
+		"without the caller": func(t *testing.T, s *scheduler.Scheduler, b *tar) {
+			b.hang("create thing/b")
+			ctx, leave := context.WithCancel(t.Context())
+			v, err := s.Value("thing/b", wrapperspb.String("1"))
+			must(t, err)
+			go func() { _, _ = s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{v.Change()}}) }()
+			synctest.Wait()
+			leave()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				b.half = true
+				s, stop := b.begin(t, scheduler.Options{})
+				defer stop()
+				begin(t, s, b)
+				synctest.Wait()
+				b.release("create thing/b", scheduler.Terminal(errRefusedByTar))
+				must(t, s.Sync(t.Context()))
+				b.took()
+				submit(t, s, "thing/b=")
+				must(t, s.Sync(t.Context()))
+				expect(t, "the calls", b.took(), "delete thing/b")
+			})
+		})
+	}
+}

@@ -58,10 +58,7 @@ func (s *Scheduler) remember(r *run, t *executor.Task, o *Operation) {
 func (s *Scheduler) rememberCompleted() {
 	if len(s.completed) > 0 {
 		runtime.Gosched()
+		s.ledger.After(s.completed)
+		s.completed = nil
 	}
-	for _, r := range s.completed {
-		s.ledger.After(r.outcomes)
-	}
-	clear(s.completed)
-	s.completed = s.completed[:0]
 }

@@ -41,13 +41,14 @@ func (n *noops) insert(ops *Operations, o history.Outline, values []Change) Oper
 }
 
 // insertNoops adds the changes without a verb to the record of r.
-func (r *run) insertNoops() {
+func (s *Scheduler) insertNoops(r *run) {
 	ops := &r.rec.Executed
 	base := func(i int) string {
-		if i < len(r.nodes) && r.nodes[i] != nil {
-			return r.nodes[i].Root().Key()
+		key := ops.keyAt(i)
+		if n := s.graph.Node(key); n != nil {
+			return n.Root().Key()
 		}
-		return ops.keyAt(i)
+		return key
 	}
 	r.rec.Executed = r.noops.insert(ops, history.Outline{Base: base, From: r.begun, Reverting: r.reverting}, r.rec.Values)
 	r.noops = noops{}

@@ -580,3 +580,47 @@ func TestNothingThatComesStopsASlowRun(t *testing.T) {
 		b.release("delete thing/0", nil)
 	})
 }
+
+// A value of a transaction becomes possible while the transaction reads back another one of its values, which failed. It is in
+// effect when its verb has ended.
+func TestValueNeedNotWaitForTheReadBackOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("create thing/x")
+		submit(t, s, "thing/x=1 other/y=1>other/z")
+		synctest.Wait()
+		b.hang("retrieve thing/")
+		b.release("create thing/x", scheduler.Terminal(errRefusedByTar))
+		submit(t, s, "other/z=1")
+		<-time.After(soon)
+		expect(t, "the states", states(s), "other/y CONFIGURED 1>other/z; other/z CONFIGURED 1; thing/x FAILED (refused)")
+		b.release("retrieve thing/", nil)
+	})
+}
+
+// A connection is lost, and leads to another system, while verbs run. What they have reported as done is not there.
+func TestSuccessBeforeALossSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, things, stop := beginApart(t, b)
+		defer stop()
+		b.hang("create thing/a")
+		b.hang("create thing/b")
+		submit(t, s, "thing/a=1 thing/b=1")
+		<-time.After(soon)
+		things.Lost(errors.New("broken"))
+		synctest.Wait()
+		things.Ready()
+		synctest.Wait()
+		b.took()
+		b.release("create thing/b", errRefusedByTar)
+		b.vain = "create thing/a" // it has done its work in the system before, which is gone
+		b.release("create thing/a", nil)
+		must(t, s.Sync(t.Context()))
+		if calls := b.took(); !strings.Contains(calls, "create thing/a") {
+			t.Errorf("it was not made again: %s", calls)
+		}
+	})
+}

@@ -38,7 +38,9 @@ func coming(changes []Change) readback.Coming {
 // before it calls readBack again.
 func (s *Scheduler) readBack(ctx context.Context, r *run) bool {
 	progress := s.reader.Go(ctx, &r.reading)
-	s.publishConnections()
+	if progress != readback.Yields {
+		s.publishConnections()
+	}
 	if progress != readback.Done {
 		return false
 	}

@@ -36,7 +36,7 @@ func (s *Scheduler) resumeRetry(r *run, n *graph.Node, err error) {
 // failure describes err for the schedule.
 func (s *Scheduler) failure(r *run, err error) retry.Failure {
 	return retry.Failure{
-		Final: !kind.Retriable(err), Retries: r.retry, Txn: r.rec.Seq,
+		Final: !kind.Retriable(err), Retries: r.retries(), Txn: r.rec.Seq,
 		Now: time.Now(), Jitter: r.jitter,
 	}
 }
@@ -69,7 +69,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, done func(*Record)
 	}
 	r := s.begin(RetryFailed)
 	r.done = done
-	r.retry, r.quiet = true, true
+	r.quiet = true
 	for _, key := range keys {
 		again := Change{Key: key}
 		if v := s.graph.Node(key).Desired(); v != nil {

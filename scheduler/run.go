@@ -16,7 +16,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 	"github.com/keyplane/keyplane/scheduler/internal/published"
-	"github.com/keyplane/keyplane/scheduler/internal/queue"
 	"github.com/keyplane/keyplane/scheduler/internal/readback"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
@@ -31,8 +30,7 @@ type run struct {
 	policy    RetryPolicy            // of the values in scope; zero: Options.Retry
 	scope     intent.Scope           // the values that the run declares or retries
 	withheld  func(key string) error // see Txn.Withheld
-	retry     bool
-	quiet     bool // without an operation, there is nothing to tell
+	quiet     bool                   // without an operation, there is nothing to tell
 	reverting bool
 	simulate  bool             // plan before the first operation
 	alone     bool             // no other run begins before it has ended, or has read back
@@ -45,9 +43,8 @@ type run struct {
 	failed    []*graph.Node    // nodes with failed verbs
 	unclear   []*graph.Node    // nodes to read back, because an observation was ignored
 	recorder
-	noops noops         // not in the record yet; see insertNoops
-	nodes []*graph.Node // of rec.Executed; nil or missing: unknown
-	begun int           // number of operations before the first verb
+	noops noops // not in the record yet; see insertNoops
+	begun int   // number of operations before the first verb
 	// jitter is the relative extension of retry delays. It is the same for all failures of
 	// a run, so that they are retried together.
 	jitter float64
@@ -61,7 +58,7 @@ type run struct {
 	// Executing.
 	tasks     executor.Tasks
 	executing time.Time // when it began; zero: not yet
-	undone    int       // number of failed nodes when the run was undone
+	readBack  int       // number of failed nodes that were read back
 }
 
 // begin returns a new run with the next number. The number identifies the transaction in
@@ -169,18 +166,20 @@ func (s *Scheduler) finish(ctx context.Context, r *run) {
 // complete ends r: it publishes the changes, adds it to the history, and tells the
 // caller of Commit. The memory is saved later, because nobody waits for it.
 func (s *Scheduler) complete(r *run) {
-	s.counters.Phase(counters.Execute, r.executing)
+	if !r.executing.IsZero() { // else it was refused
+		s.counters.Phase(counters.Execute, r.executing)
+	}
 	began := time.Now()
 	s.ledger.Adopted()
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
-	r.insertNoops()
+	s.insertNoops(r)
 	if r.skipped { // not begun when the scheduler stopped
 		r.rec.Executed = r.rec.Executed.without(func(o Operation) bool { return o.NewState == Nonexistent })
 	}
 	r.rec.Executed.clip()
-	s.completed = append(s.completed, r)
+	s.completed = append(s.completed, r.outcomes...)
 	s.open = slices.DeleteFunc(s.open, func(o *run) bool { return o == r })
 	r.phase = ended
 	r.rec.Stop = time.Now()
@@ -251,11 +250,12 @@ func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	if s.opts.Memory == nil {
 		most = 1 // the first verb begins at once
 	}
-	for s.launch(ctx, r, most) {
-		if most = min(2*most, mostTogether); most == mostTogether { // a large run: what has ended needs less memory
+	for begun := s.launch(ctx, r, most); begun > 0; begun = s.launch(ctx, r, most) {
+		if begun == mostTogether { // a large run: what has ended needs less memory
 			s.deliver(s.executor.TakeFinished())
 			s.takeResults(r)
 		}
+		most = min(2*most, mostTogether)
 	}
 	s.graph.Freed = false
 	if r.tasks.Running() > 0 || s.graph.Awaiting() && s.obstructed(ctx, r) {
@@ -278,11 +278,10 @@ func (s *Scheduler) takeResults(r *run) {
 // mostTogether is the maximum number of operations that begin together.
 const mostTogether = 256
 
-// launch saves the next operations in the memory and begins them. It returns false if
-// there are none. An operation that another run declares or retries belongs to that one.
+// launch saves the next operations in the memory and begins them. It returns their number. An operation that another run declares or retries belongs to that one.
 // At most so many begin together: the memory is written once for all of them, and none of them
 // begins before it is saved.
-func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
+func (s *Scheduler) launch(ctx context.Context, r *run, most int) (begun int) {
 	together := s.together[:0]
 	for len(together) < most && ctx.Err() == nil && !r.broken() {
 		op, ok := s.graph.Next()
@@ -316,7 +315,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run, most int) bool {
 		}
 	}
 	s.executor.Push(ctx, together, func(t *executor.Task) *executor.Pool { return kind.OfOp(t.Op).Connection.Pool })
-	begun := len(together) > 0
+	begun = len(together)
 	clear(together)
 	s.together = together[:0]
 	return begun
@@ -337,15 +336,11 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 		t.Withheld, t.Root = r.withheld, op.Node.Root().Key()
 	}
 	o := r.begins(op, s.statuses.At(op.Node.Slot).Known())
-	o.Revert, o.Retry = r.reverting, r.retry // all that a retry does follows from a retried value
+	o.Revert, o.Retry = r.reverting, r.retries() // all that a retry does follows from a retried value
 	if !o.Noop {
 		s.ordered++
 		t.Order, o.Order = s.ordered, s.ordered
 	}
-	for len(r.nodes) < r.rec.Executed.Len() {
-		r.nodes = append(r.nodes, nil)
-	}
-	r.nodes = append(queue.Doubled(r.nodes), op.Node)
 	r.rec.Executed.add(&o)
 	return t
 }
@@ -356,7 +351,6 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	n := t.Op.Node
 	s.graph.Cause = r.cause()
 	r.tasks.End(t)
-	s.reader.Learned(n.Key())
 	if t.Skipped {
 		s.graph.Cancel(t.Op)
 		r.skipped = true
@@ -411,6 +405,9 @@ func (s *Scheduler) oneFault(err, last error) error {
 	return s.fault
 }
 
+// retries reports that r tries failed values again.
+func (r *run) retries() bool { return r.rec.Type == RetryFailed }
+
 // cause identifies r for the graph; see graph.Graph.Cause.
 func (r *run) cause() uint8 { return uint8(r.rec.Seq) }
 
@@ -456,6 +453,6 @@ func (r *run) recordNoop(n *graph.Node, old *published.Status, state State, done
 	if !news {
 		return
 	}
-	o.Retry, o.Meta = r.retry, n.Meta()
+	o.Retry, o.Meta = r.retries(), n.Meta()
 	r.noops.add(&o, n.Root().Key(), r.rec.Executed.Len())
 }

@@ -104,9 +104,9 @@ type Scheduler struct {
 	reader  *readback.Reader
 	landing *time.Timer // for driven
 	looked  time.Time   // when the graph was last asked to look for what comes last
-	// completed has the runs that are not yet saved in the memory. Their callers do not
+	// completed has the outcomes of runs that have ended, which are not yet saved in the memory. Their callers do not
 	// wait for that.
-	completed []*run
+	completed []memory.Outcome
 
 	ledger   *memory.Ledger
 	together []*executor.Task

@@ -112,3 +112,19 @@ func TestStatsTellConnections(t *testing.T) {
 		check(false)
 	})
 }
+
+// A transaction that is refused as a whole has executed nothing.
+func TestRefusedTransactionTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		_, err := s.Commit(t.Context(), scheduler.Txn{Revert: true, Changes: []scheduler.Change{scheduler.Refuse("thing/a", errRefusedByTar)}})
+		if err == nil {
+			t.Fatal("it is not refused")
+		}
+		if n := stats.Of(s).Phases[stats.PhaseExecute].Count; n != 0 {
+			t.Errorf("%d executions, want none", n)
+		}
+	})
+}

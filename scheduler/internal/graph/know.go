@@ -216,9 +216,7 @@ func (g *Graph) reconsider(nodes []*Node, change func()) {
 // was unknown.
 func (g *Graph) reconsiderDoubtful() {
 	for _, n := range g.sorted(slices.Collect(maps.Keys(g.doubtful))) {
-		if n.life != dropped {
-			g.push(n)
-		}
+		g.push(n)
 	}
 	clear(g.doubtful)
 	g.searchAgain()

@@ -38,6 +38,7 @@ func (g *Graph) forget(n *Node) {
 	g.nodes.Delete(n.key)
 	g.removeFromKind(n)
 	g.setRenewed(n, false)
+	delete(g.doubtful, n)
 	n.life = dropped
 }
 

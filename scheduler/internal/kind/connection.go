@@ -13,7 +13,7 @@ type Connection struct {
 	graph.Connection // up for ever unless Losable
 
 	Losable bool
-	Same    bool           // it leads to the same system as before the last loss
+	Other   bool           // it may lead to another system than when its values were last read back
 	Pool    *executor.Pool // calls its verbs
 	Reading any            // the *readback.Reading that reads its values back; nil: none does
 	// Patience is how long a Reading waits for its verbs while no other begins; 0: no Reading has waited since the last one.

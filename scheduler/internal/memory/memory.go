@@ -102,9 +102,6 @@ func New(store Store, boot string, log *slog.Logger, g *graph.Graph, kindOf func
 	}
 }
 
-// Enabled reports whether there is a store.
-func (l *Ledger) Enabled() bool { return l.store != nil }
-
 // Has reports whether key is remembered, also as a resolved key.
 func (l *Ledger) Has(key string) bool { return l.hasKey(key) || l.resolved[key] != "" }
 

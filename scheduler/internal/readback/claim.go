@@ -116,7 +116,7 @@ func (rb *Reader) settle(c *kind.Connection) {
 		if d.Connection != c || d.Retrieve != nil || !d.Known.Unknown() {
 			continue
 		}
-		if !c.Same {
+		if c.Other {
 			for _, n := range rb.Graph.Of(d) {
 				if n.Actual() != nil && n.Base() == nil {
 					rb.Graph.NotFound(n.Key())
@@ -126,4 +126,5 @@ func (rb *Reader) settle(c *kind.Connection) {
 		}
 		rb.Graph.Known(d)
 	}
+	c.Other = false
 }

@@ -44,12 +44,7 @@ func (rb *Reader) Everything(ds []*kind.Descriptor) []Part {
 	return out
 }
 
-// EverythingOn is Everything for the descriptors of a connection.
-func (rb *Reader) EverythingOn(c *kind.Connection) []Part {
-	return rb.Everything(slices.DeleteFunc(slices.Clone(rb.Registry.Order), func(d *kind.Descriptor) bool { return d.Connection != c }))
-}
-
-// EverythingAfter is EverythingOn with the descriptors of other connections that are to be read after these: what
+// EverythingAfter is Everything for the descriptors of a connection, and for those of others that are to be read after these: what
 // they find depends on them.
 func (rb *Reader) EverythingAfter(c *kind.Connection) []Part {
 	wanted := map[string]bool{}
