@@ -98,6 +98,7 @@ type Keeper struct {
 	term       int            // number of leases so far
 	heldBefore bool           // the label was held before
 	other      rival
+	followed   string // the life of the last other agent whose claim counted
 	warned     bool // that the store lets nobody hold the label
 	vague      int  // attempts in a row that failed without a refusal, though the store can be read
 	retry      backoff.Backoff
@@ -260,7 +261,7 @@ func (k *Keeper) attempt(ctx context.Context) {
 }
 
 // refused reports, after an attempt that failed with why, that the store lets nobody hold the label: it can be read. If
-// another agent has taken the label from this one, the attempt failed for another reason. A store that was emptied may still
+// another agent has it, as this one knows, or has taken it from this one, the attempt failed for another reason: a full store takes no writes. A store that was emptied may still
 // show a lease to a proxy for a moment, and a busy one may leave a request unanswered, so only several of these in a row count.
 func (k *Keeper) refused(ctx context.Context, why error) bool {
 	if k.vague++; !errors.Is(why, kvdbsync.ErrSessionOver) && !unanswered(why) {
@@ -279,6 +280,9 @@ func (k *Keeper) refused(ctx context.Context, why error) bool {
 		return false
 	}
 	other, ok := parse(holds)
+	if ok && other.Life == k.followed { // its lease has not ended, or the key would be gone
+		return false
+	}
 	return !ok || !k.heldBefore || dead(other, k.o.Self, false, k.o.Runs)
 }
 
@@ -354,6 +358,7 @@ func (k *Keeper) counts(ctx context.Context, other Holder) bool {
 	}
 	until := time.Now().Add(left)
 	renewed := same && until.After(k.other.until.Add(time.Second)) // a store may end a lease a moment late
+	k.followed = other.Life
 	k.other = rival{life: other.Life, until: until, lives: renewed || same && k.other.lives || k.heldBefore, warned: same && k.other.warned}
 	return true
 }
@@ -382,7 +387,7 @@ func (k *Keeper) got() {
 	} else {
 		k.o.Log.Debug("the label is held in this store", "ttl", k.lease.TTL())
 	}
-	k.heldBefore, k.warned, k.other = true, false, rival{}
+	k.heldBefore, k.warned, k.other, k.followed = true, false, rival{}, ""
 	k.setState(nil, k.lease)
 }
 

@@ -540,6 +540,56 @@ func TestStoreThatMayNotBeWritten(t *testing.T) {
 	})
 }
 
+// A fullStore takes no writes any more, so nobody can claim a label there, and shows what it has.
+type fullStore struct {
+	*conformance.Memory
+	full atomic.Bool
+}
+
+func (s *fullStore) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
+	lease, err := s.Memory.Lease(ctx, ttl)
+	if s.full.Load() {
+		return nil, errors.New("database space exceeded")
+	}
+	return fullLease{lease, s}, err
+}
+
+type fullLease struct {
+	kvdbsync.Lease
+	in *fullStore
+}
+
+func (l fullLease) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
+	if l.in.full.Load() {
+		return nil, errors.New("database space exceeded")
+	}
+	return l.Lease.Claim(ctx, key, old, value)
+}
+
+// While a store takes no writes, the agent that waits for another one applies nothing: the key of that one is there, so it lives.
+func TestStoreThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fullStore{Memory: &conformance.Memory{}}
+		first := started(t, store.Memory, holderOn("alpha", "i1"))
+		second := newAgent(store, holderOn("beta", "i2"), func(o *owner.Options) {
+			o.Get = func(ctx context.Context, key string) ([]byte, error) { return getIn(ctx, store.Memory, key) }
+		})
+		second.run(t)
+		second.has(t, "beside the first one", owner.ErrTaken)
+		store.full.Store(true)
+		for range 60 {
+			wait(time.Second)
+			if second.Withhold() == nil {
+				t.Fatalf("both have the label: %s", second.log)
+			}
+		}
+		first.end(t)
+		wait(time.Minute)
+		second.has(t, "after the end of the first one", nil)
+		second.end(t)
+	})
+}
+
 // A store whose answers make the agent panic stops nothing but the lease.
 func TestStoreThatMakesTheLeasePanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
