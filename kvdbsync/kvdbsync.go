@@ -96,6 +96,8 @@ var (
 	ErrReadOnly = errors.New("store is read-only")
 	// ErrTooLarge is the error of Apply for changes that the store cannot make at once.
 	ErrTooLarge = errors.New("too much for the store at once")
+	// ErrTaken is in the reason of Options.Withhold while another agent has what is in the store.
+	ErrTaken = errors.New("another agent owns the label")
 	// ErrSessionOver is the error of Apply in a session that is lost or closed.
 	ErrSessionOver = errors.New("session is over")
 	// ErrEnded is the reason in Health after a watch that ended without an error.

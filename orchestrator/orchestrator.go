@@ -25,8 +25,9 @@
 //	starting   Run begins                                           waits: sources may be complete soon
 //	ready      the patience has ended, nothing was committed yet    reads the system back first, and has all keys
 //	partial    something was committed                              has the keys that changed; removals are deferred
-//	known      each source has delivered a complete listing         makes the deferred removals
-//	pruned     and no source has a problem that may hide keys       replaces the whole state once: undeclared values go
+//	known      each source has delivered a complete listing, or     makes the deferred removals
+//	           another agent has the label in its store
+//	pruned     each has, and none has a problem that may hide keys  replaces the whole state once: undeclared values go
 //
 // Without any source the phase stays ready until a program declares the first layer: nothing
 // says yet which actual values are still desired. An all-or-nothing request that fails changes no
@@ -298,6 +299,8 @@ func (o *Orchestrator) handle(ctx context.Context, l *source) {
 			return
 		}
 		o.take(ctx, l, change)
+	} else if o.phase < known && l.isOfAnother() {
+		o.commit(ctx, nil, o.incomplete(), nil, false) // the other sources may be complete
 	}
 }
 

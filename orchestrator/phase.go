@@ -23,8 +23,8 @@ const (
 
 // reached returns the phase that the sources have made possible.
 func (o *Orchestrator) reached() phase {
-	incomplete := func(l *source) bool { return !l.synced }
-	faulty := func(l *source) bool { return len(l.problems) > 0 }
+	incomplete := func(l *source) bool { return !l.synced && !l.isOfAnother() }
+	faulty := func(l *source) bool { return !l.synced || len(l.problems) > 0 }
 	switch {
 	case o.idle() || slices.ContainsFunc(o.sources, incomplete):
 		return o.phase
@@ -165,9 +165,9 @@ func (o *Orchestrator) describePhase(txn *scheduler.Txn, before phase, fresh boo
 		txn.Refresh, txn.Replace = true, true
 		o.deferred = nil // the replacement makes these removals
 	case o.phase == known && before < known:
-		txn.Description = "all sources are complete, but have problems: undeclared values stay"
+		txn.Description = "all sources are complete, but have problems, or another agent has the label: undeclared values stay"
 		txn.Changes = append(txn.Changes, o.deferredRemovals()...)
-		o.log.Warn("not pruning undeclared values while a source has problems")
+		o.log.Warn("not pruning undeclared values while a source has problems, or another agent has the label in it")
 	default:
 		txn.Description = o.incomplete()
 	}

@@ -279,6 +279,29 @@ func TestWhatIsWithheldIsNotRemembered(t *testing.T) {
 	})
 }
 
+// While another agent has the label in a store, what other sources remove goes. As long as it is not known who has it, removals
+// wait, as for a store that is away.
+func TestRemovalsBesideAStoreOfAnother(t *testing.T) {
+	layers := map[string]int{"etcd": 1, "files": 2}
+	life(t, layers, "if9=9", newNotebook(), func(t *testing.T, r *rig) {
+		etcd := r.inputs["etcd"]
+		etcd.health.Store(int32(kvdbsync.Withheld))
+		r.steps(t, []step{
+			{"files", listed("if1=1 if2=2 if3=3"), second, "if1=1 if2=2 if3=3 if9=9"},
+			{"files", kvdbsync.Change{Events: events("if2=")}, second, "if1=1 if2=2 if3=3 if9=9"},
+		})
+		etcd.withheld.Store(true)
+		etcd.wake()
+		r.steps(t, []step{
+			{after: second, stands: "if1=1 if3=3 if9=9"},
+			{"files", kvdbsync.Change{Events: events("if3=")}, second, "if1=1 if9=9"},
+		})
+		etcd.health.Store(int32(kvdbsync.Synced))
+		etcd.allow()
+		r.steps(t, []step{{"etcd", listed("if3=33"), second, "if1=1 if3=33"}})
+	})
+}
+
 // Of a store that is away nobody knows whether it may be applied. What it said before the restart is.
 func TestWhatIsRememberedOfAStoreThatIsAway(t *testing.T) {
 	for _, other := range []string{"", "files"} { // beside it

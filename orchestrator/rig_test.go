@@ -42,7 +42,7 @@ type input struct {
 	withheld atomic.Bool // its content may not be applied
 }
 
-var errTaken = errors.New("another has the label")
+var errTaken = fmt.Errorf("%w: that of the test", kvdbsync.ErrTaken)
 
 func (in *input) Withheld() error {
 	if in.withheld.Load() {
@@ -54,6 +54,11 @@ func (in *input) Withheld() error {
 // allow ends that the content is withheld.
 func (in *input) allow() {
 	in.withheld.Store(false)
+	in.wake()
+}
+
+// wake has the orchestrator ask for what there is.
+func (in *input) wake() {
 	select {
 	case in.ready <- struct{}{}:
 	default:
@@ -64,6 +69,9 @@ func (in *input) Health() kvdbsync.Health {
 	h := kvdbsync.Health{State: kvdbsync.State(in.health.Load())}
 	if h.State == kvdbsync.Connecting && !in.trying.Load() {
 		h.Err = errAway
+	}
+	if h.State == kvdbsync.Withheld && in.withheld.Load() { // else it is not known whether another has the label
+		h.Err = errTaken
 	}
 	return h
 }

@@ -178,6 +178,13 @@ func (l *source) withheld() bool {
 	return ok && source.Health().State == kvdbsync.Withheld
 }
 
+// isOfAnother reports that another agent has the label in the store, so that nothing of it concerns this agent. That may be so for
+// months, so nobody waits for the end.
+func (l *source) isOfAnother() bool {
+	source, ok := l.Feed.(healthReporter)
+	return ok && errors.Is(source.Health().Err, kvdbsync.ErrTaken)
+}
+
 // reportProblems replaces the problems, and logs the first new ones and the number of all.
 func (l *source) reportProblems(log *slog.Logger, problems []error) {
 	known := map[string]bool{}

@@ -48,7 +48,7 @@ func TestWithheldInTheMiddle(t *testing.T) {
 					t.Errorf("the other store waits: %s", before)
 				}
 				st, _ := r.sched.Status(prefix + "new099")
-				if want := "not executed: what etcd says may not be applied: another has the label"; st.State != scheduler.Failed || st.Err.Error() != want {
+				if want := "not executed: what etcd says may not be applied: another agent owns the label: that of the test"; st.State != scheduler.Failed || st.Err.Error() != want {
 					t.Errorf("the state is %v (%v), want FAILED (%s)", st.State, st.Err, want)
 				}
 				r.give("files", listed("file2=2 file1=1"))

@@ -24,16 +24,16 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/keyplane/keyplane/internal/bootid"
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // ErrTaken means that another agent owns the label.
-var ErrTaken = errors.New("another agent owns the label")
+var ErrTaken = kvdbsync.ErrTaken
 
 // A TakenError names the agent that owns the label, and the place of that record.
 type TakenError struct {
