@@ -17,7 +17,8 @@ import (
 // takes them, because it needs them in another form.
 type mirror struct {
 	items   *keyset.Set[item]
-	pending []waiting           // in the order of their first change
+	pending []waiting           // in the order of their first change; without an item: of one that has come and gone
+	empty   int                 // those of pending without an item
 	live    int                 // items that are not deleted
 	bytes   int64               // of live items; see PairCost
 	listing uint32              // number of complete listings
@@ -119,8 +120,27 @@ func (m *mirror) set(e *Event, now state) *item {
 	it.now = now
 	w := &m.pending[it.place-1]
 	w.newest, w.rev = e, e.Rev
+	if now.gone() && w.had.gone() {
+		m.drop(it)
+	}
 	return it
 }
+
+// drop forgets an item that has come and gone, and that the consumer has never known. It may take nothing for months.
+func (m *mirror) drop(it *item) {
+	m.pending[it.place-1] = waiting{}
+	m.items.Delete(it.key)
+	if m.empty++; m.empty <= len(m.pending)/2 {
+		return
+	}
+	m.pending, m.empty = slices.DeleteFunc(m.pending, func(w waiting) bool { return w.item == nil }), 0
+	for i := range m.pending {
+		m.pending[i].place = int32(i + 1)
+	}
+}
+
+// waiting is the number of keys that the consumer may take.
+func (m *mirror) waiting() int { return len(m.pending) - m.empty }
 
 // changes reports whether set of a key with a value would change the mirror.
 func (m *mirror) changes(key string, now state) bool {
@@ -199,6 +219,9 @@ func (m *mirror) take() []Event {
 	}
 	events := make([]Event, 0, len(m.pending))
 	for _, it := range m.pending {
+		if it.item == nil {
+			continue
+		}
 		it.place = 0
 		if it.now.gone() {
 			m.items.Delete(it.key)
@@ -210,7 +233,7 @@ func (m *mirror) take() []Event {
 		e.Key, e.Rev, e.Absent = it.key, it.rev, it.absent
 		events = append(events, e)
 	}
-	m.pending = nil
+	m.pending, m.empty = nil, 0
 	return events
 }
 

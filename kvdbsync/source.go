@@ -214,7 +214,7 @@ func (s *Source) Health() Health {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.Waiting, h.Lag, h.Waited = len(s.mirror.pending), s.lag(), s.waited
+	h.Waiting, h.Lag, h.Waited = s.mirror.waiting(), s.lag(), s.waited
 	return h
 }
 
@@ -228,7 +228,10 @@ func (s *Source) lag() time.Duration {
 
 // clock records since when events are pending. The caller holds mu.
 func (s *Source) clock() {
-	if s.came.IsZero() && len(s.mirror.pending) > 0 {
+	switch {
+	case s.mirror.waiting() == 0:
+		s.came = time.Time{}
+	case s.came.IsZero():
 		s.came = time.Now()
 	}
 }
@@ -298,7 +301,7 @@ func (s *Source) apply(b Batch) error {
 	s.rev = max(s.rev, b.Rev)
 	rev, keys, problems := s.rev, s.mirror.live, len(s.allProblems())
 	bytes := s.mirror.bytes
-	signal := s.unannounced || len(s.mirror.pending) > 0
+	signal := s.unannounced || s.mirror.waiting() > 0
 	relist := s.crowded && s.places.plenty()
 	s.crowded = s.crowded && !relist
 	s.mu.Unlock()

@@ -296,6 +296,35 @@ func TestWithheld(t *testing.T) {
 	})
 }
 
+// Keys that come and go while all is withheld, which may be for months, leave nothing.
+func TestWithheldKeepsNothingOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &conformance.Memory{}
+		store.Txn(put("/stays", "1"))
+		var may atomic.Bool
+		s := run(t, kvdbsync.Options{Connector: store, Root: "/", Withhold: func() error {
+			if may.Load() {
+				return nil
+			}
+			return errDown
+		}})
+		for i := range 10_000 {
+			key := fmt.Sprintf("/%d", i)
+			store.Txn(put(key, "1"))
+			store.Txn(kvdbsync.Event{Key: key})
+			synctest.Wait()
+		}
+		store.Txn(put("/last", "1"))
+		synctest.Wait()
+		if n := s.Health().Waiting; n != 2 {
+			t.Errorf("%d keys wait, want 2", n)
+		}
+		may.Store(true)
+		s.Recheck()
+		expect(t, s, "stays=1 last=1 resynced")
+	})
+}
+
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m conformance.Memory

@@ -99,8 +99,8 @@ type Keeper struct {
 	heldBefore bool           // the label was held before
 	other      rival
 	followed   string // the life of the last other agent whose claim counted
-	warned     bool // that the store lets nobody hold the label
-	vague      int  // attempts in a row that failed without a refusal, though the store can be read
+	warned     bool   // that the store lets nobody hold the label
+	vague      int    // attempts in a row that failed without a refusal, though the store can be read
 	retry      backoff.Backoff
 }
 
