@@ -340,7 +340,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self
 		conf.vpp.Log, conf.vpp.Label, conf.vpp.Installation = loggers.Logger("vpp"), self.Label, self.Installation
 		if !o.lacks(Linux) {
 			conf.vpp.Lives = func(installation string) bool { return host.Lives(installation) }
-			conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
+			conf.vpp.LinuxHost = func(name string) (string, bool, bool) { return host.HostName(name) }
 			conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
 			conf.vpp.HasLink = func(name string) bool { return host.HasLink(name) }
 		}

@@ -195,13 +195,14 @@ func (p *Plugin) Interface(name string) (iface.Meta, bool) {
 	return p.links.Get(name)
 }
 
-// HostName returns the name in the kernel of an interface in the agent's own namespace.
-func (p *Plugin) HostName(name string) (host string, ok bool) {
+// HostName returns the name in the kernel of an interface in the agent's own namespace, and whether it is EXISTING: others have
+// made its link.
+func (p *Plugin) HostName(name string) (host string, existing, ok bool) {
 	if p.links == nil {
-		return "", false
+		return "", false, false
 	}
 	meta, ok := p.links.Get(name)
-	return meta.HostName, ok && meta.Namespace == nil
+	return meta.HostName, meta.Existing, ok && meta.Namespace == nil
 }
 
 // RaiseLink sets a link of the agent's own namespace up. A missing link is no error.

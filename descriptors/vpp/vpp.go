@@ -72,9 +72,9 @@ type Options struct {
 	// interfaces that have begun. Defaults to none: after a restart of the agent settings are applied
 	// again, and an interface that was being created may stay.
 	Settings scheduler.Memory
-	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
+	// LinuxHost returns the kernel's name of an existing Linux interface, and whether others have made its link. Defaults to none
 	// being known.
-	LinuxHost func(name string) (host string, ok bool)
+	LinuxHost func(name string) (host string, foreign, ok bool)
 	// RaiseLink enables a link of the host, if it exists. Defaults to doing nothing.
 	RaiseLink func(host string) error
 	// HasLink tells whether the agent's network namespace has a link of that name.

@@ -65,7 +65,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
 	index[Untagged+"local0"] = Meta{}
-	host := func(string) (string, bool) { return "lo", true }
+	host := func(string) (string, bool, bool) { return "lo", false, true }
 	return newHandler(Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index), vpp
 }
 

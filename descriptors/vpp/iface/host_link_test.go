@@ -35,4 +35,25 @@ func TestLinksOfTheHostAreRaised(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("deleted", "lo")
+
+	// The same by a Linux interface, if its link is not the agent's.
+	for _, foreign := range []bool{true, false} {
+		h.env.LinuxHost = func(string) (string, bool, bool) { return "lo", foreign, true }
+		want := map[bool][]string{true: {"lo"}}[foreign]
+		link := &interfaces.Interface_Afpacket{Afpacket: &interfaces.AfpacketLink{LinuxInterface: "l"}}
+		up := &interfaces.Interface{Name: "a", Type: interfaces.Interface_AF_PACKET, Enabled: true, Link: link}
+		down := &interfaces.Interface{Name: "a", Type: interfaces.Interface_AF_PACKET, Link: link}
+		if meta, err = h.create(t.Context(), "", up); err != nil {
+			t.Fatal(err)
+		}
+		expect("made")
+		if meta, err = h.update(t.Context(), "", up, down, meta); err != nil {
+			t.Fatal(err)
+		}
+		expect("disabled", want...)
+		if err := h.delete(t.Context(), "", down, meta); err != nil {
+			t.Fatal(err)
+		}
+		expect("deleted", want...)
+	}
 }

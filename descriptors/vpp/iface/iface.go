@@ -85,9 +85,9 @@ type Options struct {
 	Log  *slog.Logger // Defaults to slog.Default.
 	// Connection is the scheduler's connection, on which the verbs share a limit.
 	Connection string
-	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
+	// LinuxHost returns the kernel's name of an existing Linux interface, and whether others have made its link. Defaults to none
 	// being known.
-	LinuxHost func(name string) (host string, ok bool)
+	LinuxHost func(name string) (host string, foreign, ok bool)
 	// RaiseLink enables a link of the host, if it exists. Defaults to doing nothing.
 	RaiseLink func(host string) error
 	// HasLink tells whether the agent's network namespace has a link of that name.
@@ -261,7 +261,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.Drop = func(error) {}
 	}
 	if o.LinuxHost == nil {
-		o.LinuxHost = func(string) (string, bool) { return "", false }
+		o.LinuxHost = func(string) (string, bool, bool) { return "", false, false }
 	}
 	if o.RaiseLink == nil {
 		o.RaiseLink = func(string) error { return nil }

@@ -20,7 +20,7 @@ import (
 // that waits for its parent is no error.
 func (h *handler) finishEnabled(ctx context.Context, v *interfaces.Interface, err error) error {
 	if err == nil && !v.GetEnabled() {
-		h.env.RaiseLinkOf(v)
+		h.env.LinkRaiser(v)()
 	}
 	// VPP reports the case of a disabled parent only as UNSPECIFIED, which could be
 	// anything. So the parent's flag is read before the error is ignored.

@@ -23,7 +23,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 		"af_packet", "gtpu", "memif", "rdma", "vmxnet3", "vxlan", "vxlan_gpe", "wireguard",
 	}})
 	c := vpp.Dial()
-	host := func(string) (string, bool) { return "lo", true }
+	host := func(string) (string, bool, bool) { return "lo", false, true }
 	h := newHandler(Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, links{})
 	vpp.Loopback(c, "loop1")
 	for kind, message := range map[kinds.Form]string{

@@ -217,6 +217,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 		return fmt.Errorf("%s: VPP has %s there, a %s, which no value can be: delete it in VPP, or take its tag away", v.GetName(), meta.InternalName, meta.DevType)
 	}
 	h.table.Deleting(v.GetName(), meta.Index)
+	raise := h.env.LinkRaiser(v)
 	err := h.setEnabled(ctx, meta, false)
 	if k.Hides {
 		defer h.unconfirmed.Begin(v)()
@@ -235,7 +236,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 		h.wakeEvents()
 		return err
 	}
-	h.env.RaiseLinkOf(v)
+	raise()
 	h.table.Deleted(v.GetName(), meta.Index)
 	h.mtus.deleted(v.GetName())
 	h.autoconf.Forget(v.GetName())

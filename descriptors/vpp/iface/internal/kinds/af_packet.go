@@ -64,7 +64,7 @@ func (e *Env) linkOf(v *interfaces.Interface) (string, error) {
 	if linux == "" {
 		return v.GetAfpacket().GetHostIfName(), nil
 	}
-	if host, ok := e.LinuxHost(linux); ok {
+	if host, _, ok := e.LinuxHost(linux); ok {
 		return host, nil
 	}
 	return "", fmt.Errorf("interface %s of Linux: %w", linux, ErrNotThere)
@@ -136,16 +136,23 @@ func deleteAFPacket(ctx context.Context, e *Env, v *interfaces.Interface, meta i
 	return err
 }
 
-// RaiseLinkOf enables the host link of v. VPP disables the link together with the
+// LinkRaiser is called before VPP disables v, and returns what enables its host link again. VPP disables the link together with the
 // interface (VPP af_packet/device.c, af_packet_interface_admin_up_down), although the link
-// is not VPP's, and v depends on it. The Linux descriptors handle links that are declared.
-func (e *Env) RaiseLinkOf(v *interfaces.Interface) {
+// is not VPP's, and v depends on it. The Linux descriptors handle the links that they have made.
+func (e *Env) LinkRaiser(v *interfaces.Interface) (raise func()) {
 	host := v.GetAfpacket().GetHostIfName()
-	if host == "" {
-		return
+	if linux := v.GetAfpacket().GetLinuxInterface(); linux != "" {
+		if name, foreign, ok := e.LinuxHost(linux); ok && foreign {
+			host = name
+		}
 	}
-	if err := e.RaiseLink(host); err != nil {
-		e.Log.Warn("VPP has put down a link of the host, which stays so", "interface", v.GetName(), "link", host, "err", err)
+	if host == "" {
+		return func() {}
+	}
+	return func() {
+		if err := e.RaiseLink(host); err != nil {
+			e.Log.Warn("VPP has put down a link of the host, which stays so", "interface", v.GetName(), "link", host, "err", err)
+		}
 	}
 }
 

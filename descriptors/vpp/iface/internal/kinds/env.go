@@ -20,8 +20,8 @@ type Env struct {
 	Log        *slog.Logger
 	// Host distinguishes the interfaces of this host in MAC addresses.
 	Host string
-	// LinuxHost returns the kernel's name of a Linux interface.
-	LinuxHost func(name string) (host string, ok bool)
+	// LinuxHost returns the kernel's name of a Linux interface, and whether others have made its link.
+	LinuxHost func(name string) (host string, foreign, ok bool)
 	// RaiseLink enables a link of the host, if it exists.
 	RaiseLink func(host string) error
 	// HasLink tells whether the agent's network namespace has a link.
