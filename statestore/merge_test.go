@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -144,4 +145,30 @@ func TestAClosedJournalIsSynced(t *testing.T) {
 	})
 	must(t, statestore.Compact(s))
 	must(t, s.Close())
+}
+
+// A file that is damaged while the agent runs is not merged: what is behind the damage would go without a trace.
+func TestMergeOverDamage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s := open(t, dir, statestore.Options{CompactAt: 1})
+	for i := range 20 {
+		save(t, s, fmt.Sprintf("c%d=%d", i, i))
+	}
+	must(t, s.Sync())
+	f, err := os.OpenFile(filepath.Join(dir, "journal.1"), os.O_RDWR, 0)
+	must(t, err)
+	one := make([]byte, 1)
+	_, err = f.ReadAt(one, 100)
+	must(t, err)
+	_, err = f.WriteAt([]byte{one[0] ^ 0x10}, 100)
+	must(t, errors.Join(err, f.Close()))
+	if err := statestore.Compact(s); err == nil || !strings.Contains(err.Error(), "journal.1: a record is damaged") {
+		t.Errorf("the merge ended with %v", err)
+	}
+	must(t, s.Close())
+	after := open(t, dir, statestore.Options{})
+	defer after.Close()
+	if err := after.Stale(); err == nil {
+		t.Error("the next start takes what is left for complete")
+	}
 }

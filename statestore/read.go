@@ -81,12 +81,17 @@ func (r *reading) records(in io.Reader, each func(content []byte)) error {
 }
 
 // streamFile calls each with the same contents as readFile. The bytes are valid only until each
-// returns. It reads the file twice instead of keeping a group, which can be a whole listing of a
+// returns. Damage is an error, unless the caller knows of it. It reads the file twice instead of keeping a group, which can be a whole listing of a
 // store, until it is complete.
-func streamFile(path string, each func(content []byte)) error {
+func streamFile(path string, known bool, each func(content []byte)) error {
 	r, err := readFile(path, nil)
-	if err != nil || r.good == 0 {
+	switch {
+	case err != nil:
 		return err
+	case r.damage != nil && !known:
+		return fmt.Errorf("%s: %w", path, r.damage)
+	case r.good == 0:
+		return nil
 	}
 	f, err := plainfile.Open(path)
 	if err != nil {

@@ -86,11 +86,12 @@ func lastChanges(parts []*part) (*lookup, error) {
 	return l, err
 }
 
-// eachChange numbers and visits the changes of all parts.
+// eachChange numbers and visits the changes of all parts. Damage that the parts do not name is an error: what is behind it would
+// be lost without a trace when its file is replaced.
 func eachChange(parts []*part, do func(n uint64, key, value []byte)) error {
 	n := uint64(0)
 	for _, p := range parts {
-		err := streamFile(p.path, func(content []byte) {
+		err := streamFile(p.path, p.reading.damage != nil, func(content []byte) {
 			for key, value := range changes(content) {
 				n++
 				do(n, key, value)
