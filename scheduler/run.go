@@ -278,9 +278,9 @@ func (s *Scheduler) takeResults(r *run) {
 // mostTogether is the maximum number of operations that begin together.
 const mostTogether = 256
 
-// launch saves the next operations in the memory and begins them. It returns their number. An operation that another run declares or retries belongs to that one.
-// At most so many begin together: the memory is written once for all of them, and none of them
-// begins before it is saved.
+// launch saves the next operations in the memory and begins them. It returns their number. An
+// operation that another run declares or retries belongs to that one. At most so many begin
+// together: the memory is written once for all of them, and none of them begins before it is saved.
 func (s *Scheduler) launch(ctx context.Context, r *run, most int) (begun int) {
 	together := s.together[:0]
 	for len(together) < most && ctx.Err() == nil && !r.broken() {

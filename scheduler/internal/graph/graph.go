@@ -101,7 +101,8 @@ type Graph struct {
 	// operations of others that come last, or for outdated values, unless it is set: to look each time would take too long.
 	Look bool
 	// Freed is set when a connection lets nodes go that it held. The owner clears it when it has asked Next for their operations.
-	Freed    bool
+	Freed bool
+
 	detached int              // detached operations
 	reading  int              // connections that are read back
 	holding  int              // held nodes

@@ -66,9 +66,6 @@ func (c *Connection[N]) Lost() bool { return c != nil && (c.phase == Down || c.p
 // Gone reports that the connection is gone.
 func (c *Connection[N]) Gone() bool { return c.phase == Gone }
 
-// Reason says for people why a lost connection is down.
-func (c *Connection[N]) Reason() string { return c.reason }
-
 // Losses returns how often the connection was lost. A read-back that began before the last
 // loss is worthless.
 func (c *Connection[N]) Losses() int { return c.losses }
