@@ -12,3 +12,12 @@ func Compact(s *Store) error {
 // BeforeMerging makes each merge of s call do before it reads the files. It is for a Store that does
 // not run yet.
 func BeforeMerging(s *Store, do func()) { s.mergeHook = do }
+
+// RefuseSync makes the next fdatasync of journals fail with err.
+func RefuseSync(err error) {
+	was := fdatasync
+	fdatasync = func(int) error {
+		fdatasync = was
+		return err
+	}
+}

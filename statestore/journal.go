@@ -18,6 +18,8 @@ import (
 // reserve is the disk space in bytes that is reserved ahead for a journal.
 const reserve = 1 << 20
 
+var fdatasync = unix.Fdatasync // tests replace it
+
 // A journal is the file to which changes are appended.
 type journal struct {
 	held
@@ -123,7 +125,7 @@ func (j *journal) ahead(end int64) {
 // sync waits until the disk has everything that was appended, and records that length.
 func (j *journal) sync() error {
 	size := j.size
-	if err := unix.Fdatasync(int(j.Fd())); err != nil {
+	if err := fdatasync(int(j.Fd())); err != nil {
 		return &os.PathError{Op: "fdatasync", Path: j.Name(), Err: err}
 	}
 	return j.note(size)

@@ -118,21 +118,28 @@ func (s *Store) present() error {
 	return s.again()
 }
 
-// errLost says that files have lost their names.
-var errLost = errors.New("files of the state were removed, moved or replaced by somebody")
+var (
+	// errLost says that files have lost their names.
+	errLost = errors.New("files of the state were removed, moved or replaced by somebody")
+	// errMerging says that a merge would replace what is written anew.
+	errMerging = errors.New("the state is being merged")
+)
 
-// again writes the content of the open files into the folder, which is created if it is missing. The caller holds mu.
-func (s *Store) again() (err error) {
+// again writes the state anew because files have lost their names. The caller holds mu.
+func (s *Store) again() error {
+	s.log.Error("files of the state were removed, moved or replaced by somebody; the state is written anew")
+	if err := s.writeAnew(); err != nil {
+		return fmt.Errorf("%w: %w", errLost, err)
+	}
+	return nil
+}
+
+// writeAnew writes the content of the open files into the folder, which is created if it is missing. The caller holds mu.
+func (s *Store) writeAnew() error {
 	if !s.merging.CompareAndSwap(false, true) {
-		return fmt.Errorf("%w during a merge", errLost) // which would replace what is written now
+		return errMerging
 	}
 	defer s.merging.Store(false)
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%w: %w", errLost, err)
-		}
-	}()
-	s.log.Error("files of the state were removed, moved or replaced by somebody; the state is written anew")
 	if err := plainfile.MakeOwn(s.dir); err != nil {
 		return err
 	}

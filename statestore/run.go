@@ -54,7 +54,7 @@ func (s *Store) tend(rested time.Duration) time.Duration {
 	changed, err := s.sync()
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		s.mu.Lock()
-		s.fail(err)
+		s.failSync(err)
 		s.mu.Unlock()
 		return 2 * Pause
 	}
@@ -166,7 +166,7 @@ func (s *Store) rotate(changed bool) (parts []*part, generation uint64, err erro
 		return nil, 0, err
 	}
 	if err := s.journal.sync(); err != nil {
-		s.fail(err)
+		s.failSync(err)
 		return nil, 0, nil
 	}
 	next, err := newJournal(s.dir, s.journal.generation+1)

@@ -58,7 +58,9 @@ type Store struct {
 	stale   error      // why the files may be older than the last saved state; nil: they are not
 	failure reason     // why pending could not be written; nil: nothing is pending
 	pending map[string][]byte
-	buf     []byte
+	// unsynced says that the disk has refused what was written, and may have lost it.
+	unsynced bool
+	buf      []byte
 }
 
 var (
@@ -284,7 +286,7 @@ func (s *Store) Sync() error {
 		err = errors.Join(s.journal.sync(), s.folder.Sync())
 	}
 	if err != nil {
-		s.fail(err) // a second attempt could succeed although the disk has lost the changes
+		s.failSync(err)
 	}
 	return err
 }
@@ -326,14 +328,28 @@ func (s *Store) fail(err error) {
 	s.soon()
 }
 
+// failSync is fail after the disk has not taken what was written. Another attempt to sync could succeed although the disk has
+// lost it, since Linux reports such an error once (fsync(2)): so all is written anew. The caller holds mu.
+func (s *Store) failSync(err error) {
+	s.unsynced = true
+	s.fail(err)
+}
+
 // recover writes the changes that could not be written before. The caller holds mu.
 func (s *Store) recover() error {
 	if s.failure.get() == nil {
 		return nil
 	}
+	if s.unsynced {
+		if err := s.writeAnew(); err != nil {
+			return err
+		}
+		s.unsynced = false
+	}
 	err := s.append(maps.All(s.pending))
 	if err == nil {
-		err = s.journal.sync()
+		err = errors.Join(s.journal.sync(), s.folder.Sync())
+		s.unsynced = err != nil
 	}
 	if err == nil && s.stale == nil {
 		err = s.mark()
@@ -399,7 +415,9 @@ func (s *Store) Close() error {
 		err = s.present()
 	}
 	if err == nil {
-		err = errors.Join(s.journal.sync(), s.folder.Sync())
+		if err = errors.Join(s.journal.sync(), s.folder.Sync()); err != nil {
+			s.failSync(err)
+		}
 	}
 	err = errors.Join(err, s.journal.Close(), s.release())
 	s.journal = nil
