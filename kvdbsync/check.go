@@ -2,8 +2,10 @@ package kvdbsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/internal/backoff"
@@ -29,6 +31,9 @@ func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 		pause = time.Since(began)
 		switch {
 		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errRoom):
+			stop(err)
 			return
 		case err != nil:
 			s.o.Log.Warn("anti-entropy listing failed", "source", s.o.Name, "err", short(err))
@@ -67,8 +72,11 @@ const (
 	lastLook  = 200 * time.Millisecond
 )
 
+// errRoom ends a watch, so that the next one takes keys that were ignored.
+var errRoom = errors.New("there is room for keys now that were ignored")
+
 // compare lists the store and returns the keys that the watch has lost. It returns as soon as
-// the watch has delivered all that the listing shows.
+// the watch has delivered all that the listing shows. The error is errRoom if that is all, and ignored keys can be taken.
 func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err error) {
 	s.locked(s.mirror.watchTouches)
 	defer s.locked(s.mirror.forgetTouches)
@@ -77,7 +85,7 @@ func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err
 		return Listing{}, nil, err
 	}
 	listed := l.states()
-	lost = s.differing(listed)
+	lost, room := s.differing(listed)
 	end := time.Now().Add(s.o.Grace)
 	for look := firstLook; len(lost) > 0 && time.Now().Before(end); look = min(2*look, lastLook) {
 		if !backoff.Sleep(ctx, min(look, time.Until(end))) {
@@ -85,13 +93,23 @@ func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err
 		}
 		s.locked(func() { lost = s.mirror.lacking(lost, listed) })
 	}
+	if room && len(lost) == 0 {
+		return Listing{}, nil, errRoom
+	}
 	return l.about, lost, nil
 }
 
-// differing returns the keys whose state in the mirror differs from a listing.
-func (s *Source) differing(listed map[string]state) (keys []string) {
-	s.locked(func() { keys = s.mirror.differing(listed) })
-	return keys
+// differing returns the keys whose state in the mirror differs from a listing, without those that were ignored. It reports
+// whether the listing has some of these: there was room for them.
+func (s *Source) differing(listed map[string]state) (keys []string, room bool) {
+	s.locked(func() {
+		keys = slices.DeleteFunc(s.mirror.differing(listed), func(key string) bool {
+			wasIgnored := s.ignored.digests[digestOf([]byte(key))]
+			room = room || wasIgnored
+			return wasIgnored
+		})
+	})
+	return keys, room
 }
 
 // locked runs f with the lock of the mirror.

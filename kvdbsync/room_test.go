@@ -1,9 +1,12 @@
 package kvdbsync_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,7 +106,11 @@ func TestIgnoredKeysComeWhenThereIsRoom(t *testing.T) {
 			t.Fatalf("the first store: %s", got)
 		}
 		second := &shelf{[]kvdbsync.Event{put("a", "1"), put("b", "1")}, make(chan step)}
-		s := run(t, kvdbsync.Options{Connector: second.connector(), Bounds: kvdbsync.Bounds{Room: room}, MinBackoff: time.Second, MaxBackoff: time.Second})
+		var log bytes.Buffer
+		s := run(t, kvdbsync.Options{
+			Connector: second.connector(), Bounds: kvdbsync.Bounds{Room: room}, MinBackoff: time.Second, MaxBackoff: time.Second,
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
 		if got := taken(s); got != `a=1 (a key is ignored: too large: there is no room for "b": max-keys (orchestrator.conf) allows the stores 2 keys together, and each its share) resynced` {
 			t.Fatalf("the second store: %s", got)
 		}
@@ -112,6 +119,9 @@ func TestIgnoredKeysComeWhenThereIsRoom(t *testing.T) {
 		elapse(time.Minute)
 		if got := taken(s); got != "a- b=1 resynced" {
 			t.Errorf("when there is room: %s", got)
+		}
+		if text := log.String(); strings.Contains(text, kvdbsync.ErrDrifted.Error()) || !strings.Contains(text, "there is room for keys now that were ignored") {
+			t.Errorf("the log gives another reason for the new watch:\n%s", text)
 		}
 	})
 }
