@@ -88,9 +88,15 @@ func (l *writeQueue) update(st *scheduler.Status) {
 	if !strings.HasPrefix(key, config) {
 		return
 	}
-	if l.statuses.has(key) || l.rows[key] != nil {
-		r := l.row(key)
+	switch r := l.rows[key]; {
+	case l.statuses.has(key):
+		r = l.row(key)
 		r.otherValue = r.otherValue || other
+		l.markDirty(r)
+	case r == nil:
+	case r.held == heldNothing && !r.delayed:
+		l.dropRow(r) // it came and went while there was no session
+	default:
 		l.markDirty(r)
 	}
 }
@@ -152,11 +158,19 @@ func (l *writeQueue) markDirty(r *row) {
 	case r.inUrgent:
 	case l.statuses.hasProblem(r.key):
 		r.inUrgent = true
-		l.urgent = append(l.urgent, r)
+		l.urgent = l.push(l.urgent, r)
 	case !r.inNormal:
 		r.inNormal = true
-		l.normal = append(l.normal, r)
+		l.normal = l.push(l.normal, r)
 	}
+}
+
+// push adds a row to a queue. It takes those out that were dropped, when they are the most.
+func (l *writeQueue) push(queue []*row, r *row) []*row {
+	if len(queue) > 2*len(l.rows) {
+		queue = slices.DeleteFunc(queue, func(r *row) bool { return l.rows[r.key] != r })
+	}
+	return append(queue, r)
 }
 
 // next returns at most n changes to write now. Urgent rows come first, but leave a
@@ -208,6 +222,7 @@ func (l *writeQueue) appendWrite(out []write, r *row) []write {
 // dropRow forgets a row without a status and without a key in the store.
 func (l *writeQueue) dropRow(r *row) {
 	l.recovered(r)
+	r.dirty = false // it may be in a queue still
 	delete(l.rows, r.key)
 }
 

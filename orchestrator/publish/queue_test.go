@@ -487,3 +487,23 @@ func TestTextsAreBounded(t *testing.T) {
 		t.Errorf("got %q of what fits", got)
 	}
 }
+
+// While there is no session, nothing is kept of what came and went.
+func TestRowsThatCameAndWentAreDropped(t *testing.T) {
+	p := newPlay()
+	p.note("stays", "FAILED")
+	for i := range 1000 {
+		key := strconv.Itoa(i)
+		p.note(key, []string{"CONFIGURED", "FAILED"}[i%2])
+		p.note(key, "REMOVED")
+	}
+	l := p.ledger
+	if len(l.rows) != 1 || len(l.urgent)+len(l.normal) > 10 {
+		t.Errorf("%d rows, %d of them in queues", len(l.rows), len(l.urgent)+len(l.normal))
+	}
+	p.note("7", "CONFIGURED")
+	p.begin(nil)
+	if got := p.write(10, false); got != "stays=FAILED[no] 7=CONFIGURED" && got != "stays=FAILED 7=CONFIGURED" {
+		t.Errorf("written: %s", got)
+	}
+}
