@@ -1,8 +1,12 @@
 package vpp_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/span"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/scheduler"
@@ -82,5 +86,42 @@ func TestMirrorsOfOneInterface(t *testing.T) {
 		a.resyncsInSync(vpp)
 		a.unwant("config/vpp/v2/span/loop1/to/loop3")
 		mirrors("its mirrors are gone", false)
+	})
+}
+
+// TestMirrorOfTheOtherLevel: VPP mirrors two interfaces at the device and in layer 2. One of these mirrors is declared; that of
+// somebody else stays.
+func TestMirrorOfTheOtherLevel(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		const mirror = "config/vpp/v2/span/loop1/to/loop2"
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		c := vpp.Dial()
+		a.want(true, loopKey, loop, secondKey, loop2, bridgeKey, `{"name":"bd1","interfaces":[{"name":"loop1"},{"name":"loop2"}]}`)
+		a.awaitApplied()
+		set := func(isL2 bool, state span.SpanState) {
+			vpp.Ask(c, &span.SwInterfaceSpanEnableDisable{
+				SwIfIndexFrom: interface_types.InterfaceIndex(a.indexOf("loop1")), SwIfIndexTo: interface_types.InterfaceIndex(a.indexOf("loop2")),
+				State: state, IsL2: isL2,
+			}, &span.SwInterfaceSpanEnableDisableReply{})
+		}
+		for _, ours := range []bool{true, false} {
+			set(!ours, span.SPAN_STATE_API_RX)
+			a.want(false, mirror, `{"interface_from":"loop1","interface_to":"loop2","direction":"TX","is_l2":`+strconv.FormatBool(ours)+`}`)
+			a.awaitState(mirror, scheduler.Configured)
+			a.resyncsInSync(vpp)
+			for _, isL2 := range []bool{true, false} {
+				all := listed[span.SwInterfaceSpanDetails](t, c, &span.SwInterfaceSpanDump{IsL2: isL2})
+				want := span.SPAN_STATE_API_RX
+				if isL2 == ours {
+					want = span.SPAN_STATE_API_TX
+				}
+				if len(all) != 1 || all[0].State != want {
+					t.Errorf("declared for layer 2 %t, VPP has of layer 2 %t: %v, want one with state %v", ours, isL2, all, want)
+				}
+			}
+			a.unwant(mirror)
+			set(!ours, span.SPAN_STATE_API_DISABLED)
+		}
 	})
 }

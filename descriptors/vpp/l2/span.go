@@ -39,12 +39,39 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 			}
 			return err
 		},
-		Retrieve: readback.Retriever[*interfaces.Span]{
-			Read: h.readSpans,
-			ID:   func(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() },
-		}.Retrieve,
+		Retrieve: func(ctx context.Context, wanted []scheduler.Desired[*interfaces.Span]) scheduler.Retrieved[*interfaces.Span, struct{}] {
+			return readback.Retriever[*interfaces.Span]{
+				Read: func(ctx context.Context, learns bool) ([]*interfaces.Span, error) {
+					all, err := h.readSpans(ctx, learns)
+					return withoutRivals(all, wanted), err
+				},
+				ID: pairOf,
+			}.Retrieve(ctx, wanted)
+		},
 		RetrieveAfter: []string{iface.Name},
 	}
+}
+
+// pairOf identifies a mirror among those that the agent makes: the key of a value does not have its level.
+func pairOf(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() }
+
+// withoutRivals leaves out the mirrors that others have beside ours: of the same interfaces, but of the other level. While
+// only such a one is there, it may be ours: of a value that declared the other level.
+func withoutRivals(all []*interfaces.Span, wanted []scheduler.Desired[*interfaces.Span]) []*interfaces.Span {
+	type mirror struct {
+		pair string
+		isL2 bool
+	}
+	has, rivals := map[mirror]bool{}, map[mirror]bool{}
+	for _, v := range all {
+		has[mirror{pairOf(v), v.GetIsL2()}] = true
+	}
+	for _, w := range wanted {
+		if pair, isL2 := pairOf(w.Value), w.Value.GetIsL2(); has[mirror{pair, isL2}] {
+			rivals[mirror{pair, !isL2}] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(v *interfaces.Span) bool { return rivals[mirror{pairOf(v), v.GetIsL2()}] })
 }
 
 // spanDependencies requires both interfaces. A mirror of bridged packets also requires that both are
