@@ -3,6 +3,7 @@ package vpp_test
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -61,8 +62,24 @@ func TestHardwareStays(t *testing.T) {
 		awaits(t, vpp, "show interface", "1 "+nic+" down 0")
 	}
 
-	a.want(false, nicKey, nicUp)
+	// Nor does the MTU stay that was declared for it.
 	c := vpp.Dial()
+	mtu := func() uint32 {
+		return listed[vppif.SwInterfaceDetails](t, c, &vppif.SwInterfaceDump{SwIfIndex: 1})[0].Mtu[0]
+	}
+	before := mtu()
+	a.want(false, nicKey, strings.Replace(nicUp, "{", `{"mtu":1400,`, 1))
+	a.awaitApplied()
+	if got := mtu(); got != 1400 || before == 1400 {
+		t.Errorf("the declared MTU is %d, and it was %d before", got, before)
+	}
+	a.unwant(nicKey)
+	a.awaitApplied()
+	if got := mtu(); got != before {
+		t.Errorf("after the deletion the MTU is %d, want %d as before", got, before)
+	}
+
+	a.want(false, nicKey, nicUp)
 	a.awaitState("vpp/interface/"+nic+"/link-state/UP", scheduler.Obtained)
 	vpp.Counts()
 	flips := 0

@@ -9,7 +9,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
-	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
 // mostDefault is the MTU in bytes that VPP gives to interfaces whose link can carry it: tunnels
@@ -86,13 +85,10 @@ func (h *handler) noteMTU(f *kinds.Found) {
 	}
 }
 
-// restoreMTU gives an interface VPP's own MTU again if its value no longer declares one. If the
+// restoreMTU gives an interface that stays VPP's own MTU again, if an earlier value has declared the present one. If the
 // agent did not make the interface, it takes the MTU that VPP gives to a new one.
-func (h *handler) restoreMTU(ctx context.Context, meta Meta, old, new *interfaces.Interface) error {
-	if h.mtu(new) != 0 || h.kindOf(new).NoMTU {
-		return nil
-	}
-	one, left := h.mtus.left(new.GetName(), old.GetMtu())
+func (h *handler) restoreMTU(ctx context.Context, meta Meta, name string, now uint32) error {
+	one, left := h.mtus.left(name, now)
 	if !left {
 		return nil
 	}
@@ -111,6 +107,6 @@ func (h *handler) restoreMTU(ctx context.Context, meta Meta, old, new *interface
 	if err := h.API.Call(ctx, request, &vppif.SwInterfaceSetMtuReply{}); err != nil {
 		return err
 	}
-	h.mtus.restored(new.GetName())
+	h.mtus.restored(name)
 	return nil
 }

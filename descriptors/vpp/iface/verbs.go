@@ -203,8 +203,10 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 			return meta, err
 		}
 	}
-	if err := h.restoreMTU(ctx, meta, old, new); err != nil {
-		return meta, err
+	if h.mtu(new) == 0 && !k.NoMTU {
+		if err := h.restoreMTU(ctx, meta, new.GetName(), old.GetMtu()); err != nil {
+			return meta, err
+		}
 	}
 	return meta, h.configure(ctx, meta, new)
 }
@@ -219,6 +221,9 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	h.table.Deleting(v.GetName(), meta.Index)
 	raise := h.env.LinkRaiser(v)
 	err := h.setEnabled(ctx, meta, false)
+	if err == nil && meta.DevType == ifindex.Hardware {
+		err = h.restoreMTU(ctx, meta, v.GetName(), h.mtu(v))
+	}
 	if k.Hides {
 		defer h.unconfirmed.Begin(v)()
 	}
