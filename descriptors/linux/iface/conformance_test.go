@@ -25,7 +25,7 @@ func apart(t *testing.T, index Index) *handler {
 	}
 	log := slog.New(slog.DiscardHandler)
 	spaces := netns.New(netns.Options{Own: filepath.Join(dir, own), Dir: names})
-	watch := drift.New(drift.Options{Spaces: spaces, Log: log})
+	watch := drift.New(drift.Options{Spaces: spaces, Log: log, Lost: func([]string) {}})
 	return &handler{index: index, marks: newMarks(nil, nil), Options: Options{
 		Spaces: spaces, Watch: watch, Log: log, Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
 	}}

@@ -45,7 +45,7 @@ func newHandler(host kernel.Host) (*handler, *bench) { return handlerIn(host, ""
 // handlerIn has the named namespaces in a folder, if that is not the usual one.
 func handlerIn(host kernel.Host, folder string) (*handler, *bench) {
 	spaces := netns.New(netns.Options{Host: host, Wait: true, Dir: folder})
-	watch := drift.New(drift.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
+	watch := drift.New(drift.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler), Lost: func([]string) {}})
 	h := &handler{Options: Options{
 		Spaces: spaces, Watch: watch, Log: slog.New(slog.DiscardHandler), Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
 	}, marks: newMarks(nil, nil)}

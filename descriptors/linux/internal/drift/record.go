@@ -131,16 +131,14 @@ func (r *record) saw(one *recorded) {
 	one.seen = r.clock
 }
 
-// removeUnseen removes the interfaces that were neither added nor retrieved since the clock
-// showed since, and all objects on them. It returns them.
-func (r *record) removeUnseen(since uint64) (removed []Object) {
+// unseen returns the interfaces that were neither added nor retrieved since the clock showed since.
+func (r *record) unseen(since uint64) (out []Object) {
 	for o, one := range r.objects {
 		if o.Kind == KindInterface && one.seen <= since {
-			removed = append(removed, o)
+			out = append(out, o)
 		}
 	}
-	r.removeLost(removed)
-	return removed
+	return out
 }
 
 // remove removes o, if it is recorded.

@@ -17,8 +17,8 @@
 // actual state from the kernel and reports confirmed losses only.
 //
 // A Watcher keeps each namespace open that has recorded objects, and subscribes to its
-// notifications. Created, Retrieved, Forget and NamespacesGone may be called by any
-// goroutine. Callbacks run on the goroutine of Run, or on the caller's goroutine of
+// notifications. Created, Retrieved, Unseen, Forget and NamespacesGone may be called by any
+// goroutine. Callbacks run on the goroutine of Run, or on the caller's goroutine of Unseen and
 // NamespacesGone.
 //
 // The comparison of events with the record is pure and has a table test. The packages of
@@ -274,15 +274,22 @@ func (w *Watcher) Clock() uint64 {
 }
 
 // Unseen removes the interfaces from the record that were neither created nor retrieved since
-// the given time, with the objects on them. A Retrieve calls it after it has found all: nobody
+// the given time, with the objects on them, and reports them as lost. A Retrieve calls it after it has found all: nobody
 // tells when the process ends that a namespace belongs to, and the record would keep its links
-// for as long as the agent runs.
+// for as long as the agent runs. A Retrieve may be asked for other values, and events about what has left the record say nothing.
 func (w *Watcher) Unseen(since uint64) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range w.record.removeUnseen(since) {
+	var lost []string
+	for _, o := range w.record.unseen(since) {
+		key := w.record.key(o)
+		if keys := w.record.removeLost([]Object{o}); len(keys) > 0 {
+			w.noteLost(o, key)
+			lost = append(lost, keys...)
+		}
 		w.releaseUnused(o.NS)
 	}
+	w.mu.Unlock()
+	w.lost(lost)
 }
 
 // note records t and reports success. Without a subscription it records
