@@ -36,6 +36,7 @@ func TestValidate(t *testing.T) {
 		{`name: "a" type: DUMMY host_if_name: "a b"`, "host_if_name"},
 		{`name: "a/b" type: DUMMY`, "name"},
 		{`name: "a" type: LOOPBACK host_if_name: "lo1"`, ""},
+		{`name: "a" type: LOOPBACK host_if_name: "16-bytes-is-more"`, "host_if_name"},
 		{`name: "` + strings.Repeat("n", 250) + `" type: DUMMY host_if_name: "d"`, "name"},
 		{ok + `ip_addresses: ["10.0.0.1", "fd00::1", "10.0.0.1/32"] mtu: 65536`, ""},
 		{ok + `ip_addresses: ["10.0.0.1%eth0", "x", "10.0.0.1/33", "0.0.0.0/8", "224.0.0.1/4", "::ffff:1.2.3.4/120"]`,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/limits"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -14,7 +15,8 @@ import (
 func normalize(_ string, v *interfaces.Interface) (out *interfaces.Interface, warnings []string) {
 	addrs, more := spelling.Interface(v.GetIpAddresses())
 	lo := v.GetType() == interfaces.Interface_LOOPBACK
-	named := lo && v.GetHostIfName() != "" && v.GetHostIfName() != loopback
+	// One that no link could have is refused: whoever checks a file before it is applied knows the limits of fields alone.
+	named := lo && v.GetHostIfName() != "" && v.GetHostIfName() != loopback && limits.WrongLinkName(v.GetHostIfName()) == ""
 	addressed := lo && v.GetPhysAddress() != ""
 	if !more && !named && !addressed {
 		return v, nil

@@ -47,8 +47,8 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 // value, and the hint says so.
 func (f *findings) hostName(v *interfaces.Interface) {
 	name, field := v.GetHostIfName(), "host_if_name"
-	if v.GetType() == interfaces.Interface_LOOPBACK {
-		return // normalize has removed any other name
+	if v.GetType() == interfaces.Interface_LOOPBACK && name == "" {
+		return // it is called lo
 	}
 	hint := ""
 	if name == "" {
