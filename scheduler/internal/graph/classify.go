@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/keyplane/keyplane/scheduler/internal/link"
 	"github.com/keyplane/keyplane/scheduler/internal/value"
 )
@@ -65,7 +67,7 @@ func (g *Graph) classify(n *Node) {
 		g.edit(n).missing = false // from now on n is pending like any other node
 		g.touch(n)
 	}
-	if n.actual != n.desired && n.actual != nil && n.desired != nil && suffices(n.key, n.actual.Value, n.desired.Value) {
+	if n.isApplied() {
 		g.setActual(n, n.desired, n.meta)
 	}
 	g.setToDelete(n, g.updateRetention(n))
@@ -84,6 +86,11 @@ func (g *Graph) classify(n *Node) {
 		g.applies.Push(candidate{n, g.Cause})
 	case actionNone: // nothing to do, or an event must come first
 	}
+}
+
+// isApplied reports that the actual value needs no operation to become the desired one, which is another.
+func (n *Node) isApplied() bool {
+	return n.actual != n.desired && n.actual != nil && n.desired != nil && !n.changesBase() && suffices(n.key, n.actual.Value, n.desired.Value)
 }
 
 // failureObsolete reports that the failed operation is no longer needed, or not possible
@@ -197,7 +204,12 @@ func (g *Graph) cannotStay(n *Node) bool {
 
 // recreates reports that the desired version cannot replace the actual one in place.
 func (n *Node) recreates() bool {
-	return n.actual.Doubt || n.actual.Kind != nil && n.actual.Kind.Recreate(n.key, n.actual.Data, n.desired.Data, n.meta)
+	return n.actual.Doubt || n.changesBase() || n.actual.Kind != nil && n.actual.Kind.Recreate(n.key, n.actual.Data, n.desired.Data, n.meta)
+}
+
+// changesBase reports that n is a property, of which another value derives the desired version: so it is another property.
+func (n *Node) changesBase() bool {
+	return n.actual.Kind == nil && slices.ContainsFunc(n.actual.edges(), func(e edge) bool { return e.dep == nil && e.to != n.base })
 }
 
 // outdated reports that the actual value must be deleted, or may have to be, because its
@@ -217,9 +229,7 @@ func (g *Graph) outdated(n *Node) bool {
 // mayRemove reports that an actual value which is not desired may be deleted: it was
 // desired before, or all desired values are known, or its base does not derive it any
 // more.
-func (g *Graph) mayRemove(n *Node) bool {
-	return n.removable || n.base != nil && n.base.desired != nil
-}
+func (g *Graph) mayRemove(n *Node) bool { return n.removable || n.base != nil && n.base.desired != nil }
 
 // isLeaving reports that n will be deleted as soon as it has no dependents.
 func (n *Node) isLeaving() bool { return n.toDelete && n.retention != retentionUnclear }

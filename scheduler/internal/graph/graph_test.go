@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 // The fields of a derived one's text are separated by semicolons. Values that differ in case
 // only are equivalent.
 // What is only derived does not tell values apart. Keys that begin with "alone" are read back by
-// themselves; those that begin with "note" have no verbs.
+// themselves; those that begin with "note" have no verbs, and those that begin with "property" are properties.
 type kind struct {
 	known    *Knowledge
 	evidence value.Evidence
@@ -116,6 +116,8 @@ func made(key, text string) *Value {
 		v.Kind = kind{known: secondKnown}
 	case strings.HasPrefix(key, "alone"):
 		v.Kind = kind{evidence: value.ReadAlone}
+	case strings.HasPrefix(key, "property"):
+		v.Kind = nil
 	case strings.HasPrefix(key, "note"):
 		v.Kind = kind{evidence: value.FollowsBase}
 	}

@@ -88,14 +88,13 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	s := g.edit(n)
 	s.base, s.foreign = base, false
 	g.setDesired(n, g.newVersion(n, v))
+	if old != nil {
+		g.unwantDerived(n, old.Derived()) // first: what a part of n derived may be derived by n itself now, or by another part
+	}
 	for _, d := range v.Derived() {
 		if dn := g.node(d.Key); dn.base == n || dn.desired == nil || dn.base == nil || dn.base.desired == nil {
 			g.wantNode(dn, d, n)
 		} // else another value derives it, and only one of the two can be applied; see recheckDerived
-	}
-	if old != nil {
-		g.unwantDerived(n, old.Derived())
-		return
 	}
 	for _, d := range n.actualParts() { // found earlier, and not derived by v: they may be deleted now
 		g.push(d)

@@ -1,8 +1,6 @@
 package graph
 
-import (
-	"github.com/keyplane/keyplane/scheduler/internal/value"
-)
+import "github.com/keyplane/keyplane/scheduler/internal/value"
 
 // A Kind has the functions of one kind of value that the graph needs. They are pure.
 type Kind interface {
