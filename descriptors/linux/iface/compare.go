@@ -123,15 +123,18 @@ func (h *handler) dependencies(_ string, v *interfaces.Interface) (deps []schedu
 	return append(deps, h.Spaces.Dependencies(v.GetNamespace())...)
 }
 
-// derived returns the property with the enabled state, the rules that a VRF needs, the VRF membership and the
-// addresses.
-func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
-	out := []scheduler.KeyValue{{Key: keys.State(v.GetName(), v.GetEnabled()), Value: &emptypb.Empty{}}}
+// derived returns the property with the enabled state or the VRF membership, which derives that property, the rules that
+// a VRF needs, and the addresses.
+func derived(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
+	if vrf := v.GetVrfMasterInterface(); vrf != "" {
+		member := part(v)
+		member.Enabled = v.GetEnabled()
+		out = append(out, scheduler.KeyValue{Key: keys.VRF(v.GetName(), vrf), Value: member})
+	} else {
+		out = append(out, state(v.GetName(), v.GetEnabled()))
+	}
 	if v.GetType() == interfaces.Interface_VRF_DEVICE {
 		out = append(out, scheduler.KeyValue{Key: keys.VRFRulesOf(v.GetName()), Value: &emptypb.Empty{}})
-	}
-	if vrf := v.GetVrfMasterInterface(); vrf != "" {
-		out = append(out, scheduler.KeyValue{Key: keys.VRF(v.GetName(), vrf), Value: part(v)})
 	}
 	// link_only: other programs set the addresses.
 	source := keys.Static
@@ -148,6 +151,18 @@ func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 		out = append(out, scheduler.KeyValue{Key: addressKey(v, source, text), Value: value})
 	}
 	return out
+}
+
+// state returns the property with the enabled state of an interface.
+func state(name string, enabled bool) scheduler.KeyValue {
+	return scheduler.KeyValue{Key: keys.State(name, enabled), Value: &emptypb.Empty{}}
+}
+
+// derivedOfVRF returns the enabled state: routes wait for it, and what they need of a port is its place in the VRF. Those by a
+// gateway on the link wait for nothing else. Without the VRF they would be in the main table.
+func derivedOfVRF(key string, v *interfaces.Interface) []scheduler.KeyValue {
+	name, _, _ := keys.ParseVRF(key)
+	return []scheduler.KeyValue{state(name, v.GetEnabled())}
 }
 
 // addressKey returns the key of an address of v.

@@ -159,10 +159,10 @@ func TestDependenciesAndDerived(t *testing.T) {
 		}},
 		{`name: "e" type: EXISTING host_if_name: "eth0" link_only: true ip_addresses: "10.0.0.1/24" vrf_master_interface: "v"`, []string{
 			"needs host-interface-exists linux/interface/host-name/eth0",
-			"derives linux/interface/state/e/DOWN",
 			"derives linux/interface/e/vrf/v",
 			"v needs vrf-device-is-created config/linux/interfaces/v2/interface/v",
 			"v needs inserted-into-vrf-externally linux/interface/host-name/eth0/vrf-host-name/",
+			"v derives linux/interface/state/e/DOWN",
 			"derives linux/interface/e/address/existing/10.0.0.1/24",
 			"existing needs interface-assigned-to-vrf linux/interface/e/vrf/v",
 			"existing needs address-assigned-to-interface linux/interface/host-name/eth0/address/10.0.0.1/24",
@@ -188,6 +188,9 @@ func TestDependenciesAndDerived(t *testing.T) {
 				for _, d := range vrfDependencies(kv.Key, kv.Value.(*interfaces.Interface)) {
 					got = append(got, fmt.Sprint("v needs ", d.Label, " ", d.Key, strings.Join(d.Prefixes, " ")))
 				}
+				for _, part := range derivedOfVRF(kv.Key, kv.Value.(*interfaces.Interface)) {
+					got = append(got, "v derives "+part.Key)
+				}
 			case strings.Contains(kv.Key, "/address/"):
 				for _, d := range addressDependencies(kv.Key, kv.Value.(*interfaces.Interface)) {
 					got = append(got, fmt.Sprint(strings.Split(kv.Key, "/")[4], " needs ", d.Label, " ", d.Key))
@@ -212,8 +215,7 @@ func TestPartsHaveNoOtherFields(t *testing.T) {
 		got = append(got, strings.TrimSpace(kv.Key+" "+text))
 	}
 	want := []string{
-		"linux/interface/state/a/UP",
-		`linux/interface/a/vrf/v vrf_master_interface:"v"`,
+		`linux/interface/a/vrf/v enabled:true vrf_master_interface:"v"`,
 		`linux/interface/a/address/static/10.0.0.1/24 ip_addresses:"10.0.0.1/24" vrf_master_interface:"v"`,
 	}
 	if !slices.Equal(got, want) {

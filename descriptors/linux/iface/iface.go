@@ -255,6 +255,7 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*interfaces.Interface, st
 		Validate:     validateVRF,
 		Equivalent:   sameVRF,
 		Dependencies: vrfDependencies,
+		Derived:      derivedOfVRF,
 
 		Create: h.createVRF,
 		Delete: h.deleteVRF,
