@@ -57,6 +57,7 @@ func TestTransactionsAreLeftOutWhole(t *testing.T) {
 			if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait() // the first is being written: the others wait, whenever the writer gets its turn
 		}
 		lost := int(stats.Of(s).LostTransactions)
 		if lost == 0 {
