@@ -5,21 +5,33 @@ import (
 	"sync"
 )
 
-// choose decides which cluster a watch lists after another one has answered than the known one. A restored cluster
-// answers at all endpoints. But a member that lost its disk may have begun a cluster of its own. So as long as an
-// endpoint belongs to the known cluster, only such endpoints are used.
-func (c *Connector) choose(ctx context.Context, w *watch) {
-	members := c.members(ctx, w.client.Endpoints(), w.at.cluster)
-	if len(members) == 0 {
-		w.at = position{}
-		return
+// choose decides which cluster a watch lists after another one has answered than the known one. It returns false if that must
+// wait. A member that lost its disk may have begun a cluster of its own. So as long as an endpoint belongs to the known cluster,
+// only such endpoints are used. And silence says nothing: an endpoint that does not answer, or knows no leader, may be
+// one that is started again. So the known cluster is given up only for one to which most endpoints belong, as after a restore.
+func (c *Connector) choose(ctx context.Context, w *watch) bool {
+	endpoints := w.client.Endpoints()
+	clusters := c.clusters(ctx, endpoints)
+	var members []string
+	for i, cluster := range clusters {
+		if cluster == w.at.cluster {
+			members = append(members, endpoints[i])
+		}
 	}
-	w.log.Warn("another etcd cluster answers at some endpoints; using those of the known one", "used", members, "endpoints", w.client.Endpoints())
-	w.client.SetEndpoints(members...)
+	switch {
+	case len(members) > 0:
+		w.log.Warn("another etcd cluster answers at some endpoints; using those of the known one", "used", members, "endpoints", endpoints)
+		w.client.SetEndpoints(members...)
+	case !mostAgree(clusters):
+		return false
+	default:
+		w.at = position{}
+	}
+	return true
 }
 
-// members asks all endpoints at once, and returns those that belong to a cluster.
-func (c *Connector) members(ctx context.Context, endpoints []string, cluster uint64) []string {
+// clusters asks all endpoints at once for their clusters, as clusterAt does.
+func (c *Connector) clusters(ctx context.Context, endpoints []string) []uint64 {
 	ctx, end := context.WithTimeout(ctx, c.cfg.OperationTimeout)
 	defer end()
 	answers := make([]uint64, len(endpoints))
@@ -28,13 +40,18 @@ func (c *Connector) members(ctx context.Context, endpoints []string, cluster uin
 		asking.Go(func() { answers[i] = c.clusterAt(ctx, endpoint) })
 	}
 	asking.Wait()
-	var members []string
-	for i, answer := range answers {
-		if answer == cluster {
-			members = append(members, endpoints[i])
+	return answers
+}
+
+// mostAgree reports whether more than half of the answers of clusterAt name one cluster.
+func mostAgree(answers []uint64) bool {
+	count := map[uint64]int{}
+	for _, cluster := range answers {
+		if count[cluster]++; cluster != 0 && 2*count[cluster] > len(answers) {
+			return true
 		}
 	}
-	return members
+	return false
 }
 
 // clusterAt returns the cluster of an endpoint; 0: it does not answer, or its cluster has no leader, as that of a

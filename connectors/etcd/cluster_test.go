@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -103,6 +104,35 @@ func TestMemberOfAnotherCluster(t *testing.T) {
 				t.Errorf("after all endpoints were replaced: %+v", l)
 			}
 		})
+	}
+}
+
+// The member that began a cluster of its own answers, while the others are started again: they have not gone for good.
+func TestSilentClusterIsNotGivenUp(t *testing.T) {
+	t.Parallel()
+	s, other := start(t), start(t)
+	s.put(root+"a", "1")
+	other.line.Set(testkit.Reset)
+	c := etcd.New(etcd.Config{Endpoints: []string{s.line.Addr, other.line.Addr}, DialTimeout: testkit.Patience, OperationTimeout: testkit.Patience},
+		slog.New(slog.DiscardHandler))
+	known := conformance.ListingOf(t, c, root)
+	s.line.Set(testkit.Reset)
+	other.line.Set(testkit.Pass)
+	ctx := s.ctx()
+	for refused := 0; refused < 3 && ctx.Err() == nil; {
+		for b, err := range c.Watch(ctx, root) {
+			if err == nil {
+				t.Fatalf("while %s is silent, another cluster is listed: %+v", known.Identity, b)
+			}
+			if errors.Is(err, etcd.ErrOtherCluster) {
+				refused++
+			}
+		}
+	}
+	s.line.Set(testkit.Pass)
+	other.line.Set(testkit.Reset)
+	if l := conformance.ListingOf(t, c, root); l.Identity != known.Identity || l.Keys != 1 {
+		t.Errorf("after the known cluster has answered again: %+v, want %s", l, known.Identity)
 	}
 }
 

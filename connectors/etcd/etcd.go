@@ -25,6 +25,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"sync/atomic"
@@ -80,7 +81,9 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	last, err := w.list(ctx)
 	// The token of one cluster is refused in another.
 	if w.at.rev == 0 && (errors.Is(err, ErrOtherCluster) || w.at.cluster != 0 && client.tokens.refused(err)) {
-		c.choose(ctx, &w)
+		if !c.choose(ctx, &w) {
+			return fmt.Errorf("%w (no endpoint of the known cluster answers; it is given up when more than half of the endpoints belong to another one)", err)
+		}
 		last, err = w.list(ctx)
 	}
 	if err != nil {
