@@ -51,12 +51,16 @@ func (l *source) ofAll(changes []scheduler.Change) map[string]*source {
 	return out
 }
 
-// sourcesOf returns the source that decides about each key of changes, if its content may be withheld.
+// sourcesOf returns the source that decides about each key of changes, if its content may be withheld: the first with a valid
+// value, else the first that has the key.
 func (o *Orchestrator) sourcesOf(changes []scheduler.Change) map[string]*source {
 	out := map[string]*source{}
 	for _, c := range changes {
-		has := func(l *source) bool { return l.entries.Get(c.Key) != nil }
-		if at := slices.IndexFunc(o.sources, has); at >= 0 && o.sources[at].mayBeWithheld() {
+		at := slices.IndexFunc(o.sources, func(l *source) bool { return l.entries.Get(c.Key).valid() != nil })
+		if at < 0 {
+			at = slices.IndexFunc(o.sources, func(l *source) bool { return l.entries.Get(c.Key) != nil })
+		}
+		if at >= 0 && o.sources[at].mayBeWithheld() {
 			out[c.Key] = o.sources[at]
 		}
 	}

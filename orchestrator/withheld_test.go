@@ -75,6 +75,24 @@ func TestWithheldInTheMiddle(t *testing.T) {
 	}
 }
 
+// A key belongs to the source whose valid value takes effect, not to one above it whose value is refused.
+func TestRefusedValueWithholdsNothing(t *testing.T) {
+	var puts []string
+	for i := range 100 {
+		puts = append(puts, fmt.Sprintf("new%03d=1", i))
+	}
+	bubble(t, map[string]int{"etcd": 2, "files": 1}, "", func(t *testing.T, r *rig) {
+		r.withholdAfter(5)
+		r.inputs["files"].give(listed("shared=1"))
+		r.inputs["etcd"].give(listed("shared=99999 " + strings.Join(puts, " ")))
+		<-time.After(second)
+		synctest.Wait()
+		if got := r.standing(); strings.Count(got, "new") > 50 || !strings.Contains(got, "shared=1") {
+			t.Errorf("stands %s; want shared=1 of the files, and few values of etcd", got)
+		}
+	})
+}
+
 // withholdAfter withholds what etcd says after n more calls of verbs.
 func (r *rig) withholdAfter(n int) {
 	r.mu.Lock()
