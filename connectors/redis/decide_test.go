@@ -181,7 +181,7 @@ func TestEvictedKeysAreCounted(t *testing.T) {
 	}{
 		{"a", 7, 0, true}, // before the agent came
 		{"a", 9, 2, false},
-		{"a", 9, 2, true}, {"a", 9, 0, true}, {"b", 5, 0, true}, {"a", 3, 0, true}, // started again
+		{"a", 9, 2, true}, {"a", 9, 0, true}, {"b", 5, 0, true}, {"a", 3, 3, true}, // started again
 		{"a", 4, 1, true}, {"b", 6, 1, true},
 	} {
 		if missed := m.missed(step.addr, step.count); missed != step.missed {

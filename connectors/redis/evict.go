@@ -76,8 +76,8 @@ func (m *memory) settled(addr string, evicted int64) {
 	m.evicted[addr] = evicted
 }
 
-// missed returns the growth since the count that was settled last. It is 0 for an unknown
-// server, and after a lower count: the server was restarted.
+// missed returns the growth since the count that was settled last; 0 for an unknown server. A lower count is that of a
+// server that was restarted, and has evicted so many since.
 func (m *memory) missed(addr string, evicted int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,10 @@ func (m *memory) missed(addr string, evicted int64) int64 {
 	if !known {
 		return 0
 	}
-	return max(evicted-before, 0)
+	if evicted < before {
+		return evicted
+	}
+	return evicted - before
 }
 
 // checkMemory warns about a server that may evict keys when its memory is full. It records

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
@@ -173,6 +174,20 @@ func (c *cluster) delete(key string) {
 	}
 }
 
+// A replica that has lost its master would say that a lease is gone.
+func leasesAskMasters(t *testing.T, c *cluster) {
+	cfg := c.config()
+	cfg.ReadReplicas, cfg.RouteByLatency = true, true
+	s, err := redis.New(cfg, slog.New(slog.DiscardHandler)).Session(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	if redis.AsksReplicas(s) {
+		t.Error("a session may ask replicas")
+	}
+}
+
 // Each cluster goes through several tests one after the other, because it takes seconds to
 // start. The nodes of the first cluster keep their slots; those of the second change them.
 func TestCluster(t *testing.T) {
@@ -185,6 +200,7 @@ func TestCluster(t *testing.T) {
 		"same slots": {
 			{"conformance", clusterConformance},
 			{"store", clusterStore},
+			{"leases ask masters", leasesAskMasters},
 			{"keys that have moved", movedKeys},
 			{"one node of several", oneNode},
 		},

@@ -105,7 +105,9 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 // session begins a session. Redis has none: the keys get a time to live, which the session
 // renews. A PING first tells whether the server can be reached at all.
 func (c *Connector) session(ctx context.Context, ttl time.Duration, held *holdings, lease bool) (*session, error) {
-	client, err := Dial(ctx, c.cfg)
+	cfg := c.cfg
+	cfg.ReadReplicas, cfg.RouteByLatency = false, false // a replica that is behind would say that a lease is gone
+	client, err := Dial(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
