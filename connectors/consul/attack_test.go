@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,5 +147,29 @@ func TestHostileAnswersToRequests(t *testing.T) {
 	say = `{}`
 	if _, err := consul.New(consul.Config{Address: s.URL}, nil).Session(t.Context(), time.Minute); !errors.Is(err, consul.ErrNotConsul) {
 		t.Errorf("a session without a name: %v", err)
+	}
+}
+
+// Each folder is asked about once, whatever a server says that it contains.
+func TestBesideAsksOnce(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1) > 10 {
+			w.WriteHeader(http.StatusGone)
+			return
+		}
+		w.Header().Set("X-Consul-Index", "5")
+		_, _ = w.Write([]byte(`["x/vpp/", "x/vpp/", "x/check/", "x/check/", "x/other"]`))
+	}))
+	t.Cleanup(s.Close)
+	client, err := consul.Dial(consul.Config{Address: s.URL, Bounds: tightBounds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	names, err := client.Beside(t.Context(), "/x/", []string{"vpp/a", "check/b"})
+	if n := requests.Load(); err != nil || n != 3 || !slices.Equal(names, []string{"other"}) {
+		t.Errorf("%d requests, %q, %v; want 3, for the prefix and its two folders, and other", n, names, err)
 	}
 }
