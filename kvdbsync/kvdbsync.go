@@ -116,13 +116,14 @@ var (
 // Batch to emit, and returns when emit returns an error.
 func Stream(ctx context.Context, watch func(emit func(Batch) error) error) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
+		reading := true
 		err := watch(func(b Batch) error {
-			if !yield(b, nil) {
+			if reading = reading && yield(b, nil); !reading {
 				return errReaderStopped
 			}
 			return nil
 		})
-		if ctx.Err() == nil && !errors.Is(err, errReaderStopped) {
+		if ctx.Err() == nil && reading { // a watch may return another error than emit's, which came at the same time
 			yield(Batch{}, err)
 		}
 	}

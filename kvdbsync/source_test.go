@@ -2,6 +2,7 @@ package kvdbsync_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -563,4 +564,20 @@ func (c *counting) times() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.begun)
+}
+
+// A watch may end with an error of its own when its reader has stopped, and may even emit once more.
+func TestStreamAfterItsReader(t *testing.T) {
+	t.Parallel()
+	batches := 0
+	for range kvdbsync.Stream(t.Context(), func(emit func(kvdbsync.Batch) error) error {
+		first := emit(kvdbsync.Batch{Rev: 1})
+		return cmp.Or(errors.New("the line broke"), first, emit(kvdbsync.Batch{Rev: 2}))
+	}) {
+		batches++
+		break
+	}
+	if batches != 1 {
+		t.Errorf("%d batches", batches)
+	}
 }
