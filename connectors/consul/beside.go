@@ -18,7 +18,6 @@ func (c *Client) Beside(ctx context.Context, prefix string, known []string) ([]s
 	for folders := []string{""}; len(folders) > 0; {
 		below := folders[0]
 		folders = folders[1:]
-		asked[below] = true
 		keys, err := c.names(ctx, prefix+below)
 		if err != nil {
 			return nil, fmt.Errorf("looking for keys beside %s in consul: %w", prefix, err)
